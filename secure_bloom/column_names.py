@@ -30,12 +30,12 @@ class NamesOfTable:
         return bool(self.members) and all(isinstance(name, int) for name in self.members)
 
     def find(self, name: str, field_id: int | None) -> NamedField | None:
-        """The field that a file calls so, by its name or its id."""
+        """Return the field that a file calls so, by its name or its id."""
         found = self.members.get(name)
         return found if found or field_id is None else self.members.get(field_id)
 
     def unused(self, name: str) -> str:
-        """A name for a field that the table has no more, which none of its own has."""
+        """Return a name for a field that the table has no more, which none of its own has."""
         taken = {member.name for member in self.members.values()}
         shown = f"{name} (not in the table)"
         while shown in taken:

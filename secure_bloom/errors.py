@@ -109,7 +109,7 @@ class Expired(BaseException):
 class UnfinishedWriteError(SecureBloomError):
     """A write was begun, and the system let it be neither ended nor taken back.
 
-    The text says what stands there now.
+    The text says what is there now.
     """
 
 
@@ -162,7 +162,7 @@ def install_hint(extra: str) -> str:
 def refused_by_system(
     error: OSError, message: str, *, hint: str | None = None, path: str | None = None
 ) -> PolicyError:
-    """The error of the request that an error of the operating system becomes."""
+    """Return the error of the request that an error of the operating system becomes."""
     if isinstance(error, FileNotFoundError):
         return MissingPathError(message, hint=hint, path=path)
     if isinstance(error, PermissionError):
@@ -183,7 +183,7 @@ class FilesFailedError(SecureBloomError):
 
 
 def causes(error: BaseException) -> Iterator[str]:
-    """The errors behind ``error``, one text for each, as far as they may be shown.
+    """Yield the errors behind ``error``, one text for each, as far as they may be shown.
 
     A foreign error is told by its type and by the system's own reason.  Its text could hold a token
     or a key, so it is not shown.
@@ -212,7 +212,7 @@ class Failure(TypedDict):
 
 
 def failure_of(error: SecureBloomError) -> Failure:
-    """The fields of a file's report that tell of ``error``; ``causes`` are told with -v."""
+    """Return the fields of a file's report that tell of ``error``; ``causes`` are told with -v."""
     return {"error": str(error), "hint": error.hint, "causes": tuple(causes(error))}
 
 

@@ -130,7 +130,7 @@ def inspect(
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
 ) -> InspectReport:
-    """Describe files, as far as the keys at hand go; without any key, all that stands in clear.
+    """Describe files, as far as the keys available go; without any key, all that is in clear.
 
     Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
     column that has a filter are read, and looked for in it.  A file that cannot be read is reported
@@ -285,7 +285,7 @@ def _encryption(
 
 
 def _visible_bloom(column_chunk: ColumnChunk) -> BloomInspection | None:
-    """The filter's offset and length, from the copy of the metadata that is in clear."""
+    """Return the filter's offset and length, from the copy of the metadata that is in clear."""
     meta_data = column_chunk.meta_data
     if meta_data is None or meta_data.bloom_filter_offset is None:
         return None

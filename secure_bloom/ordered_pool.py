@@ -67,7 +67,7 @@ def in_order(
 
 
 def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
-    """The items up to an error, which goes into ``failed``."""
+    """Yield the items up to an error, which goes into ``failed``."""
     try:
         yield from items
     except Exception as error:
@@ -77,7 +77,7 @@ def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
 def _is_due(
     pending: Sequence[Future[B]], workers: int, size: Callable[[B], int], room: int
 ) -> bool:
-    """Whether the caller must take the first result before another item may begin.
+    """Return whether the caller must take the first result before another item may begin.
 
     Blocks while all workers are busy and the first item is among those under way.
     """

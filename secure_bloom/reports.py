@@ -39,20 +39,23 @@ class Report(ABC):
     HIDDEN: ClassVar[frozenset[str]] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
-        """The document as dictionaries, lists, texts, numbers, truth values and None."""
+        """Return the document as dictionaries, lists, texts, numbers, truth values and None."""
         document = {name: _plain(value) for name, value in self._document().items()}
         return {"schema_version": SCHEMA_VERSION, **document}
 
     def to_json(self) -> str:
-        """The document as a JSON text."""
+        """Return the document as a JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The rows of :meth:`to_arrow`."""
+        """Return the rows of :meth:`to_arrow`."""
         return _exploded(self.to_dict(), self.ROWS)
 
     def to_arrow(self) -> pa.Table:
-        """One row for each of the innermost parts of the report; no columns if there is none."""
+        """Return one row for each of the innermost parts of the report.
+
+        No columns if there is none.
+        """
         # Imported here: most users of a report only look at it.
         import pyarrow as pa
 
@@ -60,7 +63,7 @@ class Report(ABC):
         return pa.table({name: [row.get(name) for row in rows] for name in _names(rows)})
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows of :meth:`to_arrow`; PolicyError without pandas."""
+        """Return the rows of :meth:`to_arrow`; PolicyError without pandas."""
         try:
             return self.to_arrow().to_pandas()
         except ModuleNotFoundError as exc:
@@ -84,11 +87,11 @@ class Report(ABC):
 
     @abstractmethod
     def _document(self) -> Mapping[str, Any]:
-        """The document, of any types that :func:`_plain` knows."""
+        """Return the document, of any types that :func:`_plain` knows."""
 
     @abstractmethod
     def _summary(self) -> str:
-        """The result in a few words, without values."""
+        """Return the result in a few words, without values."""
 
 
 class MaybeFailed(Protocol):
@@ -158,7 +161,7 @@ class WritingReport(Report, Generic[F]):
 
 
 def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:
-    """The number of files in each state: ``3 files (2 added, 1 unchanged)``."""
+    """Return the number of files in each state: ``3 files (2 added, 1 unchanged)``."""
     counts = Counter(map(str, states))
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
     files = counted(counts.total(), "file") + (f" ({told})" if told else "")
@@ -177,7 +180,7 @@ def _plain(value: object) -> object:
 
 
 def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The rows of the first list, each repeated for every row of the lists inside it."""
+    """Yield the rows of the first list, each repeated for every row of the lists inside it."""
     for part in document.get(lists[0]) or ():
         if len(lists) == 1:
             yield part

@@ -42,8 +42,9 @@ class Spread:
 
 
 def chosen_spread(paths: Sequence[str], jobs: int | None, *, by_threads: bool = False) -> Spread:
-    """The way for these files, with ``jobs`` cores: by default all that this process may use.
+    """Return the way for these files, with ``jobs`` cores.
 
+    By default all that this process may use.
     ``by_threads`` is for work whose threads share what is far away, such as the answers of a KMS.
     PolicyError for no job at all.
     """
@@ -72,7 +73,7 @@ def each_file(
     stop: Callable[[], None] = lambda: None,
     ahead: Callable[[Sequence[A]], Iterable[A]] = iter,
 ) -> Generator[tuple[int, B], None, None]:
-    """The index of each file and what ``work`` says of it, as it is done.
+    """Yield the index of each file and what ``work`` says of it, as it is done.
 
     ``open_work`` opens the same work in another process, to which it is pickled.  If processes
     cannot do the work, threads of this process do it, on the files as ``ahead`` gives them.  Then
@@ -100,7 +101,7 @@ def _cores() -> int:
 
 
 def _mean_size(paths: Sequence[str]) -> int | None:
-    """About how many bytes a file has, by some from all over the run; None for objects."""
+    """Return about how many bytes a file has, by some from all over the run; None for objects."""
     some = paths[:: max(1, len(paths) // _SAMPLE)]
     # Objects are waited for, whatever their size is.
     if any(map(is_object_uri, some)):

@@ -20,12 +20,12 @@ _COMMAND = re.compile(r"(?<=:):(?=[A-Za-z])|(?<=#)#(?=[\w.-]*\[)")
 
 
 def counted(count: int, thing: str) -> str:
-    """A number with its noun: ``1 file``, ``10,000 files``."""
+    """Return a number with its noun: ``1 file``, ``10,000 files``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def human_bytes(size: int | None) -> str | None:
-    """A size as a person reads it, in powers of 1024."""
+    """Return a size as a person reads it, in powers of 1024."""
     if size is None:
         return None
     value, units = float(size), ["bytes", "KiB", "MiB", "GiB", "TiB"]

@@ -63,7 +63,7 @@ def in_processes(
     at_once: int,
     lost: Callable[[A, WorkerLostError], B],
 ) -> Generator[tuple[int, B], None, None]:
-    """The index of each item and the result of its work, as they come.
+    """Yield the index of each item and the result of its work, as they come.
 
     ``open_work`` is pickled, and called once in each worker; the work that it returns is called
     from several threads, and its errors are raised here.  If a worker dies, ``lost`` gives the
@@ -152,7 +152,7 @@ class _Crew:
                 worker.send((index, items[index]))
 
     def messages(self) -> Iterable[tuple[_Worker, Any]]:
-        """The next messages of workers; None from one that is dead."""
+        """Return the next messages of workers; None from one that is dead."""
         for key, _ in self.listening.select():
             worker = key.data
             try:

@@ -54,7 +54,7 @@ class AddRequest:
         check_fields(self)
 
     def filters(self) -> FilterRequest:
-        """The filters that are wanted; PolicyError where none is."""
+        """Return the filters that are wanted; PolicyError where none is."""
         return filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
 
     def rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:

@@ -15,12 +15,12 @@ _WINDOW = 1024 * 1024
 
 
 def append_mark(offset: int) -> bytes:
-    """The first bytes of an append that starts at ``offset``, where the old file ends."""
+    """Return the first bytes of an append that starts at ``offset``, where the old file ends."""
     return _MARK + offset.to_bytes(8, "little")
 
 
 def find_torn_mark(file: InputFile) -> Iterator[int]:
-    """The offsets at which a mark starts that the file's end cuts off."""
+    """Yield the offsets at which a mark starts that the file's end cuts off."""
     last = file.read_at(file.size - min(file.size, _MARK_SIZE), min(file.size, _MARK_SIZE))
     # The whole mark is found by find_marks; here the kill came while it was written.
     for size in range(1, len(last)):
@@ -29,7 +29,7 @@ def find_torn_mark(file: InputFile) -> Iterator[int]:
 
 
 def find_marks(file: InputFile, end: int, first: int = 0) -> Iterator[tuple[int, int]]:
-    """The start and end of each mark in bytes ``first``..``end``, the last mark first."""
+    """Yield the start and end of each mark in bytes ``first``..``end``, the last mark first."""
     while end > first + _MARK_SIZE - 1:
         start = max(first, end - _WINDOW)
         block = file.read_at(start, end - start)

@@ -26,10 +26,11 @@ _WINDOW = 1024 * 1024
 
 
 def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
-    """Whether bytes 0..``end`` are a file of their own: each byte is used, or known to be dead.
+    """Return whether bytes 0..``end`` are a file of their own.
 
+    Each byte is used, or known to be dead.
     Dead are zeros, and what an earlier append has left between old data and its own filters.
-    False as well where a key is not at hand: then nobody can know.
+    False as well where a key is not available: then nobody can know.
     """
     try:
         footer = unlock(read_tail(file, end=end), keys)
@@ -105,7 +106,10 @@ def _indexes(file: InputFile, chunk: Chunk) -> Iterator[Extent]:
 
 
 def _is_dead(file: InputFile, start: int, end: int, keys: FileKeys) -> bool:
-    """Whether nothing is lost with the bytes: zeros, or the end of an earlier file and its mark."""
+    """Return whether nothing is lost with the bytes.
+
+    Zeros, or the end of an earlier file and its mark.
+    """
     if _all_pieces(file, start, end, _is_zero):
         return True
     # Only the last mark counts: the appends before it are in the file that ended there.

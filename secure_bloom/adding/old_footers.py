@@ -22,7 +22,7 @@ from secure_bloom.storage.inputs import Extent
 
 
 def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
-    """Each old footer with the mark behind it, in the file's order; no key is needed."""
+    """Return each old footer with the mark behind it, in the file's order; no key is needed."""
     # A cell may hold a file with marks of its own: only what stands behind all data counts.
     first, found, limit = _known_end(footer), [], footer.tail.offset
     for mark, behind in find_marks(file, limit, first):
@@ -40,7 +40,7 @@ def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
 def reclaimed_end(
     file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
 ) -> int:
-    """The offset where new filters may start if the file is replaced.
+    """Return the offset where new filters may start if the file is replaced.
 
     ``replaced`` has the filters that go, their starts by their ends.  The room of those right
     before the footer is used again.  So is the room of everything that appends have left:
@@ -83,9 +83,9 @@ def _known_end(footer: Footer) -> int:
 def _kept_end(
     file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
 ) -> int | None:
-    """The end of the last thing that the footer points to and that stays.
+    """Return the end of the last thing that the footer points to and that stays.
 
-    None where a key is not at hand: the filters of that column are not known.
+    None where a key is not available: the filters of that column are not known.
     """
     ends = [0]
     try:

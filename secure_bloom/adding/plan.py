@@ -151,7 +151,10 @@ def _reader_notes(tasks: Iterable[Task]) -> Iterator[str]:
 def new_tail(
     footer: bytes, keep: int, parts: Iterable[bytes] = (), *, append: bool
 ) -> tuple[bytes, ...]:
-    """The bytes after ``keep``: ``parts`` and the footer; in an append with mark and padding."""
+    """Return the bytes after ``keep``: ``parts`` and the footer.
+
+    In an append with mark and padding.
+    """
     tail = [_mark(keep, append=append), *parts, footer]
     # Padded before the footer, because nothing may stand between the footer's magic and the end of
     # the file.  Why an append ends on a block: see storage/direct_write.
@@ -165,7 +168,10 @@ def _mark(keep: int, *, append: bool) -> bytes:
 
 
 def _padding(size: int) -> bytes:
-    """Zeros before the footer that align the file's end; no offset in the footer leads to them."""
+    """Return zeros before the footer that align the file's end.
+
+    No offset in the footer leads to them.
+    """
     return bytes(-size % APPEND_ALIGNMENT)
 
 
@@ -191,7 +197,7 @@ def _tasks(
 
 
 def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
-    """The bytes of the chunks that will be read."""
+    """Yield the bytes of the chunks that will be read."""
     for task in tasks:
         if _is_read(task):
             # An empty chunk has none; whoever reads a wrong one says what is wrong.
@@ -201,12 +207,12 @@ def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
 
 
 def _is_read(task: Task) -> bool:
-    """Whether the values of the chunk are read, because it gets a new filter."""
+    """Return whether the values of the chunk are read, because it gets a new filter."""
     return task.replace or task.chunk.meta_data.bloom_filter_offset is None
 
 
 def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
-    """The outcomes of the tasks, in the order of the tasks.
+    """Return the outcomes of the tasks, in the order of the tasks.
 
     The work begins with the largest chunk: if it came last, all other cores would wait for it.
     """
@@ -232,7 +238,7 @@ def _work(task: Task) -> ChunkOutcome:
 
 
 def _old_filter(task: Task) -> StoredBloomFilter | None:
-    """The chunk's present filter; a damaged one is an error unless it is to be replaced."""
+    """Return the chunk's present filter; a damaged one is an error unless it is to be replaced."""
     try:
         return read_bloom_filter(task.file, task.chunk)
     except SecureBloomError as error:
@@ -246,7 +252,7 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
 def _reclaimed_end(
     file: InputFile, footer: Footer, keys: FileKeys, outcomes: list[ChunkOutcome]
 ) -> int:
-    """The offset where new filters may start.
+    """Return the offset where new filters may start.
 
     Each filter that gives its room back was read as a filter before, so a footer with wrong offsets
     cannot make us overwrite data.
@@ -262,7 +268,10 @@ def _reclaimed_end(
 def _lay_out(
     outcomes: list[ChunkOutcome], start: int
 ) -> tuple[list[bytes], list[FilterPlace], list[FilterReport]]:
-    """The modules in order, new filters from ``start`` on; what the footer must say; reports."""
+    """Return the modules in order, new filters from ``start`` on.
+
+    What the footer must say; reports.
+    """
     parts: list[bytes] = []
     places, reports = [], []
     for outcome in outcomes:

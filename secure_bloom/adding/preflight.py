@@ -61,7 +61,7 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
 
 
 def _missing_in_all(request: FilterRequest, surveys: Iterable[Survey]) -> set[str]:
-    """The columns that none of the files has, as far as they can be read."""
+    """Return the columns that none of the files has, as far as they can be read."""
     missing = (set(survey.missing) for survey in surveys if survey.failure is None)
     return set(request.columns).intersection(*missing)
 
@@ -107,7 +107,7 @@ def _refusal(path: str, footer: Footer, request: FilterRequest) -> SecureBloomEr
 
 
 def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
-    """The files that cannot be done, each with its error.
+    """Return the files that cannot be done, each with its error.
 
     Raises the first refusal, and PolicyError for a column that no readable file has.
     """

@@ -120,12 +120,12 @@ class AddReport(CommittingReport[FileAddReport]):
 
 
 def hard_link_note(names: int) -> str:
-    """The note of a file with so many names that was replaced under one of them."""
+    """Return the note of a file with so many names that was replaced under one of them."""
     return f"the old content stays behind {counted(names - 1, 'other name')} (hard link)"
 
 
 def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
-    """A note on the old filters that appends have left in all files together."""
+    """Yield a note on the old filters that appends have left in all files together."""
     grown = [
         (file.bytes_after or 0) - (file.bytes_before or 0)
         for file in files

@@ -47,7 +47,10 @@ class FilterRequest:
         return file
 
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
-        """Leaf ordinal -> options, in column order; a leaf's own name wins over its parent's."""
+        """Return leaf ordinal -> options, in column order.
+
+        A leaf's own name wins over its parent's.
+        """
         found: dict[int, BloomFilterOptions] = {}
         # A parent's name is shorter than its leaf's, so the leaf's options are set last.
         for name in sorted(self.columns, key=len):
@@ -55,7 +58,7 @@ class FilterRequest:
         return dict(sorted(found.items()))
 
     def missing(self, leaves: tuple[Leaf, ...]) -> list[str]:
-        """The requested columns that a file with these leaves does not have."""
+        """Return the requested columns that a file with these leaves does not have."""
         return [name for name in self.columns if not select(leaves, name)]
 
     def check_key(self, chunk: Chunk) -> None:
@@ -103,7 +106,7 @@ def filter_request(
     *,
     replace_filters: bool = False,
 ) -> FilterRequest:
-    """The request of a call: explicit columns, or those of the policy.
+    """Return the request of a call: explicit columns, or those of the policy.
 
     Raises PolicyError when neither names a column.
     """
@@ -127,7 +130,7 @@ def filter_request(
 def request_resolver(
     request: FilterRequest, keys: Keys | None, *, allow_unprotected: bool = False
 ) -> KeyResolver:
-    """The keys of a run, and what it accepts of files: no more than the policy says."""
+    """Return the keys of a run, and what it accepts of files: no more than the policy says."""
     trust = Trust(policy=request.policy, allow_unprotected=allow_unprotected)
     return KeyResolver(request_keys(request, keys, any_key=allow_unprotected), trust)
 
@@ -135,7 +138,10 @@ def request_resolver(
 def request_keys(
     request: FilterRequest, keys: Keys | None, *, any_key: bool = False
 ) -> Keys | None:
-    """The keys of a run: those given, else the policy's KMS, which must know the policy's keys."""
+    """Return the keys of a run.
+
+    Those given, else the policy's KMS, which must know the policy's keys.
+    """
     policy = request.policy
     if policy is None:
         return keys

@@ -63,7 +63,7 @@ class FileRewriter(ABC):
 
     @abstractmethod
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
-        """The plan of one file, worked out in memory; ``run`` may work in parallel."""
+        """Return the plan of one file, worked out in memory; ``run`` may work in parallel."""
 
     def open(self, path: str) -> InputFile:
         """Open a file of the run."""
@@ -191,7 +191,10 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
 def failed_report(
     path: str, error: SecureBloomError, seconds: float = 0.0, cuts: Iterable[Truncation] = ()
 ) -> FileAddReport:
-    """The report of a file that could not be done; it is as it was unless the error says more."""
+    """Return the report of a file that could not be done.
+
+    It is as it was unless the error says more.
+    """
     return FileAddReport(
         path=path,
         status="failed",

@@ -40,8 +40,9 @@ def rewrite_files(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[FileAddReport]:
-    """The report of each task, in order; ``open_rewriter`` makes the same rewriter elsewhere.
+    """Return the report of each task, in order.
 
+    ``open_rewriter`` makes the same rewriter elsewhere.
     ``chunks_a_file`` is the estimate that ``progress`` begins with.
     """
     meter = _Meter(progress, len(tasks), chunks_a_file)
@@ -95,7 +96,7 @@ class _CallingThreads(Executor):
 
 
 def with_key_prefetch(ahead: KeyPrefetch, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
-    """The tasks, each when the keys of its file are there."""
+    """Return the tasks, each when the keys of its file are there."""
     by_path = {task.path: task for task in tasks}
     return map(by_path.__getitem__, ahead.each(list(by_path)))
 

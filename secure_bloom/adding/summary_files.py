@@ -14,7 +14,7 @@ from secure_bloom.storage import file_key, open_input, sibling, summary_files
 
 
 def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple[str, ...]:
-    """One sentence for each summary file that describes one of the changed files.
+    """Return one sentence for each summary file that describes one of the changed files.
 
     ``what`` happened to these.
     """
@@ -27,7 +27,7 @@ def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple
 
 
 def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> Iterator[str]:
-    """The sentence on a summary file, if it describes one of the changed files."""
+    """Yield the sentence on a summary file, if it describes one of the changed files."""
     described = _described(summary)
     # A summary that cannot be read may describe any file, so it gets a note too.
     if any(described is None or file_key(file) in described for file in changed):
@@ -38,7 +38,7 @@ def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> I
 
 
 def _described(summary: str) -> set[Hashable] | None:
-    """The files that a summary describes; None where it cannot be read."""
+    """Return the files that a summary describes; None where it cannot be read."""
     try:
         with open_input(summary) as file:
             outline = read_tail(file).outline

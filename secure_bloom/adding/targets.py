@@ -14,7 +14,7 @@ from secure_bloom.storage.paths import Paths, as_path, as_paths
 def files_to_write(
     paths: Paths, *, in_place: bool, output: str | PathLike[str] | None
 ) -> tuple[list[str], Mapping[str, str]]:
-    """The files at ``paths``, and with ``output`` the new path of each.
+    """Return the files at ``paths``, and with ``output`` the new path of each.
 
     Raises PolicyError for files of a table that keeps a log of them.  With ``in_place`` it raises
     PolicyError for files that cannot be appended to, too.

@@ -37,7 +37,7 @@ class Truncation:
         return True
 
     def note(self, *, forgotten: bool) -> str:
-        """The sentence about the cut for a report."""
+        """Return the sentence about the cut for a report."""
         where = "" if forgotten else f"; they are kept in {name_of(self.kept)} beside it"
         return (
             f"{self.bytes} bytes behind byte {self.offset}, left by a run that was killed, were "
@@ -81,7 +81,10 @@ def recover(path: str, resolver: KeyResolver) -> Recovered | None:
 
 
 def find_previous_end(file: InputFile) -> int | None:
-    """The end of the file before an append to it was killed; None if no such end is found."""
+    """Return the end of the file before an append to it was killed.
+
+    None if no such end is found.
+    """
     for offset in _marked_offsets(file):
         if _ends_whole(file, offset):
             return offset
@@ -89,7 +92,7 @@ def find_previous_end(file: InputFile) -> int | None:
 
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
-    """Offsets at which an append started: with its mark itself torn, then from behind."""
+    """Yield offsets at which an append started: with its mark itself torn, then from behind."""
     # First, because a mark that is torn stands at the very end, behind all whole ones.
     yield from find_torn_mark(file)
     for offset, _ in find_marks(file, file.size):
@@ -97,7 +100,7 @@ def _marked_offsets(file: InputFile) -> Iterator[int]:
 
 
 def _ends_whole(file: InputFile, end: int) -> bool:
-    """Whether a whole footer ends at ``end``."""
+    """Return whether a whole footer ends at ``end``."""
     try:
         tail = read_tail(file, end=end)
         # A cell's bytes can look like a footer, and nothing before this counts its chunks.

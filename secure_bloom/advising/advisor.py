@@ -29,8 +29,9 @@ _WORTH = 0.1
 
 
 def other_fpp(trial: ColumnTrial, try_with: Callable[[float], ColumnTrial]) -> float | None:
-    """The probability that serves clearly better than the 1 % that was tried; None if none does.
+    """Return the probability that serves clearly better than the 1 % that was tried.
 
+    None if none does.
     Only one that promises to be better is tried, because that takes as long as the first trial.
     """
     for fpp, size in _OTHERS.items():
@@ -63,7 +64,7 @@ class FilterOptions:
     policy: KeyPolicy | None
 
     def of(self, candidate: Candidate) -> BloomFilterOptions:
-        """The options for one column."""
+        """Return the options for one column."""
         if self.fpp is not None:
             return BloomFilterOptions(fpp=self.fpp)
         found = {} if self.policy is None else self.policy.bloom_columns()
@@ -122,7 +123,7 @@ def advice_notes(
     policy: GivenPolicy,
     allow_unprotected: bool,
 ) -> Iterator[str]:
-    """Sentences on the use of filters of these columns, given with their fpp."""
+    """Yield sentences on the use of filters of these columns, given with their fpp."""
     for fpp in dict.fromkeys(columns.values()):
         names = [name for name, wanted in columns.items() if wanted == fpp]
         try:
@@ -146,7 +147,7 @@ def advice_notes(
 def wanted_columns(
     sample: TableSample, columns: str | Iterable[str] | None
 ) -> tuple[Candidate, ...]:
-    """The columns to advise on; PolicyError for one that the table does not have."""
+    """Return the columns to advise on; PolicyError for one that the table does not have."""
     if columns is None:
         return sample.candidates
     found: dict[str, Candidate] = {}
@@ -168,7 +169,7 @@ def advise_column(
     log: QueryLog | None,
     tick: Callable[[], None] = lambda: None,
 ) -> ColumnAdvice:
-    """The advice on one column."""
+    """Return the advice on one column."""
     advice = partial(
         ColumnAdvice,
         column=candidate.name,
@@ -198,12 +199,12 @@ def advise_column(
 
 
 def column_names(sample: TableSample) -> list[str]:
-    """The dotted names of the table's columns."""
+    """Return the dotted names of the table's columns."""
     return [candidate.name for candidate in sample.candidates]
 
 
 def _steps(sample: TableSample) -> int:
-    """About how often a column's trial ticks."""
+    """Return about how often a column's trial ticks."""
     return len(sample.row_groups) + 1 + 2 * MOST_LOOKUPS
 
 

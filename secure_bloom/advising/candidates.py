@@ -46,7 +46,10 @@ class Candidate:
 
 
 def candidates(footers: Sequence[FileFooter], partitions: Sequence[str]) -> tuple[Candidate, ...]:
-    """The columns of all files, one footer given for each schema; then the partition columns."""
+    """Return the columns of all files, one footer given for each schema.
+
+    Then the partition columns.
+    """
     found: dict[tuple[str, ...], Candidate] = {}
     for footer in footers:
         for ordinal, leaf in enumerate(footer.columns.leaves):
@@ -80,7 +83,7 @@ def _is_locked(footer: FileFooter, ordinal: int) -> bool:
 
 
 def _lookup(footer: FileFooter, ordinal: int, leaf: Leaf) -> tuple[str, ...] | None:
-    """The path by which a condition names the leaf; None where there is none."""
+    """Return the path by which a condition names the leaf; None if there is none."""
     columns = footer.columns
     if not leaf.is_repeated:
         return leaf.path if columns.ordinals[leaf.path] == ordinal else None

@@ -107,7 +107,7 @@ def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]
 
 
 def _plain(values: pa.ChunkedArray) -> pa.Array:
-    """The values in one array, of a type that can be sorted."""
+    """Return the values in one array, of a type that can be sorted."""
     found = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
@@ -128,7 +128,7 @@ def _plain(values: pa.ChunkedArray) -> pa.Array:
 
 
 def _short(values: pa.Array) -> pa.Array:
-    """The values that somebody might look up: a file of 13 KB may hold one of 400 MiB."""
+    """Return the values that somebody might look up: a file of 13 KB may hold one of 400 MiB."""
     # Each value that is drawn is copied, and dozens are.
     if pa.types.is_fixed_size_binary(values.type):
         return values if values.type.byte_width <= _LONGEST else values[:0]
@@ -153,7 +153,7 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
-    """Numbers between two neighbours: first behind ``place``, then behind random ones."""
+    """Yield numbers between two neighbours: first behind ``place``, then behind random ones."""
     last = len(ascending) - 2
     for start in (min(place, last), *(chance.randint(0, last) for _ in range(_TRIES))):
         low, high = _number(ascending[start]), _number(ascending[start + 1])
@@ -163,7 +163,7 @@ def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator
 
 
 def _number(scalar: pa.Scalar) -> int | float:
-    """A number in the column's order; a decimal by its digits, without the point."""
+    """Return a number in the column's order; a decimal by its digits, without the point."""
     if pa.types.is_floating(scalar.type):
         return float(scalar.as_py())
     if pa.types.is_decimal(scalar.type):
@@ -192,7 +192,7 @@ def _scalar(number: float, type_: pa.DataType) -> pa.Scalar:
 
 
 def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
-    """Texts like that at ``place``, with another character or one more."""
+    """Yield texts like that at ``place``, with another character or one more."""
     type_, like = ascending.type, _text(ascending[place])
     least, greatest = _bytes(_text(ascending[0])), _bytes(_text(ascending[-1]))
     for attempt in range(_TRIES):
@@ -204,13 +204,16 @@ def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[p
 
 
 def _can_be_asked(row: pa.Scalar) -> bool:
-    """Whether the value can stand in a condition: a text that is not UTF-8 cannot."""
+    """Return whether the value can be in a condition: a text that is not UTF-8 cannot."""
     is_named_text = pa.types.is_string(row.type) or pa.types.is_large_string(row.type)
     return not is_named_text or isinstance(_text(row), str)
 
 
 def _text(scalar: pa.Scalar) -> str | bytes:
-    """The text or bytes of a value; bytes for a text that is not UTF-8, as files may have it."""
+    """Return the text or bytes of a value.
+
+    Bytes for a text that is not UTF-8, as files may have it.
+    """
     try:
         found: str | bytes = scalar.as_py()
     except UnicodeDecodeError:
@@ -227,7 +230,7 @@ def _fits(text: str | bytes, type_: pa.DataType) -> bool:
 
 
 def _changed(text: str | bytes, chance: random.Random, *, longer: bool) -> str | bytes:
-    """Another text of the same look: a character gives way to one of its kind."""
+    """Return another text of the same look: a character gives way to one of its kind."""
     if isinstance(text, bytes):
         if not text or longer:
             return text + bytes([chance.randrange(256)])

@@ -40,7 +40,7 @@ _LEGEND = {
 def render_page(
     advice: TableAdvice, *, subject: str | None = None, created: datetime | None = None
 ) -> str:
-    """The advice as one page; ``subject`` is what was looked at, ``created`` when."""
+    """Return the advice as one page; ``subject`` is what was looked at, ``created`` when."""
     name = legible(subject or "table")
     others = [column for column in advice.columns if not column.gains]
     body = (
@@ -109,7 +109,7 @@ def _column(column: ColumnAdvice) -> Iterator[str]:
 
 
 def _kind(name: str, kind: LookupComparison, largest: float) -> Iterator[str]:
-    """The bars and strips of one kind of lookup."""
+    """Yield the bars and strips of one kind of lookup."""
     yield f'<div class="kind"><h4>a value that is {name}</h4>'
     for filters, cost in (("without", kind.without), ("with", kind.with_)):
         size = human_bytes(round(cost.bytes)) or ""
@@ -144,7 +144,7 @@ def _row_groups(cost: LookupCost) -> float:
 
 
 def _svg(title: str, kind: str, parts: tuple[tuple[str, float], ...]) -> str:
-    """Parts side by side, in percent of the whole width."""
+    """Return parts side by side, in percent of the whole width."""
     rects, start = [], 0.0
     for name, width in parts:
         if width > 0:

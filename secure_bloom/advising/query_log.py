@@ -41,16 +41,16 @@ class QueryLog:
     columns: Mapping[str, ColumnUse] = field(default_factory=dict)
 
     def use(self, column: str) -> ColumnUse:
-        """The use of one column."""
+        """Return the use of one column."""
         return self.columns.get(column, ColumnUse())
 
     def share(self, column: str) -> float:
-        """The column's share of all ``=`` and ``in`` conditions."""
+        """Return the column's share of all ``=`` and ``in`` conditions."""
         return self.use(column).equal / max(1, sum(use.equal for use in self.columns.values()))
 
 
 def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLog:
-    """The log in a file of UTF-8; PolicyError where it cannot be read."""
+    """Return the log in a file of UTF-8; PolicyError where it cannot be read."""
     try:
         with open(as_path(path), encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path or a name
             return read_query_log(lines, columns)
@@ -60,7 +60,7 @@ def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLo
 
 
 def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
-    """The log in lines; ``columns`` are the dotted names of the table's.
+    """Return the log in lines; ``columns`` are the dotted names of the table's.
 
     Empty lines and those that start with ``--`` or ``#`` do not count.  MissingExtraError
     where sqlglot is not installed.
@@ -109,7 +109,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
-    """The columns that a line asks for, by their parts, and how; None for what is no query."""
+    """Return the columns that a line asks for, by their parts, and how.
+
+    None for what is no query.
+    """
     import sqlglot
 
     if len(text) > _LONGEST:
@@ -126,7 +129,7 @@ def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
 
 
 def _is_query(tree: Any) -> bool:
-    """Whether it is a condition, or a statement that may have one."""
+    """Return whether it is a condition, or a statement that may have one."""
     from sqlglot import exp
 
     conditions = (exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Func)
@@ -136,7 +139,7 @@ def _is_query(tree: Any) -> bool:
 
 
 def _filters(tree: Any) -> Iterator[Any]:
-    """The conditions of a statement: of WHERE, of joins, of HAVING; or the line itself."""
+    """Yield the conditions of a statement: of WHERE, of joins, of HAVING; or the line itself."""
     from sqlglot import exp
 
     if isinstance(tree, exp.Condition) and not isinstance(tree, exp.Subquery):
@@ -149,7 +152,7 @@ def _filters(tree: Any) -> Iterator[Any]:
 
 
 def _uses(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each comparison of a column with values below ``root``, in time linear in its nodes."""
+    """Yield each comparison of a column with values below ``root``, in time linear in its nodes."""
     from sqlglot import exp
 
     equal = (exp.EQ, exp.NullSafeEQ, exp.In)
@@ -168,7 +171,10 @@ def _uses(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _negations(root: Any) -> Iterator[tuple[Any, bool]]:
-    """Each node below ``root``, parents first, and whether it is negated; queries stay closed."""
+    """Yield each node below ``root``, parents first, and whether it is negated.
+
+    Queries stay closed.
+    """
     from sqlglot import exp
 
     pending = [(root, False)]
@@ -181,7 +187,7 @@ def _negations(root: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def _asking(nodes: Iterable[Any]) -> frozenset[int]:
-    """The ids of the nodes that are or contain a column or a query; parents come first."""
+    """Return the ids of the nodes that are or contain a column or a query; parents come first."""
     from sqlglot import exp
 
     found = set[int]()
@@ -192,7 +198,7 @@ def _asking(nodes: Iterable[Any]) -> frozenset[int]:
 
 
 def _sides(node: Any, asking: frozenset[int]) -> Iterator[Any]:
-    """The columns that a comparison compares, and None for each side that no filter answers.
+    """Yield the columns that a comparison compares, and None for each side that no filter answers.
 
     These are functions of a column, and queries.
     """
@@ -209,7 +215,10 @@ def _sides(node: Any, asking: frozenset[int]) -> Iterator[Any]:
 def _table_names(
     found: Iterable[tuple[tuple[str, ...], str]], known: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """The columns by the table's own names; names of tables and aliases in front are left out."""
+    """Yield the columns by the table's own names.
+
+    Names of tables and aliases in front are left out.
+    """
     for parts, kind in found:
         for start in range(len(parts)):
             name = known.get(".".join(parts[start:]).lower())

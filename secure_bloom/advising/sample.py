@@ -50,7 +50,7 @@ class TableSample:
     """A table, and the part of it that is looked at: ``row_groups`` of some files.
 
     ``is_cut``: of some file only a part is looked at.  ``bytes_footers`` is what a read reads of
-    the footers of all files.  ``rows`` are those that stand in files, ``deleted_rows`` those that a
+    the footers of all files.  ``rows`` are those that are in files, ``deleted_rows`` those that a
     table's log deletes.
     """
 
@@ -83,7 +83,7 @@ class TableSample:
         return sum(rows for _, _, rows in self.groups())
 
     def groups(self) -> list[tuple[str, int, int]]:
-        """The row groups that are looked at: path, ordinal, rows."""
+        """Return the row groups that are looked at: path, ordinal, rows."""
         facts = {file.path: file for file in self.files}
         return [
             (path, group, facts[path].rows[group])
@@ -134,7 +134,7 @@ def sample_table(
 def _read_footers(
     listing: TableListing, state: TableState, resolver: KeyResolver, progress: Progress | None
 ) -> tuple[list[FileFacts], list[tuple[str, pa.Schema]], list[FileFooter]]:
-    """The facts and the schema of each file, and one footer for each schema."""
+    """Return the facts and the schema of each file, and one footer for each schema."""
     scanner, facts, schemas = FooterScanner(state.names), [], []
     first: dict[int, FileFooter] = {}
     for done, path in enumerate(KeyPrefetch(resolver).each(listing.paths), start=1):
@@ -169,7 +169,7 @@ def _facts(footer: FileFooter) -> FileFacts:
 
 
 def _choose_files(facts: Sequence[FileFacts]) -> list[FileFacts]:
-    """Some files that have rows, in their order; all of them where they are few."""
+    """Return some files that have rows, in their order; all of them where they are few."""
     having = [file for file in facts if sum(file.rows)]
     if len(having) <= MOST_FILES:
         return having
@@ -198,7 +198,7 @@ def _some(file: FileFacts, share: float) -> Iterable[int]:
 def _readable(
     schema: pa.Schema, partitions: Sequence[pa.Field], found: Sequence[Candidate]
 ) -> tuple[str, ...] | None:
-    """The columns that lookups return: all of those whose keys are at hand."""
+    """Return the columns that lookups return: all of those whose keys are available."""
     missing = {candidate.path[0] for candidate in found if candidate.is_locked}
     if not missing:
         return None

@@ -88,7 +88,7 @@ class ColumnAdvice:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """The column as it stands in the document."""
+        """Return the column as it is in the document."""
         trial, kinds = self.trial, self.kinds
         return {
             "column": self.column,
@@ -140,7 +140,7 @@ def _both(kinds: Mapping[str, LookupComparison | None], number: Any) -> dict[str
 
 
 def _skipped(cost: LookupCost) -> dict[str, float]:
-    """The row groups that are ruled out as the table is, by what rules them out."""
+    """Return the row groups that are ruled out as the table is, by what rules them out."""
     return {str(step): round(count, 2) for step, count in cost.skipped.items() if count}
 
 
@@ -228,7 +228,7 @@ class TableAdvice(Report):
 def conclude(
     sample: TableSample, columns: Sequence[ColumnAdvice], log: QueryLog | None
 ) -> TableAdvice:
-    """The advice on the table that the columns are of."""
+    """Return the advice on the table that the columns are of."""
     return TableAdvice(
         columns=tuple(sorted(columns, key=_rank)),
         files=sample.file_count,

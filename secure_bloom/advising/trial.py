@@ -103,7 +103,7 @@ class _Built:
     seconds: float
 
     def open(self, path: str) -> InputFile:
-        """The file as it would be."""
+        """Return the file as it would be."""
         file, plan = self.sample.open(path), self.plans[path]
         return file if plan.is_empty else OverlaidFile(file, plan.keep, plan.tail)
 
@@ -145,7 +145,7 @@ class Trier:
         )
 
     def policy_key(self, candidate: Candidate) -> str | None:
-        """The key that the policy names for a column, if there is a policy."""
+        """Return the key that the policy names for a column, if there is a policy."""
         return None if self._policy is None else self._policy.key_for(candidate.path)
 
     def _build(self, name: str, options: BloomFilterOptions, tick: Callable[[], None]) -> _Built:
@@ -191,7 +191,7 @@ class Trier:
         )
 
     def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: SampledValue) -> _Tried:
-        """One lookup: where the value comes from, and everywhere else."""
+        """Return one lookup: where the value comes from, and everywhere else."""
         where = (path, "=", lookup.value)
         sample = self._sample
         if not sample.is_cut:
@@ -242,7 +242,10 @@ _SKIPPING = tuple(step for step in Step if step is not Step.VALUES)
 
 
 def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
-    """Bytes beside the footers; row groups whose pages are read; those skipped by each step."""
+    """Return bytes beside the footers.
+
+    Row groups whose pages are read; those skipped by each step.
+    """
     steps = Counter(group.skipped_by for report in reports for group in report.row_groups)
     size = sum(report.bytes_judged_by + report.bytes_pages for report in reports)
     read = steps[None] + steps[Step.VALUES]
@@ -250,7 +253,7 @@ def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
 
 
 def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
-    """All row groups but the lookup's own."""
+    """Return all row groups but the lookup's own."""
     others = {
         path: [g for g in groups if (path, g) != (lookup.path, lookup.row_group)]
         for path, groups in row_groups.items()
@@ -259,7 +262,7 @@ def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
 
 
 def _is_enough(without: Sequence[_Tried], with_: Sequence[_Tried]) -> bool:
-    """Whether more lookups would hardly change the means, or take too long."""
+    """Return whether more lookups would hardly change the means, or take too long."""
     if sum(it.read for it in (*without, *with_)) > _MOST_READ:
         return len(with_) >= _LEAST_AT_ALL
     if len(with_) < _LEAST_LOOKUPS:

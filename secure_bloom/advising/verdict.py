@@ -41,7 +41,10 @@ class ColumnCase:
 
 
 def refusal(candidate: Candidate, log: QueryLog | None) -> str | None:
-    """Why a column gets no filter, whatever its values are; None where they must be looked at."""
+    """Return why a column gets no filter, whatever its values are.
+
+    None where they must be looked at.
+    """
     if candidate.refusal is not None:
         return candidate.refusal
     return _by_queries(candidate, log)
@@ -59,7 +62,7 @@ def _by_queries(candidate: Candidate, log: QueryLog | None) -> str | None:
 
 
 def decide(case: ColumnCase) -> tuple[AdviceVerdict, str]:
-    """The verdict on a column that was tried, and the reason in a sentence."""
+    """Return the verdict on a column that was tried, and the reason in a sentence."""
     for rule in _AGAINST:
         reason = rule(case)
         if reason is not None:
@@ -111,7 +114,7 @@ def _dictionary_suffices(case: ColumnCase) -> str | None:
 
 
 def _little(case: ColumnCase) -> str | None:
-    """A gain that is too small, with the first cause that explains it."""
+    """Return a gain that is too small, with the first cause that explains it."""
     if any(_is_worth(it) for it in _comparisons(case)):
         return None
     return next(filter(None, (cause(case) for cause in _CAUSES)))
@@ -190,13 +193,13 @@ def _is_worth(kind: LookupComparison) -> bool:
 
 
 def _rules_out_most(case: ColumnCase, step: Step) -> bool:
-    """Whether the step already rules out most row groups for a value that no row has."""
+    """Return whether the step already rules out most row groups for a value that no row has."""
     kind = case.trial.absent or case.trial.present
     return kind is not None and kind.without.skipped[step] > _MOST * case.sample.row_group_count
 
 
 def _gain(case: ColumnCase) -> str:
-    """The savings of lookups, of values that are there and of values that are not."""
+    """Return the savings of lookups, of values that are there and of values that are not."""
     parts = [
         f"{name} lookups read {100 * it.share:.0f} % less"
         if _is_worth(it)

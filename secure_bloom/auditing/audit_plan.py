@@ -1,4 +1,4 @@
-"""The plan of an audit: its files are listed, its keys at hand."""
+"""The plan of an audit: its files are listed, its keys available."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPlan:
-    """The ``files`` to be held against ``request``, and what was found already.
+    """The ``files`` to be checked against ``request``, and what was found already.
 
     For a policy that cannot be used ``request`` is None, and there are no files.  ``roots`` are the
     paths as given.  ``listed`` are all files there, also those that a sample leaves out; ``tables``
@@ -114,7 +114,10 @@ def _today() -> datetime.date:
 
 
 def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:
-    """The request as the report shows it: no key, and of properties only that there are any."""
+    """Return the request as the report shows it.
+
+    No key, and of properties only that there are any.
+    """
     given: dict[str, Any] = {
         "severity": None if options.severity is None else str(options.severity),
         "ignore": list(options.ignore),
@@ -145,7 +148,10 @@ def _policy(
 
 
 def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
-    """The keys of an audit: the given ones, else the policy's KMS; none for an outsider's view."""
+    """Return the keys of an audit: the given ones, else the policy's KMS.
+
+    None for an outsider's view.
+    """
     policy = request.policy
     if not request.with_keys:
         return None

@@ -31,7 +31,7 @@ class AuditRequest:
     check_values: bool = False
 
     def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
-        """The policy's requirements for each leaf of a file."""
+        """Return the policy's requirements for each leaf of a file."""
         blooms = FilterRequest(columns=self.policy.bloom_columns()).resolve(leaves)
         return tuple(
             Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))

@@ -65,7 +65,7 @@ def audit(
     ``ignore`` holds texts ``ID`` or ``ID:COLUMN``, ``severity`` is the lowest that counts; other
     findings are reported as ``ignored``.  ``sample`` is the number of files to look at, spread
     evenly.  ``check_values`` reads the first page of each column chunk that has a filter, and looks
-    its values up in the filter.  ``spark_properties`` are held against the policy too.
+    its values up in the filter.  ``spark_properties`` are checked against the policy too.
 
     Only footers, Bloom filters, and bytes that nothing refers to are read.  For a Delta table the
     live files of its latest version are looked at, or of ``version``, or of the last version until
@@ -90,7 +90,7 @@ def audit(
 
 
 def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
-    """The files in their order, each when it is done."""
+    """Yield the files in their order, each when it is done."""
     request, total = plan.request, len(plan.files)
     if request is None:
         return
@@ -106,7 +106,7 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
 
 
 def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
-    """The report of all files, with the findings that only all files together show."""
+    """Return the report of all files, with the findings that only all files together show."""
     if plan.request is None:
         return _report(plan, list(plan.findings), 0)
     found, summed = list(plan.findings), _Summary()

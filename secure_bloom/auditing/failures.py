@@ -32,7 +32,7 @@ class Subject(Protocol):
     """Anything that can say where it is."""
 
     def finding(self, rule: Rule, what: str) -> Finding:
-        """A finding at this place."""
+        """Return a finding at this place."""
 
 
 S = TypeVar("S", bound=Subject)
@@ -50,7 +50,7 @@ def raise_if_kms_failed(error: Exception) -> None:
 
 
 def error_message(error: Exception) -> str:
-    """The message of a finding about an error.
+    """Return the message of a finding about an error.
 
     The text of an unforeseen error may hold values, so only its class is named.
     """
@@ -60,24 +60,24 @@ def error_message(error: Exception) -> str:
 
 
 def with_causes(finding: Finding, error: Exception) -> Finding:
-    """The finding that tells of ``error``, with what led to it."""
+    """Return the finding that tells of ``error``, with what led to it."""
     return replace(finding, causes=tuple(causes(error)))
 
 
 def failure(subject: Subject, error: Exception) -> Finding:
-    """The finding for an error that stopped a check of ``subject``."""
+    """Return the finding for an error that stopped a check of ``subject``."""
     raise_if_kms_failed(error)
     return with_causes(subject.finding(rule_of(error), error_message(error)), error)
 
 
 def file_failure(path: str | None, error: Exception) -> Finding:
-    """The finding for an error that stopped all checks of one file, or of one folder."""
+    """Return the finding for an error that stopped all checks of one file, or of one folder."""
     raise_if_kms_failed(error)
     return with_causes(rule_of(error).finding(error_message(error), path=path), error)
 
 
 def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, and one more for an error that stopped them."""
+    """Yield the findings, and one more for an error that stopped them."""
     try:
         yield from findings
     except Exception as error:
@@ -86,7 +86,10 @@ def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -> Iterator[Finding]:
-    """All findings of all checks; one that is stopped by an error does not stop the others."""
+    """Yield all findings of all checks.
+
+    One that is stopped by an error does not stop the others.
+    """
     for check in checks:
         try:
             yield from check(subject)

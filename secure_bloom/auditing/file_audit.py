@@ -186,7 +186,7 @@ def _check_footer_length(file: InputFile) -> None:
 
 
 def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | None]:
-    """The footer, as far as it can be read, and the error that its check ended with."""
+    """Return the footer, as far as it can be read, and the error that its check ended with."""
     try:
         return unlock(subject.tail, subject.keys), None
     except KmsUnavailableError:
@@ -233,7 +233,7 @@ def _open_chunk(
 
 
 def _inside(opened: FooterSubject) -> Iterator[Finding]:
-    """The findings behind the footer: chunk by chunk, then those of the whole file."""
+    """Yield the findings behind the footer: chunk by chunk, then those of the whole file."""
     for chunk in opened.chunks:
         yield from _chunk_findings(chunk)
     yield from run_checks(_FOOTER_CHECKS, opened)

@@ -55,7 +55,7 @@ class Finding:
             yield f"column {self.column}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as it stands in ``secure-bloom audit --json``."""
+        """Return the finding as it is in ``secure-bloom audit --json``."""
         return {
             "id": self.id,
             "severity": str(self.severity),

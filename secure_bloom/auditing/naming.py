@@ -32,7 +32,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two paths of one depth differ only as two spellings of a name do."""
+    """Return whether two paths of one depth differ only as two spellings of a name do."""
     a, b = _plain(one), _plain(other)
     if a == b or is_typo(a, b):
         return True
@@ -45,7 +45,7 @@ def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def is_typo(one: str, other: str) -> bool:
-    """Whether two plain names differ by two swapped neighbours, or by an "s" at the end."""
+    """Return whether two plain names differ by two swapped neighbours, or by an "s" at the end."""
     short_one, long_one = sorted((one, other), key=len)
     if len(short_one) < _SHORTEST_TYPO or len(long_one) > _LONGEST:
         return False
@@ -59,7 +59,7 @@ def is_typo(one: str, other: str) -> bool:
 
 
 def names_within(path: Sequence[str]) -> Iterator[str]:
-    """The plain names of all runs of levels in a path, such as those of ``before.email``."""
+    """Yield the plain names of all runs of levels in a path, such as those of ``before.email``."""
     levels = column_levels(path)[:_MOST_LEVELS]
     for start, first in enumerate(levels):
         # What a list or a map calls its parts is no name of a column.
@@ -69,12 +69,15 @@ def names_within(path: Sequence[str]) -> Iterator[str]:
 
 
 def plain_name(path: Sequence[str]) -> str:
-    """The name of a column, equal for all spellings that differ in case and marks alone."""
+    """Return the name of a column, equal for all spellings that differ in case and marks alone."""
     return _plain(column_levels(path))
 
 
 def secret_named(path: Sequence[str], policy: KeyPolicy) -> str | None:
-    """The sensitive column that a path means, in whatever spelling; None for another column."""
+    """Return the sensitive column that a path means, in whatever spelling.
+
+    None for another column.
+    """
     key = policy.own_key_for(tuple(path))
     if key is not None:
         return ".".join(path)
@@ -95,7 +98,7 @@ def column_levels(path: Sequence[str]) -> tuple[str, ...]:
 
 
 def short(text: str) -> str:
-    """A name from a file; the middle is left out where it is longer than any honest name."""
+    """Return a name from a file; the middle is left out where it is longer than any honest name."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 30]}…{text[-29:]}"
 
 
@@ -116,7 +119,7 @@ def _plain_part(part: str) -> str:
 
 
 def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
-    """The sensitive column whose value this folder's name holds, as the policy writes it."""
+    """Return the sensitive column whose value this folder's name holds, as the policy writes it."""
     name, equals, _ = folder.partition("=")
     if not equals:
         return None

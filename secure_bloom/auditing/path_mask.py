@@ -22,11 +22,11 @@ class PathMask:
         self._numbers: dict[str, int] = {}
 
     def path(self, path: str) -> str:
-        """The path with a number for each value."""
+        """Return the path with a number for each value."""
         return "/".join(map(self._part, path.split("/"))) if "=" in path else path
 
     def finding(self, finding: Finding) -> Finding:
-        """The finding at its masked path."""
+        """Return the finding at its masked path."""
         if finding.path is None:
             return finding
         return replace(finding, path=self.path(finding.path))

@@ -36,7 +36,7 @@ class AuditScope:
     versions: Mapping[str, str] = field(default_factory=_versions)
 
     def to_dict(self) -> dict[str, Any]:
-        """The scope as it stands in ``secure-bloom audit --json``."""
+        """Return the scope as it is in ``secure-bloom audit --json``."""
         return {
             "policy": self.policy,
             "policy_sha256": self.policy_sha256,
@@ -46,7 +46,7 @@ class AuditScope:
         }
 
     def settings(self) -> list[str]:
-        """The options that were given, as the command line spells them."""
+        """Return the options that were given, as the command line spells them."""
         return [
             f"--{name.replace('_', '-')}" + ("" if value is True else f" {_words(value)}")
             for name, value in self.options.items()

@@ -24,11 +24,14 @@ class Selection:
     ignored: frozenset[tuple[str, str | None]] = frozenset()
 
     def counts(self, finding: Finding) -> bool:
-        """Whether the finding makes an audit fail."""
+        """Return whether the finding makes an audit fail."""
         return _RANKS[finding.severity] <= _RANKS[self.severity] and not self._ignores(finding)
 
     def is_note(self, finding: Finding) -> bool:
-        """Whether the finding is told as a note: it neither counts nor did anybody ignore it."""
+        """Return whether the finding is told as a note.
+
+        It neither counts nor did anybody ignore it.
+        """
         is_note = finding.severity is Severity.NOTE and self.severity is not Severity.NOTE
         return is_note and not self._ignores(finding)
 
@@ -37,7 +40,7 @@ class Selection:
 
 
 def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selection:
-    """The selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
+    """Return the selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
 
     Raises PolicyError for an unknown id or severity, which would change nothing, in silence.
     """

@@ -40,7 +40,10 @@ def build_filter(
     *,
     old: SplitBlockBloomFilter | None = None,
 ) -> BuiltFilter:
-    """The smallest filter of ``values`` that keeps ``options``; consumes ``values.entries``."""
+    """Return the smallest filter of ``values`` that keeps ``options``.
+
+    Consumes ``values.entries``.
+    """
     # An upper bound of the distinct values: a filter that is too large is folded below, one that is
     # too small cannot be unfolded.
     bound = values.upper_bound * forms(leaf)
@@ -61,5 +64,8 @@ def build_filter(
 
 
 def check_filter(values: ChunkEntries[Entries], bloom_filter: SplitBlockBloomFilter) -> int:
-    """The number of ``values`` that the filter does not have; consumes ``values.entries``."""
+    """Return the number of ``values`` that the filter does not have.
+
+    Consumes ``values.entries``.
+    """
     return sum(count_missed(bloom_filter, entries) for entries in values.entries)

@@ -52,7 +52,7 @@ def insert_entries(
 def count_missed(
     bloom_filter: SplitBlockBloomFilter, values: Entries, *, both_zeros: bool = True
 ) -> int:
-    """The number of ``values`` that the filter does not have, though it should have all.
+    """Return the number of ``values`` that the filter does not have, though it should have all.
 
     Only the form that the format prescribes is asked for, and ``both_zeros`` where either occurs.
     Other writers' filters need not have NaN.
@@ -120,7 +120,7 @@ def _with_both_zeros(values: Entries) -> Entries:
 
 
 def _with_nans(entries: Entries) -> Entries:
-    """The entries, with the quiet NaN of either sign added if there is any NaN."""
+    """Return the entries, with the quiet NaN of either sign added if there is any NaN."""
     if not _is_floating(entries) or not np.isnan(entries).any():
         return entries
     quiet = np.array([np.nan], dtype=entries.dtype)

@@ -92,7 +92,7 @@ class ProbeReport(ReportOfFiles[FileProbe]):
         return frozenset(verdict for group in groups for verdict in group.verdicts.values())
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One row for each file, row group and value."""
+        """Yield one row for each file, row group and value."""
         for row in ReportOfFiles.records(self):
             verdicts = row.pop("verdicts", {None: None})
             yield from (row | {"value": v, "verdict": verdict} for v, verdict in verdicts.items())
@@ -149,7 +149,7 @@ def probe(
     ``values`` is a list or another collection, or a single value.  A value is written as a person
     would (text) or as Python has it (int, Decimal, datetime, ...).  A file that cannot be probed is
     reported with its error and does not stop the others.  That includes a signed file whose key is
-    not at hand although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
+    not available although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
     includes a file that is protected less than the policy says, unless ``allow_unprotected``.
     Without keys, those of the policy's KMS are taken.  For a Delta table the live files of its
     latest version are probed, or of ``version``, or of the last version until ``timestamp``; for an
@@ -189,7 +189,7 @@ def probe(
 
 
 def _as_values(values: object) -> list[object]:
-    """The values given; a text, bytes and what is no collection are single ones."""
+    """Return the values given; a text, bytes and what is no collection are single ones."""
     values = python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [_distinguishable(values)]
@@ -232,7 +232,7 @@ def _probe_file(
 
 
 def _ordinal(footer: Footer, column: str, known: set[str]) -> int | None:
-    """The column's leaf; None for a file without it, PolicyError for a column of several."""
+    """Return the column's leaf; None for a file without it, PolicyError for a column of several."""
     ordinals = select(footer.leaves, column)
     if ordinals:
         # A column with leaves inside is known by its own name too, and gets the better error below.
@@ -247,7 +247,7 @@ def _ordinal(footer: Footer, column: str, known: set[str]) -> int | None:
 
 
 def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
-    """The places of filters, as far as the footer tells them."""
+    """Return the places of filters, as far as the footer tells them."""
     every = [(it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length) for it in chunks]
     return [(start, start + length) for start, length in every if start and length]
 
@@ -282,7 +282,10 @@ def _probe_row_group(
 
 
 def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | None) -> Verdict:
-    """The filter's verdict on a value in any of its encodings; for None it is always MAYBE."""
+    """Return the filter's verdict on a value in any of its encodings.
+
+    For None it is always MAYBE.
+    """
     # None: a filter cannot answer for the value, which is null or NaN.
     if encodings is None or any(bloom_filter.check(encoding) for encoding in encodings):
         return Verdict.MAYBE

@@ -16,7 +16,7 @@ from secure_bloom.errors import PolicyError
 
 
 def expected_fpp(values: int, block_count: int) -> float:
-    """The fpp to expect of ``values`` distinct values in ``block_count`` blocks.
+    """Return the fpp to expect of ``values`` distinct values in ``block_count`` blocks.
 
     The number of values in a block is Poisson with mean n / z.  In a block with i values, each bit
     of a word is set with probability 1 - (31/32)^i.
@@ -47,7 +47,7 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
 
 @functools.lru_cache(maxsize=4096)  # row groups of one table are of one size
 def _unlucky_fpp(values: int, block_count: int) -> float:
-    """The expected fpp plus six standard deviations of the exact fpp over random fillings.
+    """Return the expected fpp plus six standard deviations of the exact fpp over random fillings.
 
     Six, because the distribution has a long tail if blocks are few: with four deviations,
     one filter of four blocks in 1,100 exceeded a request of 0.1 %.
@@ -60,19 +60,22 @@ def _unlucky_fpp(values: int, block_count: int) -> float:
 
 
 def _set_share(i: int) -> float:
-    """The mean of popcount / 32 of a word into which ``i`` random bits were set."""
+    """Return the mean of popcount / 32 of a word into which ``i`` random bits were set."""
     # 1 - (31/32)^i; for a small i the plain subtraction would lose digits.
     return -math.expm1(i * math.log(31 / 32))
 
 
 def _set_share_squared(i: int) -> float:
-    """The mean of (popcount / 32)^2: that two random bits, in 1 of 32 cases the same, are set."""
+    """Return the mean of (popcount / 32)^2.
+
+    That two random bits, in 1 of 32 cases the same, are set.
+    """
     both_set = 1 - 2 * (31 / 32) ** i + (30 / 32) ** i
     return _set_share(i) / 32 + both_set * 31 / 32
 
 
 def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
-    """The mean of ``per_block(i)`` where i is Poisson with mean ``load``.
+    """Return the mean of ``per_block(i)`` where i is Poisson with mean ``load``.
 
     Terms beyond 12 standard deviations are below 1e-20 of the sum.  Another 60 terms are for low
     loads, whose tail is longer than that of a normal distribution.  A block of 4096 values or more

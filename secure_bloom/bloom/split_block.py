@@ -78,7 +78,7 @@ class SplitBlockBloomFilter:
     @classmethod
     @checked_arguments
     def from_bytes(cls, bitset: bytes | bytearray | memoryview) -> SplitBlockBloomFilter:
-        """The filter with these bits; FormatError unless they are whole blocks.
+        """Return the filter with these bits; FormatError unless they are whole blocks.
 
         ``bytes``, or a view on some, are shared until a value is inserted; bits that their owner
         may change are copied at once.
@@ -99,7 +99,7 @@ class SplitBlockBloomFilter:
         return loaded
 
     def to_bytes(self) -> bytes:
-        """The bitset as it stands in a file."""
+        """Return the bitset as it is in a file."""
         return bytes(self._bitset)
 
     @property
@@ -128,7 +128,7 @@ class SplitBlockBloomFilter:
         self.insert_hash(xxh64.hash_value(value))
 
     def check(self, value: bytes) -> bool:
-        """Whether the value may have been inserted; False is certain."""
+        """Return whether the value may have been inserted; False is certain."""
         return self.check_hash(xxh64.hash_value(value))
 
     def insert_hash(self, h: int) -> None:
@@ -139,7 +139,7 @@ class SplitBlockBloomFilter:
         bitset[span] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
 
     def check_hash(self, h: int) -> bool:
-        """Whether the hash may have been inserted (block_check); False is certain."""
+        """Return whether the hash may have been inserted (block_check); False is certain."""
         return self.check_probe(Probe.of(h))
 
     def check_probe(self, probe: Probe) -> bool:
@@ -201,7 +201,7 @@ class SplitBlockBloomFilter:
             raise FormatError("the values of a page are not those that were counted")
 
     def fpp(self) -> float:
-        """The exact probability that a value which was not inserted passes :meth:`check`.
+        """Return the exact probability that a value which was not inserted passes :meth:`check`.
 
         The mean over the blocks of the product over their words of popcount / 32, counted in
         integers: the only rounding is that of the last division.
@@ -224,13 +224,13 @@ class SplitBlockBloomFilter:
         return total / (self.block_count * 32**WORDS_PER_BLOCK)
 
     def fill(self) -> float:
-        """The share of all bits that are set."""
+        """Return the share of all bits that are set."""
         import numpy as np
 
         return int(np.bitwise_count(self._blocks()).sum(dtype=np.uint64)) / (8 * self.byte_count)
 
     def folded(self) -> SplitBlockBloomFilter:
-        """The filter that the same values would have made with half the blocks.
+        """Return the filter that the same values would have made with half the blocks.
 
         Halving ``z`` halves every block's number, so blocks ``2j`` and ``2j + 1`` meet in ``j``.
         PolicyError when the number of blocks is odd.
@@ -246,7 +246,7 @@ class SplitBlockBloomFilter:
 
     @checked_arguments
     def folded_to(self, fpp: float) -> SplitBlockBloomFilter:
-        """The smallest folding of this filter whose exact fpp is at most ``fpp``.
+        """Return the smallest folding of this filter whose exact fpp is at most ``fpp``.
 
         Folding never lowers the fpp, so the first folding beyond the request ends the search.  The
         result is this very filter when it cannot be folded, or is beyond the request already.
@@ -279,14 +279,14 @@ class SplitBlockBloomFilter:
         return slice(start, start + BYTES_PER_BLOCK)
 
     def _own(self) -> bytearray:
-        """The bits, to be changed."""
+        """Return the bits, to be changed."""
         # Copied by the first insert: until then the bits may be those of a cached file.
         if not isinstance(self._bitset, bytearray):
             self._bitset = bytearray(self._bitset)
         return self._bitset
 
     def _blocks(self) -> NDArray[np.uint32]:
-        """The bits as a writable array of shape (z, 8)."""
+        """Return the bits as a writable array of shape (z, 8)."""
         import numpy as np
 
         return np.frombuffer(self._own(), np.dtype("<u4")).reshape(-1, WORDS_PER_BLOCK)

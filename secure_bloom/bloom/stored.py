@@ -37,7 +37,7 @@ _FRAME_OVERHEAD = cipher.LENGTH_SIZE + cipher.NONCE_SIZE + cipher.TAG_SIZE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBloomFilter:
-    """A filter as it stands in a file: ``length`` bytes from ``offset``, overhead included."""
+    """A filter as it is in a file: ``length`` bytes from ``offset``, overhead included."""
 
     offset: int
     length: int
@@ -47,7 +47,7 @@ class StoredBloomFilter:
 def encode_bloom_filter(
     bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None
 ) -> bytes:
-    """Header and bitset as they go into the file, encrypted where the column is."""
+    """Return header and bitset as they go into the file, encrypted where the column is."""
     header = _encoded_header(bloom_filter.byte_count)
     bitset = bloom_filter.to_bytes()
     if column_cipher is None:
@@ -71,7 +71,7 @@ def _encoded_header(num_bytes: int) -> bytes:
 def decode_bloom_filter(
     stored: bytes | memoryview, column_cipher: ColumnCipher | None
 ) -> SplitBlockBloomFilter:
-    """The filter in exactly these bytes; the mirror of :func:`encode_bloom_filter`.
+    """Return the filter in exactly these bytes; the mirror of :func:`encode_bloom_filter`.
 
     Raises IntegrityError for a module that does not authenticate, UnsupportedFeatureError for
     another algorithm, hash or compression, FormatError for sizes that cannot be.
@@ -135,7 +135,7 @@ def _checked_size(header: BloomFilterHeader) -> int:
 
 
 def read_bloom_filter(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
-    """The chunk's filter, checked; None only where the metadata names none."""
+    """Return the chunk's filter, checked; None only where the metadata names none."""
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         extent = filter_extent(file, chunk)
         if extent is None:
@@ -148,7 +148,7 @@ def read_bloom_filter(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None
 
 
 def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
-    """Offset and length of the chunk's filter; None only where the metadata names none."""
+    """Return offset and length of the chunk's filter; None only where the metadata names none."""
     offset = chunk.meta_data.bloom_filter_offset
     if offset is None:
         return None
@@ -163,7 +163,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
 
 
 def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -> int:
-    """The length of a filter whose metadata has no length: files older than format 2.10."""
+    """Return the length of a filter whose metadata has no length: files older than format 2.10."""
     if column_cipher is None:
         # The number comes from the footer, and nothing has checked it yet.
         if not 0 <= offset < file.size:

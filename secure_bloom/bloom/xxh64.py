@@ -25,7 +25,7 @@ CHUNK: Final = 1 << 16
 
 
 def hash_value(value: bytes) -> int:
-    """The hash of one value's bytes, 0 <= hash < 2^64; PolicyError for what is not bytes."""
+    """Return the hash of one value's bytes, 0 <= hash < 2^64; PolicyError for what is not bytes."""
     # The type is not checked beforehand: this is called for each value of a probe.
     try:
         return xxhash.xxh64_intdigest(value)
@@ -34,7 +34,7 @@ def hash_value(value: bytes) -> int:
 
 
 def hash_fixed(values: NDArray[Any]) -> Hashes:
-    """The hash of each fixed-width value's little-endian bytes.
+    """Return the hash of each fixed-width value's little-endian bytes.
 
     ``values`` is 1-D of integers, floats or void, or 2-D uint8 of shape (n, width); the result
     has shape (n,).  Raises PolicyError for any other array.
@@ -45,10 +45,10 @@ def hash_fixed(values: NDArray[Any]) -> Hashes:
 def hash_binary(
     offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], *, prefix: int = 0
 ) -> Hashes:
-    """The hash of each ``data[offsets[i] + prefix:offsets[i + 1]]``.
+    """Return the hash of each ``data[offsets[i] + prefix:offsets[i + 1]]``.
 
     Without ``prefix`` that is Arrow's layout of binary values; with 4 it is Parquet's PLAIN, where
-    each value stands behind its length.  ``offsets`` has n + 1 items and need not start at 0; the
+    each value comes after its length.  ``offsets`` has n + 1 items and need not start at 0; the
     result has shape (n,).  Raises FormatError for offsets that fall or leave ``data``.
     """
     _check_offsets(offsets, data, prefix)
@@ -56,7 +56,7 @@ def hash_binary(
 
 
 def fixed_chunks(values: NDArray[Any]) -> Iterator[Hashes]:
-    """The hashes of :func:`hash_fixed`, at most ``CHUNK`` at a time."""
+    """Yield the hashes of :func:`hash_fixed`, at most ``CHUNK`` at a time."""
     rows = _rows(values)
     for start in range(0, len(rows), CHUNK):
         yield _hash_rows(rows[start : start + CHUNK])
@@ -65,14 +65,17 @@ def fixed_chunks(values: NDArray[Any]) -> Iterator[Hashes]:
 def binary_chunks(
     offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], *, prefix: int = 0
 ) -> Iterator[Hashes]:
-    """The hashes of :func:`hash_binary`, at most ``CHUNK`` at a time; all offsets checked first."""
+    """Yield the hashes of :func:`hash_binary`, at most ``CHUNK`` at a time.
+
+    All offsets checked first.
+    """
     _check_offsets(offsets, data, prefix)
     for start in range(0, len(offsets) - 1, CHUNK):
         yield _hash_spans(offsets[start : start + CHUNK + 1], data, prefix)
 
 
 def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """The values' little-endian bytes, shape (n, width), without a copy where possible."""
+    """Return the values' little-endian bytes, shape (n, width), without a copy where possible."""
     import numpy as np
 
     if values.ndim == 2 and values.dtype == np.uint8:

@@ -68,7 +68,7 @@ def _is_told_by_type(annotation: str) -> bool:
 
 @cache
 def _kinds(annotation: str) -> tuple[_Kind, ...]:
-    """The parts of an annotation; none where one of them is checked elsewhere."""
+    """Return the parts of an annotation; none where one of them is checked elsewhere."""
     parts = annotation.split(" | ")
     if not _ELSEWHERE.isdisjoint(parts):
         return ()
@@ -81,7 +81,7 @@ def _kind(name: str) -> _Kind:
 
 
 def _class(name: str) -> _Kind:
-    """A class by its name, so that none is imported for the check alone."""
+    """Return a class by its name, so that none is imported for the check alone."""
     article = "an" if name[0] in "AEIOU" else "a"
     return lambda value: any(c.__name__ == name for c in type(value).__mro__), f"{article} {name}"
 
@@ -106,7 +106,7 @@ def _is_mapping_of_texts(value: object) -> bool:
 
 
 def _opens_files(value: object) -> bool:
-    """Whether keys come from it; isinstance of a Protocol is slow."""
+    """Return whether keys come from it; isinstance of a Protocol is slow."""
     return hasattr(value, "unwrap_key") or type(value).__name__ == "ExplicitKeys"
 
 

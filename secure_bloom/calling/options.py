@@ -20,14 +20,14 @@ MAX_BYTES = 128 * 1024 * 1024
 
 
 def as_names(what: str, names: Names) -> list[str]:
-    """One name or many as a list; PolicyError for what is no name."""
+    """Return one name or many as a list; PolicyError for what is no name."""
     return as_texts(what, names, each="name", many="names of columns")
 
 
 def as_texts(
     what: str, texts: str | Iterable[str], *, each: str = "text", many: str = "texts"
 ) -> list[str]:
-    """One text or many as a list; PolicyError for what is no text, in words for ``each``."""
+    """Return one text or many as a list; PolicyError for what is no text, in words for ``each``."""
     given = [texts] if isinstance(texts, str) else texts
     if not hasattr(given, "__iter__"):
         raise PolicyError(f"{what} is of type {type(texts).__name__}, wanted a {each} or a list")
@@ -69,8 +69,9 @@ class BloomFilterOptions:
     @classmethod
     @checked_arguments
     def of(cls, column: str, given: object) -> BloomFilterOptions:
-        """Options as a caller may write them: themselves, a number (fpp), True or None (default).
+        """Return options as a caller may write them.
 
+        Themselves, a number (fpp), True or None (default).
         Raises PolicyError, which names ``column``, for anything else.
         """
         if isinstance(given, cls):

@@ -70,7 +70,7 @@ def _supervised(arguments: list[str]) -> int | _Failure:
 
 
 def _run(arguments: list[str]) -> int | _Failure:
-    """The exit code of the verb, or why there is none."""
+    """Return the exit code of the verb, or why there is none."""
     try:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
         sys.stdout.flush()

@@ -99,7 +99,7 @@ def add_command(
 
 
 def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddReport:
-    """The report of a dry run, with notes on what the filters would gain."""
+    """Return the report of a dry run, with notes on what the filters would gain."""
     # Imported here: it takes the reader too.
     from secure_bloom.advising.advisor import advice_notes
 
@@ -108,7 +108,7 @@ def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddRep
 
 
 def _new_filters(report: AddReport) -> dict[str, float]:
-    """The columns that are to get filters, and their false-positive probability."""
+    """Return the columns that are to get filters, and their false-positive probability."""
     return {
         filter_.column: filter_.fpp_requested
         for file in report.files

@@ -85,7 +85,10 @@ class Access:
     allowed: Mapping[str, bool]
 
     def arguments(self) -> dict[str, Any]:
-        """These options as arguments of a library function; keyring and policy are read now."""
+        """Return these options as arguments of a library function.
+
+        Keyring and policy are read now.
+        """
         return {
             "keys": load_keys(self.keyring),
             "policy": load_policy(self.policy_path),
@@ -234,14 +237,14 @@ def _parse_column(
 
 
 def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring | KmsClient | None:
-    """The keys of the named keyring, else of the policy's KMS, else none."""
+    """Return the keys of the named keyring, else of the policy's KMS, else none."""
     if keyring is not None:
         return Keyring.load(keyring)
     return policy.kms_client() if policy is not None and policy.kms else None
 
 
 def load_policy(path: Path | None) -> KeyPolicy | None:
-    """The named policy, if any."""
+    """Return the named policy, if any."""
     if path is None:
         return None
     from secure_bloom.encryption.policy import KeyPolicy

@@ -27,12 +27,12 @@ _VARIABLES: Final = {"policy": "SECURE_BLOOM_POLICY", "keyring": "SECURE_BLOOM_K
 
 
 def default_policy() -> str | None:
-    """The path of the policy that need not be named, if there is one."""
+    """Return the path of the policy that need not be named, if there is one."""
     return _default("policy")
 
 
 def default_keyring() -> str | None:
-    """The path of the keyring that need not be named, if there is one."""
+    """Return the path of the keyring that need not be named, if there is one."""
     return _default("keyring")
 
 
@@ -56,8 +56,9 @@ def _file_defaults() -> dict[str, str]:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """The table in a file; None where there is none, or where others than its user may have put it.
+    """Return the table in a file.
 
+    None if there is none, or where others than its user may have put it.
     A policy may name code to load, so a file that anybody left in a shared folder does not count.
     """
     try:

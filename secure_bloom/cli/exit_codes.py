@@ -81,12 +81,15 @@ def print_failures(failed: Iterable[ReportedFile]) -> int:
 
 
 def _without_path(file: ReportedFile) -> str:
-    """The error without the file it is about, which errors begin with."""
+    """Return the error without the file it is about, which errors begin with."""
     return (file.error or "").removeprefix(file.path)
 
 
 def verdict_code(verdicts: Container[Verdict]) -> int:
-    """The exit code of a probe: for a file that may have the value, else one without a filter."""
+    """Return the exit code of a probe.
+
+    For a file that may have the value, else one without a filter.
+    """
     # Not all verbs need what a probe does.
     from secure_bloom.bloom.probe import Verdict
 

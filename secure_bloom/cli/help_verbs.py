@@ -47,7 +47,10 @@ def help_command(ctx: click.Context, verbs: tuple[str, ...], man: Path | None) -
 
 
 def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
-    """The error for a verb that nobody knows; its hint is the verb that looks most like it."""
+    """Return the error for a verb that nobody knows.
+
+    Its hint is the verb that looks most like it.
+    """
     likely = get_close_matches(verb, known, n=1)
     meant = words.removesuffix(verb) + likely[0] if likely else None
     hint = f"did you mean {meant}?" if meant else "see secure-bloom --help"

@@ -34,7 +34,7 @@ def hudi() -> None:
     \b
     secure-bloom hudi show table/                        type, size, false positives
     secure-bloom hudi lookup table/ some-key other-key   which files hold these keys
-    secure-bloom hudi add copy/                          build filters where there are none
+    secure-bloom hudi add copy/                          build filters if there are none
     """
 
 
@@ -111,7 +111,7 @@ def add_command(
 ) -> int:
     """Add record key filters and key ranges to base files, from their key column.
 
-    The filter stands in the footer, so it is as secret as that: notes say who can read it.  Files
+    The filter is in the footer, so it is as secret as that: notes say who can read it.  Files
     of a live Hudi table are refused, because its log records their sizes.
 
     \b
@@ -188,7 +188,10 @@ def _refuse_paths(keys: tuple[str, ...]) -> None:
 
 
 def _keys_in(source: BinaryIO | None) -> list[str]:
-    """The keys in a file, one a line, without empty lines; always UTF-8, whatever the locale."""
+    """Return the keys in a file, one a line, without empty lines.
+
+    Always UTF-8, whatever the locale.
+    """
     if source is None:
         return []
     try:

@@ -15,7 +15,7 @@ def read_lines(source: str) -> list[str]:
 
 
 def read_parameters(source: str) -> dict[str, object]:
-    """The values of a condition's parameters: one JSON object, from a file or from stdin.
+    """Return the values of a condition's parameters: one JSON object, from a file or from stdin.
 
     Numbers keep their digits, and are no values of a column of texts.  Raises PolicyError, which
     quotes nothing, for anything else.
@@ -37,7 +37,7 @@ def read_parameters(source: str) -> dict[str, object]:
 
 
 def read_text(source: str) -> str:
-    """The text of a file, or of stdin for ``-``."""
+    """Return the text of a file, or of stdin for ``-``."""
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         return raw.decode("utf-8-sig")

@@ -164,7 +164,7 @@ def used_command(
 ) -> int:
     """Tell which master keys, and versions of them, open which files and columns.
 
-    Names of keys stand in clear, but for those of columns behind an encrypted footer.
+    Names of keys are in clear, but for those of columns behind an encrypted footer.
 
     \b
     secure-bloom keys used lake/ --policy policy.toml

@@ -58,6 +58,6 @@ def _listed(title: str, records: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text in which roff sees no command of its own."""
+    """Return text in which roff sees no command of its own."""
     lines = text.replace("\\", "\\e").replace("-", "\\-").split("\n")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in lines)

@@ -24,7 +24,10 @@ _PRIVATE = 0o600
 
 
 def output_file(text: str) -> Path:
-    """The file that ``text`` names; PolicyError where none can be, before anything is read."""
+    """Return the file that ``text`` names.
+
+    PolicyError where none can be, before anything is read.
+    """
     if is_object_uri(text):
         raise PolicyError(
             "the output is an object, and rows are written to local files",

@@ -157,7 +157,7 @@ def _useless_filters(policy: KeyPolicy, leaves: Iterable[Leaf]) -> Iterator[str]
 
 
 def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, ...]:
-    """The columns of a table; keys are looked for only where a footer is encrypted."""
+    """Return the columns of a table; keys are looked for only where a footer is encrypted."""
     from secure_bloom.reading.table_leaves import table_leaves
 
     try:
@@ -167,7 +167,7 @@ def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, 
 
 
 def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
-    """A note on keys that the policy's keyring has and the policy does not name."""
+    """Yield a note on keys that the policy's keyring has and the policy does not name."""
     # No KMS is asked, and the keyring need not be on this machine.
     keyring = policy.keyring_path()
     if keyring is None or not keyring.exists():

@@ -69,7 +69,7 @@ def _told(action: str, *, dry_run: bool) -> str:
 
 
 def _remark(report: FilterReport) -> str | None:
-    """A remark about a filter that differs from the request."""
+    """Return a remark about a filter that differs from the request."""
     if report.action == "skipped":
         return f"column {report.column} is missing in some files: {report.reason}"
     if report.action == "replaced" and report.reason:

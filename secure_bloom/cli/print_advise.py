@@ -80,7 +80,7 @@ def _table(advice: TableAdvice) -> Table:
 
 
 def _lookup(kind: LookupComparison | None) -> str:
-    """The bytes of a lookup without the filter and with it."""
+    """Return the bytes of a lookup without the filter and with it."""
     if kind is None:
         return ""
     sizes = (human_bytes(round(cost.bytes)) for cost in (kind.without, kind.with_))

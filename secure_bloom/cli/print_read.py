@@ -62,7 +62,7 @@ def _print_bytes(report: ReadReport) -> None:
 
 
 def _reasons(report: ReadReport) -> list[str]:
-    """Why row groups were read, by column and step, with their numbers."""
+    """Return why row groups were read, by column and step, with their numbers."""
     found: dict[tuple[str, Step | None, str], list[tuple[RowGroupPlan, list[Note]]]] = {}
     for file in report.files:
         for group in file.row_groups:
@@ -86,7 +86,7 @@ def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[N
 
 
 def _together(places: Sequence[tuple[RowGroupPlan, list[Note]]]) -> str:
-    """Notes of one kind as one text, with the sum or the range of their numbers."""
+    """Return notes of one kind as one text, with the sum or the range of their numbers."""
     from secure_bloom.reading.pruning.plan import percent
 
     first = places[0][1][0]

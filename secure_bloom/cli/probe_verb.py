@@ -49,7 +49,7 @@ def probe_command(
     Values are written as a person would: text, 12.50, 2024-03-01, 2024-03-01T10:00:00Z, a UUID,
     hex:00ff for bytes.
 
-    Arguments stand in the history of the shell and in the list of processes: give values that are
+    Arguments are in the history of the shell and in the list of processes: give values that are
     secret by --from.
 
     \b

@@ -96,7 +96,7 @@ def read_command(
     """Read the rows of PATH for which a condition is true.
 
     Names of folders, statistics, dictionaries, Bloom filters and page indexes rule out parts of
-    files, which are then neither read nor decrypted.  Texts in a condition stand in single quotes,
+    files, which are then neither read nor decrypted.  Texts in a condition are in single quotes,
     names with spaces in double ones; there are =, !=, <, <=, >, >=, in (...), not in (...), is
     null, is not null, and, or, not.  Values that are secret stand better in a file: arguments can
     be seen by others.
@@ -163,7 +163,7 @@ def _plan(
 
 
 def column_names(text: str) -> list[str]:
-    """The names in ``A,B``; a name with a comma stands in double quotes."""
+    """Return the names in ``A,B``; a name with a comma is in double quotes."""
     found = [name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row]
     if not found or not all(found):
         raise PolicyError(

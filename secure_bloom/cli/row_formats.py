@@ -86,7 +86,7 @@ def write_rows(
 
 
 def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
-    """The rows of a record batch as Python values."""
+    """Return the rows of a record batch as Python values."""
     from secure_bloom.reading.rows.export import python_rows
 
     return python_rows(batch)
@@ -111,14 +111,14 @@ def _write_csv(
 
 
 def _harmless(value: object) -> str:
-    """A value as text; a spreadsheet runs none that begins with an apostrophe."""
+    """Return a value as text; a spreadsheet runs none that begins with an apostrophe."""
     text = text_of(value)
     is_formula = isinstance(value, str) and text[:1] in _FORMULA_STARTS
     return f"'{text}" if is_formula else text
 
 
 def _csv_line(fields: Iterable[str | None]) -> str:
-    """A line of CSV (RFC 4180): a null is an empty field, an empty text is two quotes."""
+    """Return a line of CSV (RFC 4180): a null is an empty field, an empty text is two quotes."""
     return ",".join("" if field is None else _csv_field(field) for field in fields) + "\n"
 
 
@@ -178,7 +178,7 @@ def _cell(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value as text, as a condition takes it; nested values as JSON."""
+    """Return a value as text, as a condition takes it; nested values as JSON."""
     if isinstance(value, dict | list):
         return _json_text(value)
     if isinstance(value, bool):
@@ -214,7 +214,7 @@ def _json_text(value: object) -> str:
 
 
 def json_of(value: Any) -> Any:
-    """A value for JSON; bytes, dates, decimals and NaN become the same texts as in CSV."""
+    """Return a value for JSON; bytes, dates, decimals and NaN become the same texts as in CSV."""
     if isinstance(value, dict):
         return {str(key): json_of(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -65,7 +65,7 @@ def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> boo
 
 
 def terminal_width() -> int:
-    """The columns of the terminal."""
+    """Return the columns of the terminal."""
     # Imported here: it brings the decompressors along, and a table in a pipe has no width.
     from shutil import get_terminal_size
 
@@ -127,7 +127,7 @@ def _draw(
 def _plain_lines(
     heads: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]], title: str | None
 ) -> Iterator[str]:
-    """The table as lines for a file or a pipe, where no path may be cut.
+    """Yield the table as lines for a file or a pipe, where no path may be cut.
 
     Thousands of rows are as many files: what draws for a terminal takes longer than the work on
     small ones.
@@ -152,7 +152,7 @@ def _plain_line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]
 
 
 def _columns(text: str) -> int:
-    """The columns that a text takes on a terminal."""
+    """Return the columns that a text takes on a terminal."""
     return len(text) if text.isascii() else len(text) + sum(map(_extra_column, text))
 
 
@@ -172,7 +172,7 @@ def short_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _shortened(name: str) -> str:
-    """The name with its middle left out, where it is long."""
+    """Return the name with its middle left out, where it is long."""
     if len(name) <= _NAME_LENGTH:
         return name
     tail = _NAME_LENGTH // 3
@@ -180,5 +180,5 @@ def _shortened(name: str) -> str:
 
 
 def percent(share: float | None) -> str | None:
-    """A share as a person reads it."""
+    """Return a share as a person reads it."""
     return None if share is None else f"{100 * share:.3g} %"

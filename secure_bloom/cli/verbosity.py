@@ -15,12 +15,12 @@ _COLORS = {"always": True, "never": False, "auto": None}
 
 
 def is_quiet() -> bool:
-    """Whether ``-q`` was given."""
+    """Return whether ``-q`` was given."""
     return _is_set(_QUIET)
 
 
 def is_verbose() -> bool:
-    """Whether ``-v`` was given, so far."""
+    """Return whether ``-v`` was given, so far."""
     return _is_set(_VERBOSE)
 
 
@@ -30,13 +30,13 @@ def _is_set(mark: str) -> bool:
 
 
 def wanted_color() -> bool | None:
-    """Whether colours are wanted; None where the terminal decides."""
+    """Return whether colours are wanted; None where the terminal decides."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_COLOR)
 
 
 def remember_verbose(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
-    """The callback of ``-v``, whose value a verb gets too."""
+    """Return the callback of ``-v``, whose value a verb gets too."""
     context.meta[_VERBOSE] = value or is_verbose()
     return is_verbose()
 

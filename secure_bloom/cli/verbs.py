@@ -39,13 +39,13 @@ class Verbs(click.Group):
     """A group that knows where its verbs live."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """All verbs, sorted."""
+        """Return all verbs, sorted."""
         return list(_VERBS)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that the arguments begin with; PolicyError for an unknown one."""
+        """Return the verb that the arguments begin with; PolicyError for an unknown one."""
         if args[0] in _VERBS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         from secure_bloom.cli.help_verbs import unknown_verb
@@ -53,7 +53,7 @@ class Verbs(click.Group):
         raise unknown_verb(args[0], args[0], list(_VERBS))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The verb, imported now; None for an unknown one."""
+        """Return the verb, imported now; None for an unknown one."""
         if cmd_name not in _VERBS:
             return None
         module, name = _VERBS[cmd_name]

@@ -62,7 +62,7 @@ class Replacement:
         return file_key(self.old)
 
     def actions(self, now: int) -> tuple[Action, ...]:
-        """The `remove` and the `add`; ``now`` in milliseconds after 1970."""
+        """Return the `remove` and the `add`; ``now`` in milliseconds after 1970."""
         if not self.is_new_file:
             return ({"add": self._add(self.old["modificationTime"])},)
         return {"remove": self._remove(now)}, {"add": self._add(now)}
@@ -109,7 +109,7 @@ class Operation:
 
 
 def without_secret_bounds(add: Action, schema: Action, operation: Operation) -> Action:
-    """An `add` action without the bounds that this operation takes out of the log."""
+    """Return an `add` action without the bounds that this operation takes out of the log."""
     if operation.is_secret is None:
         return add
     with located(path=add["path"]):
@@ -118,7 +118,7 @@ def without_secret_bounds(add: Action, schema: Action, operation: Operation) -> 
 
 
 def file_key(add: Action) -> tuple[str, str | None]:
-    """The identity of a logical file of a table: its path and its deletion vector."""
+    """Return the identity of a logical file of a table: its path and its deletion vector."""
     vector = add.get("deletionVector")
     if not vector:
         return add["path"], None
@@ -129,7 +129,7 @@ def file_key(add: Action) -> tuple[str, str | None]:
 
 
 def metrics(replacements: Iterable[Replacement]) -> dict[str, str]:
-    """The ``operationMetrics``: texts, as every engine writes them."""
+    """Return the ``operationMetrics``: texts, as every engine writes them."""
     every = list(replacements)
     new = [it for it in every if it.is_new_file]
     restated = len(every) - len(new)
@@ -151,7 +151,10 @@ def commit_info(
     transaction: str,
     in_commit_timestamp: int | None,
 ) -> Action:
-    """The `commitInfo`: it is the first action, as tables with in-commit timestamps demand."""
+    """Return the `commitInfo`.
+
+    It is the first action, as tables with in-commit timestamps demand.
+    """
     stamp = {} if in_commit_timestamp is None else {"inCommitTimestamp": in_commit_timestamp}
     return {
         "commitInfo": {
@@ -173,11 +176,11 @@ def commit_info(
 
 
 def encode(actions: Iterable[Action]) -> bytes:
-    """The content of a commit: one action a line."""
+    """Return the content of a commit: one action a line."""
     lines = (json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def now_ms() -> int:
-    """Milliseconds after 1970."""
+    """Return milliseconds after 1970."""
     return time.time_ns() // 1_000_000

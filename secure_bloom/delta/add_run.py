@@ -36,7 +36,7 @@ def open_run(
     *,
     commit_every: int | None = None,
 ) -> AddRun:
-    """The run on the table in a folder; raises before anything is written."""
+    """Return the run on the table in a folder; raises before anything is written."""
     check_commit_every(commit_every)
     table = open_table(folder)
     names = ColumnNames.of(table.metadata)
@@ -51,7 +51,10 @@ def open_run(
 
 
 def _operation(request: FilterRequest, chosen: TableSelection) -> Operation:
-    """The entry of a run in the table's history: names of columns, and which files it took."""
+    """Return the entry of a run in the table's history.
+
+    Names of columns, and which files it took.
+    """
     fpps = {name: options.fpp for name, options in request.columns.items()}
     given = {
         "columns": json.dumps(fpps, ensure_ascii=False),

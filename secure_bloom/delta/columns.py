@@ -33,7 +33,7 @@ class ColumnNames:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> ColumnNames:
-        """The names of the columns of a table with this metadata."""
+        """Return the names of the columns of a table with this metadata."""
         return cls(
             fields=metadata.schema["fields"],
             partition_columns=metadata.partition_columns,
@@ -41,7 +41,10 @@ class ColumnNames:
         )
 
     def in_files(self, request: FilterRequest) -> FilterRequest:
-        """The request in the names that files have; PolicyError for a column that is not there."""
+        """Return the request in the names that files have.
+
+        PolicyError for a column that is not there.
+        """
         for name in request.columns:
             self.require(name)
         known = frozenset(name for name in request.columns if _is_field(self.fields, name))
@@ -54,7 +57,7 @@ class ColumnNames:
         )
 
     def policy_in_files(self, policy: KeyPolicy) -> KeyPolicy:
-        """The policy with the names that files have."""
+        """Return the policy with the names that files have."""
         if not self.is_mapped:
             return policy
         rules = {
@@ -64,7 +67,7 @@ class ColumnNames:
         return replace(policy, columns=rules)
 
     def in_report(self, report: FileAddReport) -> FileAddReport:
-        """The report in the names that people use."""
+        """Return the report in the names that people use."""
         if not self.is_mapped:
             return report
         filters = tuple(replace(it, column=self.logical(it.column)) for it in report.filters)
@@ -87,7 +90,7 @@ class ColumnNames:
         return found
 
     def logical(self, name: str) -> str:
-        """The name that people use of a column of a file."""
+        """Return the name that people use of a column of a file."""
         return _translated(self.fields, name, _physical_name, _logical_name) or name
 
 
@@ -102,7 +105,10 @@ def _physical_name(field: Field) -> str:
 
 
 def _is_field(fields: Sequence[Field], path: str) -> bool:
-    """Whether a dotted path is a field: those inside lists and maps have levels of the file too."""
+    """Return whether a dotted path is a field.
+
+    Those inside lists and maps have levels of the file too.
+    """
     return any(
         path == field["name"]
         or (
@@ -115,7 +121,7 @@ def _is_field(fields: Sequence[Field], path: str) -> bool:
 
 
 def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str | None:
-    """A dotted path in other names; None where no field has it."""
+    """Return a dotted path in other names; None where no field has it."""
     for field in fields:
         name = old(field)
         # A name may hold dots itself, so each field is compared whole before its parts are looked
@@ -130,7 +136,7 @@ def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str
 
 
 def _below(kind: Any, path: str, old: Name, new: Name) -> str | None:
-    """The part of a path below a field of this type, in other names."""
+    """Return the part of a path below a field of this type, in other names."""
     if not isinstance(kind, Mapping):
         return None
     if kind["type"] == "struct":

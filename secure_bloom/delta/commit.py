@@ -54,7 +54,7 @@ class Committed:
 
 
 def open_table(folder: str) -> Snapshot:
-    """The latest version of the table in a folder, which commits of ours may follow."""
+    """The latest version of the table in a folder, which commits of this package may follow."""
     table = snapshot(folder)
     if table is None:
         raise MissingPathError("there is no Delta table", path=folder)
@@ -63,7 +63,7 @@ def open_table(folder: str) -> Snapshot:
 
 
 def _with_commit_time(table: Snapshot) -> Snapshot:
-    """The table with the time of its last commit, where its next one must be later."""
+    """Return the table with the time of its last commit, where its next one must be later."""
     if not has_in_commit_timestamps(table.metadata.configuration):
         return table
     said = table.in_commit_timestamp
@@ -108,7 +108,7 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
 def still_live(
     table: Snapshot, replacements: Sequence[Replacement], operation: Operation
 ) -> tuple[Replacement, ...]:
-    """The replacements whose old file the table still has, with the same deletion vector.
+    """Return the replacements whose old file the table still has, with the same deletion vector.
 
     Statistics and tags are those that the table has for it now.
     """
@@ -126,7 +126,7 @@ def still_live(
 def commit_content(
     table: Snapshot, replacements: Sequence[Replacement], operation: Operation, transaction: str
 ) -> bytes:
-    """The commit that follows ``table``."""
+    """Return the commit that follows ``table``."""
     now = now_ms()
     stamp = _stamp(table, now)
     info = commit_info(
@@ -141,7 +141,10 @@ def commit_content(
 
 
 def _stamp(table: Snapshot, now: int) -> int | None:
-    """The in-commit timestamp: later than that of the version before, whatever the clock says."""
+    """Return the in-commit timestamp.
+
+    Later than that of the version before, whatever the clock says.
+    """
     said = table.in_commit_timestamp
     if said is None or not has_in_commit_timestamps(table.metadata.configuration):
         return None
@@ -149,14 +152,14 @@ def _stamp(table: Snapshot, now: int) -> int | None:
 
 
 def log_file(folder: str, version: int) -> str:
-    """The path of the commit of a version."""
+    """Return the path of the commit of a version."""
     # Twenty digits, so that names in a listing are in the order of versions (PROTOCOL.md, "Delta
     # Log Entries").
     return join(join(folder, LOG_FOLDER), f"{version:020d}.json")
 
 
 def _is_created(table: Snapshot, content: bytes) -> bool:
-    """Whether this is the next version now; False where another writer's is."""
+    """Return whether this is the next version now; False where another writer's is."""
     path = log_file(table.folder, table.version + 1)
     try:
         create_file(path, content, like=log_file(table.folder, table.version))
@@ -173,7 +176,7 @@ def _is_created(table: Snapshot, content: bytes) -> bool:
 
 
 def _found(path: str, error: SecureBloomError) -> bytes | None:
-    """The bytes at the path of a commit; None if nothing stands there."""
+    """Return the bytes at the path of a commit; None if nothing is there."""
     try:
         with open_input(path) as file:
             return file.all_bytes()

@@ -108,7 +108,7 @@ def _refuse_bare_partitions(table: Snapshot) -> None:
 
 
 def has_in_commit_timestamps(configuration: Mapping[str, str]) -> bool:
-    """Whether each commit must say when it was made, later than the one before."""
+    """Return whether each commit must say when it was made, later than the one before."""
     return configuration.get(_STAMPED, "").lower() == "true"
 
 

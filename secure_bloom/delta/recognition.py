@@ -13,7 +13,7 @@ LOG_FOLDER = "_delta_log"
 
 
 def delta_table(paths: Sequence[str]) -> str | None:
-    """The folder of the Delta table that the paths mean; None where they mean files."""
+    """Return the folder of the Delta table that the paths mean; None where they mean files."""
     if len(paths) != 1:
         return None
     path = local_path(paths[0])

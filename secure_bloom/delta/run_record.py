@@ -105,7 +105,7 @@ def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
 
 
 def remove_files(folder: str, files: Iterable[str]) -> None:
-    """Remove new files that no version names, with what stands beside them."""
+    """Remove new files that no version names, with what is beside them."""
     for file in files:
         remove_new_file(resolve(folder, file))
 
@@ -144,7 +144,7 @@ def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: 
 
 
 def _record(fd: int) -> dict[str, Any] | None:
-    """A record as it was written; None for one whose writer died before it wrote a file."""
+    """Return a record as it was written; None for one whose writer died before it wrote a file."""
     try:
         record = json.loads(read_all(fd, 0, min(os.fstat(fd).st_size, _MOST_BYTES)))
         if isinstance(record["version"], int) and all(
@@ -157,7 +157,7 @@ def _record(fd: int) -> dict[str, Any] | None:
 
 
 def _committed(folder: str, run: str, version: int) -> set[str]:
-    """The files of a run that commits after a version name.
+    """Return the files of a run that commits after a version name.
 
     MissingPathError where one of these commits is gone: then nobody knows.
     """

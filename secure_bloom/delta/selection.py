@@ -29,7 +29,7 @@ class TableSelection:
     written: int | None = None
 
     def files(self, table: Snapshot) -> list[LiveFile]:
-        """The files of the table that are wanted."""
+        """Return the files of the table that are wanted."""
         files = list(table.files)
         if self.since is not None:
             files = _since(table, files, self.since)
@@ -39,7 +39,7 @@ class TableSelection:
 
 
 def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[LiveFile]:
-    """The files that came after a version."""
+    """Return the files that came after a version."""
     if version > table.version:
         raise PolicyError(
             f"since is version {version}, the table has come to {table.version}", path=table.folder

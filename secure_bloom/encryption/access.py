@@ -19,7 +19,10 @@ GivenPolicy: TypeAlias = "KeyPolicy | str | PathLike[str] | None"
 def trust_of(
     policy: GivenPolicy, *, allow_unverified: bool = False, allow_unprotected: bool = False
 ) -> Trust:
-    """The trust of a run, from the caller's arguments; PolicyError for a policy that is none."""
+    """Return the trust of a run, from the caller's arguments.
+
+    PolicyError for a policy that is none.
+    """
     return Trust(
         policy=loaded_policy(policy),
         allow_unverified=allow_unverified,
@@ -28,7 +31,7 @@ def trust_of(
 
 
 def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
-    """The policy, from its file where a path is given; PolicyError for what is none."""
+    """Return the policy, from its file where a path is given; PolicyError for what is none."""
     if policy is None:
         return None
     # Imported here: most probes have no policy.
@@ -59,7 +62,7 @@ def guarded_keys(keys: GivenKeys, policy: KeyPolicy | None, *, any_key: bool = F
 
 
 def resolver_of(keys: GivenKeys, trust: Trust) -> KeyResolver:
-    """The keys of a run that reads; a KMS is asked once for each wrapped key."""
+    """Return the keys of a run that reads; a KMS is asked once for each wrapped key."""
     return resolver_with(_given_or_of_policy(keys, trust.policy), trust)
 
 

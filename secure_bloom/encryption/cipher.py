@@ -88,7 +88,7 @@ def module_aad(
     column: int | None = None,
     page: int | None = None,
 ) -> bytes:
-    """The AAD of one module: file_aad | type | ordinals (int16 LE each).  Encryption.md 4.4.
+    """Return the AAD of one module: file_aad | type | ordinals (int16 LE each).  Encryption.md 4.4.
 
     ``file_aad`` is ``aad_prefix | aad_file_unique``.  Raises UnsupportedFeatureError for an ordinal
     past 32767, and FormatError for a negative one. ValueError means a mistake of the caller: the
@@ -100,7 +100,7 @@ def module_aad(
 
 @functools.lru_cache(maxsize=4096)  # the files of a table have the same ordinals
 def _suffix(number: int, row_group: int | None, column: int | None, page: int | None) -> bytes:
-    """The part of the AAD that follows ``file_aad``."""
+    """Return the part of the AAD that follows ``file_aad``."""
     module_type = ModuleType(number)
     ordinals = [value for value in (row_group, column, page) if value is not None]
     names = _ORDINALS[module_type]
@@ -137,7 +137,7 @@ def _bad_ordinal(name: str, ordinal: int) -> SecureBloomError:
 
 
 def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None) -> int:
-    """Bytes of the whole frame (4 + length field) that starts at ``offset``.
+    """Return bytes of the whole frame (4 + length field) that starts at ``offset``.
 
     Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``.
     With ``room``, ``buffer`` holds only the first of ``room`` bytes, and the frame must end inside
@@ -163,7 +163,7 @@ def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None)
 def encrypt_gcm(
     plaintext: BytesLike, key: bytes | AESGCM, aad: bytes, *, _nonce: bytes | None = None
 ) -> bytes:
-    """One framed GCM module under a fresh nonce.  Encryption.md 5.1.
+    """Return one framed GCM module under a fresh nonce.  Encryption.md 5.1.
 
     Raises KeyUnavailableError for a key of a wrong size, UnsupportedFeatureError past 2 GiB.
     """
@@ -171,7 +171,7 @@ def encrypt_gcm(
 
 
 def decrypt_gcm(module: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
-    """The plaintext of ``module``, exactly one framed GCM module.
+    """Return the plaintext of ``module``, exactly one framed GCM module.
 
     ``key`` may be one that :func:`prepare` gave.  Raises FormatError when the frame is not one,
     IntegrityError when its tag does not match.
@@ -180,7 +180,7 @@ def decrypt_gcm(module: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
 
 
 def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> bytes:
-    """The plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`.
+    """Return the plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`.
 
     UnsupportedFeatureError for one that was sealed with no AAD: nobody altered it, and nothing in
     such a file tells its modules apart.
@@ -205,7 +205,10 @@ def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> b
 def open_bodies(
     gcm: AESGCM, data: memoryview, bodies: Iterable[tuple[int, int]], aads: Iterable[bytes]
 ) -> list[bytes] | None:
-    """The plaintexts of modules without their length fields; None if a tag does not match."""
+    """Return the plaintexts of modules without their length fields.
+
+    None if a tag does not match.
+    """
     try:
         return [
             gcm.decrypt(data[start : start + NONCE_SIZE], data[start + NONCE_SIZE : end], aad)
@@ -220,7 +223,7 @@ def open_bodies(
 
 
 def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:
-    """One framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
+    """Return one framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
     # No AAD either: two page bodies of one length may be exchanged unnoticed.  Only their headers,
     # which are GCM in both algorithms, are bound to their places (4.2.2).
     _check_body(plaintext, NONCE_SIZE)
@@ -231,7 +234,10 @@ def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None
 
 
 def decrypt_ctr(module: BytesLike, key: bytes) -> bytes:
-    """The plaintext of ``module``, exactly one framed CTR module; altered bytes go unnoticed."""
+    """Return the plaintext of ``module``, exactly one framed CTR module.
+
+    Altered bytes go unnoticed.
+    """
     body = _unframe(module)
     decryptor = _ctr(key, bytes(body[:NONCE_SIZE])).decryptor()
     return decryptor.update(body[NONCE_SIZE:]) + decryptor.finalize()
@@ -240,7 +246,7 @@ def decrypt_ctr(module: BytesLike, key: bytes) -> bytes:
 def sign_footer(
     footer: BytesLike, key: bytes | AESGCM, file_aad: bytes, *, _nonce: bytes | None = None
 ) -> bytes:
-    """The signature of a plaintext footer: nonce | tag, 28 bytes.  Encryption.md 5.5."""
+    """Return the signature of a plaintext footer: nonce | tag, 28 bytes.  Encryption.md 5.5."""
     sealed = seal(footer, key, module_aad(file_aad, ModuleType.FOOTER), _nonce=_nonce)
     # The ciphertext is dropped, because the footer itself stands in clear before its signature.
     return sealed[:NONCE_SIZE] + sealed[-TAG_SIZE:]
@@ -281,7 +287,7 @@ def seal(
 
 
 def unseal(sealed: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
-    """The plaintext of nonce | ciphertext | tag.
+    """Return the plaintext of nonce | ciphertext | tag.
 
     Raises FormatError when it is too short to be that, IntegrityError when the tag does not match.
     """
@@ -310,7 +316,7 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
 
 
 def prepare(key: bytes) -> AESGCM:
-    """The key made ready once for many modules; KeyUnavailableError for a wrong size."""
+    """Return the key made ready once for many modules; KeyUnavailableError for a wrong size."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     check_key_size(key)

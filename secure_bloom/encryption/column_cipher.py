@@ -29,13 +29,13 @@ class PreparedKey:
 
     @classmethod
     def of(cls, key: DataKey) -> PreparedKey:
-        """The key, expanded."""
+        """Return the key, expanded."""
         return cls(key=key, gcm=cipher.prepare(key.key))
 
     def column_cipher(
         self, file_aad: bytes, row_group_ordinal: int, column_ordinal: int, *, uses_ctr: bool
     ) -> ColumnCipher:
-        """The cipher of the column chunk at these ordinals of a file."""
+        """Return the cipher of the column chunk at these ordinals of a file."""
         return ColumnCipher(
             key=self.key,
             gcm=self.gcm,
@@ -64,7 +64,7 @@ class ColumnCipher:
     column_ordinal: int
 
     def at(self, row_group_ordinal: int) -> ColumnCipher:
-        """The cipher of the same column in another row group, if both have the same key."""
+        """Return the cipher of the same column in another row group, if both have the same key."""
         return ColumnCipher(
             key=self.key,
             gcm=self.gcm,
@@ -84,7 +84,7 @@ class ColumnCipher:
     def decrypt(
         self, module_type: ModuleType, module: bytes | memoryview, *, page: int | None = None
     ) -> bytes:
-        """The plaintext of one framed module; IntegrityError when its tag fails."""
+        """Return the plaintext of one framed module; IntegrityError when its tag fails."""
         # There is no tag: in AES_GCM_CTR_V1 altered page bodies go unnoticed.  Encryption.md 4.2.2.
         if self.uses_ctr and module_type in _PAGE_BODIES:
             return cipher.decrypt_ctr(module, self.key.key)
@@ -98,7 +98,7 @@ class ColumnCipher:
         module_types: Sequence[ModuleType],
         ordinals: Sequence[int],
     ) -> list[bytes] | None:
-        """The plaintexts of many GCM modules of this column; None if a tag does not match.
+        """Return the plaintexts of many GCM modules of this column; None if a tag does not match.
 
         ``bodies`` has start and end of each module in ``data``, without its length field: modules
         of all the types for each row group, whose ordinals are given.
@@ -111,7 +111,7 @@ class ColumnCipher:
     def encrypt(
         self, module_type: ModuleType, plaintext: cipher.BytesLike, *, page: int | None = None
     ) -> bytes:
-        """One framed module with a fresh nonce; the mirror of :meth:`decrypt`."""
+        """Return one framed module with a fresh nonce; the mirror of :meth:`decrypt`."""
         if self.uses_ctr and module_type in _PAGE_BODIES:
             return cipher.encrypt_ctr(plaintext, self.key.key)
         return cipher.encrypt_gcm(plaintext, self.gcm or self.key.key, self._aad(module_type, page))

@@ -54,7 +54,7 @@ class ConfigTable:
                 )
 
     def get(self, word: str, wanted: type[T]) -> T | None:
-        """The value of ``word``, or None where the table does not have it."""
+        """Return the value of ``word``, or None where the table does not have it."""
         # JSON's null is a value of a wrong type, and not a missing word.
         value = self.entries.get(word)
         if value is None and word not in self.entries:
@@ -67,14 +67,17 @@ class ConfigTable:
         return value
 
     def text(self, word: str) -> str | None:
-        """The text of ``word``, not empty, or None where the table does not have it."""
+        """Return the text of ``word``, not empty, or None where the table does not have it."""
         value = self.get(word, str)
         if value is not None and not value.strip():
             raise PolicyError(f"{word!r} of {self.name} is empty")
         return value
 
     def choice(self, word: str, choices: Mapping[str, T]) -> T | None:
-        """The value in ``choices`` under the text of ``word``; None where the word is missing."""
+        """Return the value in ``choices`` under the text of ``word``.
+
+        None where the word is missing.
+        """
         value = self.text(word)
         if value is None:
             return None
@@ -87,12 +90,12 @@ class ConfigTable:
         return choices[value]
 
     def table(self, word: str, name: str) -> ConfigTable | None:
-        """The table under ``word``, called ``name``, or None where there is none."""
+        """Return the table under ``word``, called ``name``, or None if there is none."""
         return ConfigTable.of(name, self.entries[word]) if word in self.entries else None
 
 
 def close_match(word: str, known: Iterable[str]) -> str:
-    """A hint: the known word closest to ``word``, else all of them."""
+    """Return a hint: the known word closest to ``word``, else all of them."""
     known = sorted(known)
     # Imported here: few runs have a misspelt word.
     import difflib

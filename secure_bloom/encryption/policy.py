@@ -90,7 +90,7 @@ class KeyPolicy:
     @classmethod
     @checked_arguments
     def load(cls, path: str | PathLike[str]) -> KeyPolicy:
-        """The policy in a TOML file; PolicyError with the path when it is not one.
+        """Return the policy in a TOML file; PolicyError with the path when it is not one.
 
         Nothing is guessed: unknown words and wrong types are refused anywhere in the file.
         """
@@ -115,7 +115,7 @@ class KeyPolicy:
         return policy_text(schema_columns(schema), client=client)
 
     def kms_client(self) -> KmsClient:
-        """The KMS client of ``[kms]``; PolicyError when there is none or it cannot be made.
+        """Return the KMS client of ``[kms]``; PolicyError when there is none or it cannot be made.
 
         It raises KeyUnavailableError for master keys that the policy does not name, and asks the
         KMS for the others alone.  A keyring is no KMS: all of its keys are its owner's choice.
@@ -123,7 +123,7 @@ class KeyPolicy:
         return self.guarded(self.unguarded_kms_client())
 
     def unguarded_kms_client(self) -> KmsClient:
-        """The client of ``[kms]``, which asks for any master key that a file names."""
+        """Return the client of ``[kms]``, which asks for any master key that a file names."""
         if not self.kms:
             raise PolicyError(
                 "the policy has no [kms]",
@@ -134,7 +134,7 @@ class KeyPolicy:
         return kms_client(self.kms, self.base)
 
     def keyring_path(self) -> Path | None:
-        """The keyring file of ``[kms]``; None for another client."""
+        """Return the keyring file of ``[kms]``; None for another client."""
         path = self.kms.get("keyring")
         is_keyring = self.kms.get("client") == "keyring" and isinstance(path, str)
         return self.base / str(path) if is_keyring else None
@@ -151,24 +151,30 @@ class KeyPolicy:
         return NamedKeys(kms, self.named_keys().union(also), way_out=way_out)
 
     def named_keys(self) -> frozenset[str]:
-        """The names of all master keys that files may be under: those in use, older, retired."""
+        """Return the names of all master keys that files may be under.
+
+        Those in use, older, retired.
+        """
         return self.master_keys() | self.older_keys | self.retired_keys
 
     def master_keys(self) -> frozenset[str]:
-        """The names of all master keys that the policy uses."""
+        """Return the names of all master keys that the policy uses."""
         names = {self.footer_key, *(rule.key for rule in self.columns.values())}
         return frozenset(name for name in names if name is not None)
 
     def key_for(self, path: Sequence[str]) -> str | None:
-        """The master key of the leaf at ``path``: its own, or with ``uniform`` the footer's."""
+        """Return the master key of the leaf at ``path``.
+
+        Its own, or with ``uniform`` the footer's.
+        """
         own = self.own_key_for(path)
         return self.footer_key if own is None and self.uniform else own
 
     def own_key_for(self, path: Sequence[str]) -> str | None:
-        """The key that the policy gives to the leaf at ``path``, or to its nearest parent.
+        """Return the key that the policy gives to the leaf at ``path``, or to its nearest parent.
 
         ``path`` is the parts of its name, or the dotted name.  A rule that only asks for a filter
-        does not lift the protection of the column it stands in.
+        does not lift the protection of the column it is in.
         """
         path = path.split(".") if isinstance(path, str) else as_names("path", path)
         # The longest path first: the rule nearest to the leaf wins.
@@ -183,8 +189,9 @@ class KeyPolicy:
         return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}
 
     def spark_properties(self) -> dict[str, str]:
-        """The Hadoop properties that make Spark write this policy; {} when it encrypts nothing.
+        """Return the Hadoop properties that make Spark write this policy.
 
+        {} when it encrypts nothing.
         Names are without the ``spark.hadoop.`` prefix.  Raises PolicyError for what parquet-java's
         properties cannot say.
         """
@@ -196,7 +203,7 @@ class KeyPolicy:
 
 
 def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[PolicyError, ...]]:
-    """The policy in a TOML file, or all of its problems: at most one for each table in it.
+    """Return the policy in a TOML file, or all of its problems: at most one for each table in it.
 
     Raises PolicyError for a file that is not TOML.
     """
@@ -214,7 +221,7 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 
 
 def _folder(path: str | PathLike[str]) -> Path:
-    """The folder of a policy file, at which its relative paths start."""
+    """Return the folder of a policy file, at which its relative paths start."""
     return Path(path).absolute().parent
 
 

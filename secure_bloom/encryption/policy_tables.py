@@ -1,6 +1,6 @@
 """policy.toml -> the fields of a KeyPolicy, table by table; nothing is guessed.
 
-Findings of an audit that a policy accepts for a time stand there too, each with its reason.
+Findings of an audit that a policy accepts for a time are there too, each with its reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class AcceptedFinding:
 
 
 def accepted_findings(policy: ConfigTable) -> tuple[AcceptedFinding, ...]:
-    """The entries of a policy; PolicyError for one without a reason, or with a wrong word."""
+    """Return the entries of a policy.
+
+    PolicyError for one without a reason, or with a wrong word.
+    """
     audit = policy.table("audit", "[audit]")
     if audit is None:
         return ()
@@ -41,7 +44,7 @@ def accepted_findings(policy: ConfigTable) -> tuple[AcceptedFinding, ...]:
 
 
 def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> list[str]:
-    """The findings that are accepted today."""
+    """Return the findings that are accepted today."""
     return [it.finding for it in accepted if it.until is None or today <= it.until]
 
 
@@ -82,7 +85,7 @@ class Algorithm(enum.StrEnum):
 class EncryptionOptions:
     """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's.
 
-    With ``internal_storage`` key material stands in the footer, else in a file beside the data.
+    With ``internal_storage`` key material is in the footer, else in a file beside the data.
     """
 
     algorithm: Algorithm = Algorithm.AES_GCM_V1
@@ -114,12 +117,12 @@ class ColumnRule:
 
 
 def is_column_path(path: str) -> bool:
-    """Whether a policy can name a column so: no part of its dotted path is empty."""
+    """Return whether a policy can name a column so: no part of its dotted path is empty."""
     return all(path.split("."))
 
 
 class PolicyFields(TypedDict):
-    """The fields of a KeyPolicy that stand in its file."""
+    """The fields of a KeyPolicy that are in its file."""
 
     footer_key: str | None
     footer_mode: FooterMode
@@ -135,7 +138,10 @@ class PolicyFields(TypedDict):
 
 
 def policy_fields(table: ConfigTable) -> PolicyFields:
-    """The fields that a file says; PolicyError for an unknown word or a wrong type anywhere."""
+    """Return the fields that a file says.
+
+    PolicyError for an unknown word or a wrong type anywhere.
+    """
     table.allow(_POLICY_WORDS)
     footer_key, footer_mode, uniform, drop_metadata = _footer(table)
     return PolicyFields(
@@ -154,7 +160,7 @@ def policy_fields(table: ConfigTable) -> PolicyFields:
 
 
 def problems(table: ConfigTable) -> Iterator[PolicyError]:
-    """All problems of a file, at most one for each table in it."""
+    """Yield all problems of a file, at most one for each table in it."""
     columns = table.entries.get("columns")
     parts: list[Callable[[], object]] = [
         lambda: table.allow(_POLICY_WORDS),
@@ -177,7 +183,7 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
 
 
 def read_toml(path: Path) -> ConfigTable:
-    """The tables of a policy file; PolicyError for one that is not TOML."""
+    """Return the tables of a policy file; PolicyError for one that is not TOML."""
     import tomllib
 
     try:
@@ -196,7 +202,7 @@ def read_toml(path: Path) -> ConfigTable:
 
 
 def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
-    """The master keys of ``[keys]``: the retired ones, or those that are only older."""
+    """Return the master keys of ``[keys]``: the retired ones, or those that are only older."""
     keys = policy.table("keys", "[keys]")
     names = []
     for name, entries in {} if keys is None else keys.entries.items():

@@ -47,7 +47,7 @@ mode = "encrypted"
 
 
 def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
-    """The text for columns, given as dotted name and type; each of them is commented out."""
+    """Return the text for columns, given as dotted name and type; each of them is commented out."""
     kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
     # A rule is for all columns of its dotted name, and TOML takes no table twice.
     kinds = dict(columns)
@@ -55,7 +55,7 @@ def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
 
 
 def toml_string(text: str) -> str:
-    """The text as a string of TOML; all that is not plain ASCII is escaped."""
+    """Return the text as a string of TOML; all that is not plain ASCII is escaped."""
     # Not JSON's form: it writes characters beyond U+FFFF as two surrogates, which TOML refuses,
     # and DEL as it is.
     return without_commands('"' + "".join(map(_toml_character, text)) + '"')

@@ -22,7 +22,7 @@ def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = Non
 def spark_problems(
     policy: KeyPolicy, leaves: Collection[Path] | None = None
 ) -> Iterator[PolicyError]:
-    """The parts of the policy that Spark cannot write; ``leaves`` are the table's, if known.
+    """Yield the parts of the policy that Spark cannot write; ``leaves`` are the table's, if known.
 
     Without them only problems of the policy itself are found.
     """
@@ -39,7 +39,7 @@ def spark_problems(
 
 
 def column_problem(column: str, leaves: Mapping[str, Path]) -> PolicyError | None:
-    """Why Spark cannot encrypt ``column`` by name; ``leaves`` are by their dotted names."""
+    """Return why Spark cannot encrypt ``column`` by name; ``leaves`` are by their dotted names."""
     below = [name for name, leaf in leaves.items() if _is_below(leaf, column)]
     if below:
         return PolicyError(

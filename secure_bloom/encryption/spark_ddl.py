@@ -45,7 +45,7 @@ def spark_leaves(schema: Mapping[str, object]) -> list[Path]:
 
 
 def spark_leaf_types(schema: Mapping[str, object]) -> list[tuple[Path, str]]:
-    """The leaves of a Spark schema, and the names of their types."""
+    """Return the leaves of a Spark schema, and the names of their types."""
     return [(path, str(kind)) for path, kind in _leaves(schema, ())]
 
 

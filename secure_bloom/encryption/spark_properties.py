@@ -24,7 +24,7 @@ def spark_properties(
     *,
     uniform: bool,
 ) -> dict[str, str]:
-    """The properties, by names without the ``spark.hadoop.`` prefix.
+    """Return the properties, by names without the ``spark.hadoop.`` prefix.
 
     Raises PolicyError for what they cannot say.
     """

@@ -1,7 +1,7 @@
 """Requirements before a file is believed: a checked signature, and the policy's rules.
 
 A file says itself whether it is encrypted and by which algorithm, and nothing authenticates that:
-someone could exchange an encrypted file for one in clear.  Only a policy tells what a file should
+someone could exchange an encrypted file for one in clear.  Only a policy says what a file should
 be.  Encryption.md 5.4 and 5.5.
 """
 
@@ -52,7 +52,7 @@ class Trust:
 
     @property
     def enforced_policy(self) -> KeyPolicy | None:
-        """The policy that files are held against, None where there is none."""
+        """The policy that files are checked against, None if there is none."""
         return None if self.allow_unprotected else self.policy
 
     def check_footer(self, mode: FooterMode, algorithm: str | None) -> None:
@@ -71,7 +71,7 @@ class Trust:
             raise _weaker(f"the policy says {_GCM}, the file {_CTR}, whose pages have no tag")
 
     def key_for(self, path: Sequence[str]) -> str | None:
-        """The master key that a column is held against; None where it may be in clear."""
+        """Return the master key that a column is checked against; None where it may be in clear."""
         policy = self.enforced_policy
         return None if policy is None else policy.key_for(path)
 

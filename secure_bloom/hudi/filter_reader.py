@@ -67,7 +67,10 @@ class RecordKeyReport(ReportOfFiles[RecordKeyFile]):
     files: tuple[RecordKeyFile, ...]
 
     def with_ranges(self) -> dict[str, Any]:
-        """The document with the ends of key ranges, which are data: elsewhere they are null."""
+        """Return the document with the ends of key ranges, which are data.
+
+        Elsewhere they are null.
+        """
         ends = [{"min_key": file.min_key, "max_key": file.max_key} for file in self.files]
         files = [{**file, **end} for file, end in zip(self.to_dict()["files"], ends, strict=True)]
         return {"files": files}
@@ -92,11 +95,11 @@ def read_record_key_filter(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> RecordKeyFilter | None:
-    """The record key filter and key range of one base file; None for a file with neither.
+    """Return the record key filter and key range of one base file; None for a file with neither.
 
     A plaintext footer is read without keys, with a warning if it is signed.  If keys or a policy
     are given, its signature is checked; ``allow_unverified`` lets a signature pass whose key is not
-    at hand.  A file that is protected less than the policy says is an error unless
+    available.  A file that is protected less than the policy says is an error unless
     ``allow_unprotected`` is given.  Works inside Hudi tables.  Raises KeyUnavailableError for an
     encrypted footer whose key is not there, FormatError, UnsupportedFeatureError or IntegrityError
     for what cannot be trusted.
@@ -125,7 +128,7 @@ def show(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> RecordKeyReport:
-    """The filters and ranges of record keys in the footers of files, folders or globs.
+    """Return the filters and ranges of record keys in the footers of files, folders or globs.
 
     A file whose footer or filter cannot be read, or trusted as :func:`read_record_key_filter`
     says, is reported with its error and does not stop the others.

@@ -71,7 +71,7 @@ class RecordKeyFilterOptions:
 
     @checked_arguments
     def empty_filter(self, keys: int) -> HudiBloomFilter:
-        """An empty filter for a file with this number of keys."""
+        """Return an empty filter for a file with this number of keys."""
         num_entries = max(keys, 1) if self.num_entries is None else self.num_entries
         if self.type_code == SimpleBloomFilter.TYPE_CODE:
             return SimpleBloomFilter(num_entries, self.fpp)
@@ -136,7 +136,7 @@ class RecordKeyRewriter(FileRewriter):
     replace: bool = False
 
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
-        """The file with the filter in its footer; unchanged if it has one already."""
+        """Return the file with the filter in its footer; unchanged if it has one already."""
         # unlock, not unlock_to_read: a footer with an unchecked signature must not be signed anew.
         footer = unlock(read_tail(file), keys)
         old = self._old_entry(footer)
@@ -158,7 +158,7 @@ class RecordKeyRewriter(FileRewriter):
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
 
     def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
-        """The entry of the filter that the file has already, if any.
+        """Return the entry of the filter that the file has already, if any.
 
         A damaged filter, or one of another column, is an error unless it is to be replaced.
         """
@@ -217,7 +217,7 @@ class RecordKeyRewriter(FileRewriter):
             yield f"the filter is for {counted(held, 'key')}, the file has more: raise num_entries"
 
     def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
-        """The number of keys of the column that are not in its old filter."""
+        """Return the number of keys of the column that are not in its old filter."""
         if old.filter is None or old.column != self.column:
             return 0
         return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)
@@ -264,7 +264,7 @@ def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def _notes(reports: Iterable[FileAddReport]) -> Iterator[str]:
-    """Each remark once, with the first of its files."""
+    """Yield each remark once, with the first of its files."""
     places: dict[str, list[str]] = defaultdict(list)
     for report in reports:
         for told in report.filters:

@@ -20,7 +20,10 @@ from secure_bloom.storage import InputFile
 
 
 def key_ordinal(footer: Footer, column: str) -> int:
-    """The ordinal of the key column; an error for an unknown column and for one without keys."""
+    """Return the ordinal of the key column.
+
+    An error for an unknown column and for one without keys.
+    """
     ordinals = select(footer.leaves, column)
     if not ordinals:
         raise unknown_column(column, (leaf.name for leaf in footer.leaves))
@@ -34,14 +37,17 @@ def key_ordinal(footer: Footer, column: str) -> int:
 
 
 def key_chunks(footer: Footer, column: str, keys: FileKeys) -> Iterator[Chunk]:
-    """The key column's chunk of each row group."""
+    """Yield the key column's chunk of each row group."""
     ordinal = key_ordinal(footer, column)
     for row_group in range(len(footer.row_groups)):
         yield open_chunk(footer, row_group, ordinal, keys)
 
 
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """The keys of one chunk, from its data pages: a dictionary may hold values that no row has."""
+    """Yield the keys of one chunk, from its data pages.
+
+    A dictionary may hold values that no row has.
+    """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         # A key that is missed here would be missed by each lookup, so no count is taken on trust.
         if chunk.meta_data.num_values != chunk.num_rows:
@@ -54,7 +60,7 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
 
 
 def packed(array: pa.Array) -> PackedKeys:
-    """The keys of an array without nulls; FormatError where one is not UTF-8."""
+    """Return the keys of an array without nulls; FormatError where one is not UTF-8."""
     try:
         # The second cast checks UTF-8; what it gives is not needed.
         array.cast(pa.large_binary()).cast(pa.large_string())
@@ -68,7 +74,7 @@ def packed(array: pa.Array) -> PackedKeys:
 
 
 def key_range(parts: list[PackedKeys]) -> KeyRange | None:
-    """The smallest and the largest of all keys; None where there is none."""
+    """Return the smallest and the largest of all keys; None if there is none."""
     ends = [end for keys in parts if len(keys) for end in _ends(keys)]
     if not ends:
         return None
@@ -78,7 +84,7 @@ def key_range(parts: list[PackedKeys]) -> KeyRange | None:
 
 
 def _ends(keys: PackedKeys) -> tuple[bytes, bytes]:
-    """The smallest and the largest key, as ``java_order`` has them."""
+    """Return the smallest and the largest key, as ``java_order`` has them."""
     ordered = np.frombuffer(TO_JAVA_ORDER, np.uint8)[keys.data]
     buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(ordered)]
     # Arrow compares bytes as unsigned numbers, so with the bytes exchanged this is Java's order.

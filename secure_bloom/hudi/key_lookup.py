@@ -58,7 +58,7 @@ class FileLookup:
     """One file: how many of the keys were in its range, passed its filter, and are there.
 
     ``filter`` is whether it has one of the column that was searched; another column's rules out
-    nothing, and neither does its range.  A signed file whose key is not at hand is not
+    nothing, and neither does its range.  A signed file whose key is missing is not
     ``verified``: its content may be forged.
     """
 
@@ -105,7 +105,7 @@ class LookupReport(Report):
         return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
 
     def count(self, status: LookupStatus) -> int:
-        """The number of files with this status."""
+        """Return the number of files with this status."""
         return sum(file.status is status for file in self.files)
 
     def _document(self) -> dict[str, Any]:
@@ -137,8 +137,9 @@ class SearchedKeys:
         self._packed = PackedKeys.of(key.translate(FROM_JAVA_ORDER) for key in self._ordered)
 
     def candidates(self, entry: RecordKeyEntry | None) -> tuple[int, set[bytes]]:
-        """The number of keys in the range of a file with this entry; the keys that pass its filter.
+        """Return the number of keys in the range of a file with this entry.
 
+        The keys that pass its filter.
         Without a range the file may hold any key; without a filter, any key of its range.
         """
         start, stop = self._span(entry)
@@ -248,7 +249,7 @@ def _status(in_range: int, candidates: int) -> LookupStatus:
 def present_keys(
     file: InputFile, footer: Footer, keys: FileKeys, column: str, candidates: set[bytes]
 ) -> set[bytes]:
-    """The candidates that a row of the file has; nothing is read without a candidate."""
+    """Return the candidates that a row of the file has; nothing is read without a candidate."""
     found: set[bytes] = set()
     if not candidates:
         return found

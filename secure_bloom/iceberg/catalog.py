@@ -103,7 +103,7 @@ def open_table(path: str, branch: str | None = None) -> CommitTable:
 
 
 def refuse_unwritable(table: CommitTable) -> None:
-    """Raise for a table, or a branch, that a commit of ours does not go on."""
+    """Raise for a table, or a branch, that a commit of this package does not go on."""
     metadata = table.metadata
     properties: Mapping[str, str] = metadata.properties
     if metadata.format_version not in _WRITABLE:

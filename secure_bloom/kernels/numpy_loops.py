@@ -60,7 +60,7 @@ def hash_rows(rows: Bytes, hashes: Hashes) -> None:
 
 
 def _striped(rows: Bytes) -> Hashes:
-    """The stripes of 32 bytes, in four accumulators, which converge (steps 1 to 3)."""
+    """Return the stripes of 32 bytes, in four accumulators, which converge (steps 1 to 3)."""
     accumulators = [np.full(len(rows), seed, U64) for seed in _SEEDS]
     for at in range(0, rows.shape[1] - _STRIPE + 1, _STRIPE):
         for i, v in enumerate(accumulators):
@@ -80,7 +80,7 @@ def _round(lane: Hashes, accumulator: Hashes | None = None) -> Hashes:
 
 
 def _words(rows: Bytes, at: int, word: str) -> Hashes:
-    """The number that starts at byte ``at`` of each row."""
+    """Return the number that starts at byte ``at`` of each row."""
     columns = rows[:, at : at + np.dtype(word).itemsize]
     # Seen as numbers where they lie, and then copied: five times as fast as copied byte by byte.
     return columns.view(word)[:, 0].astype(U64)
@@ -159,7 +159,10 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
 
 
 def _equal_lengths(data: Bytes, offsets: NDArray[np.int64]) -> int | None:
-    """The offsets, as of :func:`byte_array_offsets`, if all values have one length; else None."""
+    """Return the offsets, as of :func:`byte_array_offsets`, if all values have one length.
+
+    Else None.
+    """
     count = len(offsets) - 1
     if count < 1 or len(data) < _LENGTH.size:
         return None
@@ -175,8 +178,9 @@ def _equal_lengths(data: Bytes, offsets: NDArray[np.int64]) -> int | None:
 
 
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
-    """How many of the first ``values`` levels in ``data`` are ``wanted``; ``DAMAGED`` if too few.
+    """Return how many of the first ``values`` levels in ``data`` are ``wanted``.
 
+    ``DAMAGED`` if too few.
     ``data`` is runs of the hybrid encoding, ``1 <= bit_width <= 8``.
     """
     content, found, at, left = data.tobytes(), 0, 0, values
@@ -204,7 +208,7 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """The varint of at most five bytes at ``at``, and its end: 0 if it is longer."""
+    """Return the varint of at most five bytes at ``at``, and its end: 0 if it is longer."""
     number = 0
     for i, byte in enumerate(content[at : at + 5]):
         number |= (byte & 0x7F) << 7 * i
@@ -247,7 +251,7 @@ def paimon_check(bits: Bytes, functions: int, hashes: Signed, found: NDArray[np.
 
 
 def _paimon_positions(bits: Bytes, functions: int, hashes: Signed) -> Iterator[NDArray[U32]]:
-    """The first position of every hash, the second of every hash, and so on."""
+    """Yield the first position of every hash, the second of every hash, and so on."""
     step, stride = hashes.astype(U32), (hashes >> 32).astype(U32)
     for _ in range(functions):
         step = step + stride

@@ -4,7 +4,7 @@
     each value: the value | place of its bitmap (4)
     bitmaps
 
-A number is big-endian in the width of its type.  A text stands behind its length (4).  A place
+A number is big-endian in the width of its type.  A text comes after its length (4).  A place
 counts from the first bitmap; a negative place stands for the single row ``-1 - place``.
 
 The list alone tells that a value is nowhere in the file.  Only the rules of Paimon 0.9 need the
@@ -44,7 +44,7 @@ class ValueList:
         return self.null_place is not None
 
     def listed(self, values: frozenset[Hashed]) -> set[Hashed]:
-        """The values, all of one type, that are in the list; it is read once.
+        """Return the values, all of one type, that are in the list; it is read once.
 
         FormatError where the list is not of their type.
         """
@@ -59,7 +59,7 @@ class ValueList:
         return found
 
     def spans(self, examples: frozenset[Hashed]) -> Iterator[tuple[int, int]]:
-        """The start and end of each listed value, told by examples of the list's type.
+        """Return the start and end of each listed value, told by examples of the list's type.
 
         Nothing without an example.
         """
@@ -90,14 +90,14 @@ class ValueList:
 
 
 def listed_form(value: Hashed) -> bytes:
-    """A value as it stands in the list."""
+    """Return a value as it is in the list."""
     if isinstance(value.content, bytes):
         return value.content
     return value.content.to_bytes(value.width, "big", signed=True)
 
 
 def read_value_list(body: bytes | memoryview) -> ValueList | None:
-    """The list of a bitmap index; None for one of another version."""
+    """Return the list of a bitmap index; None for one of another version."""
     view = memoryview(body)
     # Later versions of Paimon write a version 2, so another number is no damage.
     if len(view) < 1 or view[0] != _VERSION:

@@ -90,7 +90,7 @@ class BloomFilter64:
     @classmethod
     @checked_arguments
     def from_bytes(cls, body: bytes | memoryview) -> BloomFilter64:
-        """The filter in an index body; FormatError for a body that is none."""
+        """Return the filter in an index body; FormatError for a body that is none."""
         view = memoryview(body)
         size = view.nbytes - COUNT_BYTES
         if not 1 <= size <= MAX_BIT_COUNT // 8:
@@ -110,7 +110,7 @@ class BloomFilter64:
         return loaded
 
     def to_bytes(self) -> bytes:
-        """The index body; the mirror of :meth:`from_bytes`."""
+        """Return the index body; the mirror of :meth:`from_bytes`."""
         return b"".join((self._hash_functions.to_bytes(COUNT_BYTES, "big"), self._bits))
 
     @property
@@ -157,7 +157,7 @@ class BloomFilter64:
             bits[position >> 3] |= 1 << (position & 7)
 
     def check_hash(self, h: int) -> bool:
-        """Whether the hash may have been inserted; False is certain."""
+        """Return whether the hash may have been inserted; False is certain."""
         return all(
             self._bits[position >> 3] >> (position & 7) & 1
             for position in self._positions(h, self.checked_functions)
@@ -180,7 +180,7 @@ class BloomFilter64:
         return found
 
     def fill(self) -> float:
-        """The share of all bits that are set."""
+        """Return the share of all bits that are set."""
         return int.from_bytes(self._bits).bit_count() / self.bit_count
 
     def fpp(self) -> float:
@@ -190,7 +190,10 @@ class BloomFilter64:
         return self.fill() ** self.checked_functions
 
     def estimated_values(self) -> int | None:
-        """About how many distinct values were inserted, from the bits; None for a full filter."""
+        """Return about how many distinct values were inserted, from the bits.
+
+        None for a full filter.
+        """
         fill = self.fill()
         if fill == 1.0 or self.hash_functions == 0:
             return None
@@ -206,13 +209,13 @@ class BloomFilter64:
             yield (step if step < 1 << 31 else ~step & 0xFFFFFFFF) % self.bit_count
 
     def _array(self) -> NDArray[np.uint8]:
-        """The bits as a writable array."""
+        """Return the bits as a writable array."""
         import numpy as np
 
         return np.frombuffer(self._own_bits(), np.uint8)
 
     def _own_bits(self) -> bytearray:
-        """The bits in memory of our own, where they can be changed."""
+        """Return the bits in memory of our own, where they can be changed."""
         if not isinstance(self._bits, bytearray):
             self._bits = bytearray(self._bits)
         return self._bits

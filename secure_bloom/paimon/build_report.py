@@ -53,7 +53,7 @@ class ColumnReport:
 class IndexReport:
     """One data file's index: its path, its size in bytes, and what was built or kept in it.
 
-    A signed data file whose key is not at hand is not ``verified``: its content may be forged.
+    A signed data file whose key is missing is not ``verified``: its content may be forged.
     """
 
     path: str

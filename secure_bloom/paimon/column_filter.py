@@ -1,6 +1,6 @@
 """The Bloom filter of one column of a data file, built from all its values.
 
-A filter of a key of a map is built from the values that stand beside that key.
+A filter of a key of a map is built from the values that are beside that key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INT96 = np.dtype([("nanos", "<i8"), ("days", "<i4")])
 
 
 def column_hashes(leaf: Leaf, entries: Entries) -> NDArray[np.int64]:
-    """The hash of each value of ``leaf``, shape (n,)."""
+    """Return the hash of each value of ``leaf``, shape (n,)."""
     if isinstance(entries, Binary):
         hashes = xxh64.hash_binary(entries.offsets, entries.data, prefix=entries.prefix)
         return hashes.view(np.int64)
@@ -47,7 +47,7 @@ def column_hashes(leaf: Leaf, entries: Entries) -> NDArray[np.int64]:
 
 
 def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
-    """The numbers that are hashed."""
+    """Return the numbers that are hashed."""
     if leaf.type is Type.INT96:
         parts = entries.view(_INT96)
         micros: NDArray[np.int64] = parts["nanos"] // 1000
@@ -70,7 +70,7 @@ def _float_bits(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> Iterator[pa.Array]:
-    """The values that stand beside ``map_key``, nulls left out, an Arrow array for each batch."""
+    """The values that are beside ``map_key``, nulls left out, an Arrow array for each batch."""
     wanted = pa.scalar(map_key.encode(), pa.binary())
     # The pages of keys and values end at different rows; their batches of rows do not.
     for keys, values in zip(read_items(file, key), read_items(file, value), strict=True):
@@ -102,7 +102,7 @@ class ColumnSource:
 
 
 def column_source(footer: Footer, keys: FileKeys, name: str, options: IndexOptions) -> ColumnSource:
-    """The column of that name, its chunks opened; errors for a column that has no filter."""
+    """Return the column of that name, its chunks opened; errors for a column that has no filter."""
     column = find_column(footer.leaves, name)
     chunks = tuple(
         tuple(open_chunk(footer, row_group, ordinal, keys) for ordinal in column.ordinals)
@@ -169,7 +169,7 @@ class _Hashes:
             yield batch
 
     def distinct(self) -> NDArray[np.int64]:
-        """The distinct hashes, found batch by batch, so that few of them are in memory."""
+        """Return the distinct hashes, found batch by batch, so that few of them are in memory."""
         gathered, waiting = [np.empty(0, np.int64)], 0
         for batch in self:
             gathered.append(batch)
@@ -182,7 +182,7 @@ class _Hashes:
 
 
 def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The distinct numbers of all batches, sorted; ten times as fast as np.unique."""
+    """Return the distinct numbers of all batches, sorted; ten times as fast as np.unique."""
     numbers = np.concatenate(batches)
     numbers.sort()
     is_new = np.ones(len(numbers), np.bool_)
@@ -191,7 +191,7 @@ def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _column_hashes(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np.int64]]:
-    """The hashes of a column's values, row group by row group, nulls left out."""
+    """Yield the hashes of a column's values, row group by row group, nulls left out."""
     map_key = source.column.map_key
     for chunks in source.chunks:
         # For a key of a map there are two chunks, of the map's keys and values; else there is one.

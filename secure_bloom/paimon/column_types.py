@@ -77,7 +77,7 @@ def leaf_of(name: str, data_type: DataType) -> Leaf:
 
 
 def describe_type(leaf: Leaf) -> str:
-    """A column's type for a person, with the bits or the unit that the form depends on."""
+    """Return a column's type for a person, with the bits or the unit that the form depends on."""
     logical = logical_type(leaf.element)
     if logical.kind is Kind.INTEGER:
         return f"{describe(leaf.element)} of {logical.bits} bits"
@@ -98,8 +98,9 @@ class ColumnTypes:
     unverified: set[str] = field(default_factory=set)
 
     def leaves(self, file: InputFile, names: list[str], *, itself: bool) -> dict[str, Leaf]:
-        """The leaf of each column: as the caller gave its type, else as the data file has it.
+        """Return the leaf of each column.
 
+        As the caller gave its type, else as the data file has it.
         ``itself``: the file is an index, not a data file.
         PolicyError where both are known and differ: values would be looked for in a wrong form.
         """
@@ -117,7 +118,10 @@ class ColumnTypes:
         return given | {name: stored[find_column(stored, name).value] for name in missing}
 
     def data_leaves(self, file: InputFile, *, itself: bool) -> tuple[Leaf, ...]:
-        """The leaves of the data file; with ``itself`` of the one that this index stands beside."""
+        """Return the leaves of the data file.
+
+        With ``itself`` of the one that this index is beside.
+        """
         with open_input(data_path(file)) if itself else nullcontext(file) as data:
             keys = file_keys(self.resolver, data)
             footer = unlock_to_read(read_tail(data), keys)
@@ -139,7 +143,7 @@ class ColumnTypes:
 
 
 def _is_of_another_format(file: InputFile) -> bool:
-    """Whether the data file, by its name, has no Parquet footer that could tell types."""
+    """Return whether the data file, by its name, has no Parquet footer that could tell types."""
     return file.name.removesuffix(SUFFIX).endswith((".orc", ".avro"))
 
 

@@ -54,7 +54,7 @@ Predicate: TypeAlias = tree.Tree[Comparison]
 
 
 def as_predicate(where: object) -> Predicate:
-    """The predicate of a text, or of a structure of tuples and lists.
+    """Return the predicate of a text, or of a structure of tuples and lists.
 
     PolicyError, without values, for anything else.
     """

@@ -75,7 +75,10 @@ class FileIndex:
     @classmethod
     @checked_arguments
     def from_bytes(cls, data: bytes) -> FileIndex:
-        """The indexes in a container; FormatError for other bytes and for a damaged container."""
+        """Return the indexes in a container.
+
+        FormatError for other bytes and for a damaged container.
+        """
         reader = _ContainerReader(data)
         reader.start()
         columns = tuple(reader.column() for _ in range(reader.count("columns", _MIN_COLUMN)))
@@ -83,7 +86,10 @@ class FileIndex:
         return cls(columns=columns, redundant=redundant, trailing=data[reader.end_of_bodies :])
 
     def to_bytes(self) -> bytes:
-        """The container, bodies in the order of the columns; the mirror of :meth:`from_bytes`."""
+        """Return the container, bodies in the order of the columns.
+
+        The mirror of :meth:`from_bytes`.
+        """
         # Numbers have fixed widths, so a header with zeros is as long as the real one.
         start = len(b"".join(self._header(0, 0)))
         # Readers go by `start`, so the order of bodies is free; bytes behind them are carried
@@ -92,7 +98,7 @@ class FileIndex:
         return b"".join((*self._header(start, start), *bodies, self.trailing))
 
     def _header(self, length: int, place: int) -> Iterator[bytes]:
-        """The header, for a length of ``length`` bytes and a first body at ``place``."""
+        """Yield the header, for a length of ``length`` bytes and a first body at ``place``."""
         yield _START.pack(MAGIC, VERSION, length)
         yield _INT.pack(len(self.columns))
         for column in self.columns:
@@ -108,12 +114,12 @@ class FileIndex:
 
     @checked_arguments
     def indexes(self, column: str) -> tuple[Index, ...]:
-        """The indexes of a column; empty for a column that is not listed."""
+        """Return the indexes of a column; empty for a column that is not listed."""
         return tuple(i for each in self.columns if each.name == column for i in each.indexes)
 
     @checked_arguments
     def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:
-        """A copy with these indexes; each replaces the index of its column and type."""
+        """Return a copy with these indexes; each replaces the index of its column and type."""
         columns: dict[str, dict[str, Index]] = {}
         # A column may be listed twice, with indexes of different types.
         for column in self.columns:
@@ -161,7 +167,7 @@ class _ContainerReader:
         self._header_end = self.end_of_bodies = length
 
     def count(self, what: str, min_bytes: int) -> int:
-        """A number of things that take at least ``min_bytes`` of the header each."""
+        """Return a number of things that take at least ``min_bytes`` of the header each."""
         (number,) = self._unpack(_INT)
         remaining = self._header_end - self._at
         if not 0 <= number * min_bytes <= remaining:
@@ -169,13 +175,13 @@ class _ContainerReader:
         return int(number)
 
     def column(self) -> ColumnIndexes:
-        """One column with its indexes."""
+        """Return one column with its indexes."""
         name = self._utf()
         indexes = tuple(self._index(name) for _ in range(self.count("indexes", _MIN_INDEX)))
         return ColumnIndexes(name=name, indexes=indexes)
 
     def rest_of_header(self) -> bytes:
-        """The redundant bytes, which end the header."""
+        """Return the redundant bytes, which end the header."""
         length = self.count("redundant bytes", 1)
         if self._at + length != self._header_end:
             raise FormatError(

@@ -76,7 +76,7 @@ class DataType:
     @classmethod
     @checked_arguments
     def parse(cls, text: str) -> DataType:
-        """The type that Paimon writes so, such as ``TIMESTAMP(6)`` or ``BIGINT NOT NULL``.
+        """Return the type that Paimon writes so, such as ``TIMESTAMP(6)`` or ``BIGINT NOT NULL``.
 
         Raises UnsupportedFeatureError for a type that has no Bloom filter.
         """
@@ -104,7 +104,7 @@ class Hashed:
     width: int = 0
 
     def hash(self) -> int:
-        """The signed 64-bit hash."""
+        """Return the signed 64-bit hash."""
         if isinstance(self.content, bytes):
             return hash_bytes(self.content)
         return hash_long(self.content)
@@ -112,7 +112,7 @@ class Hashed:
 
 @checked_arguments
 def hash_value(data_type: DataType, value: Any) -> int | None:
-    """The hash of a value as Paimon has it; None for NULL, which is in no filter.
+    """Return the hash of a value as Paimon has it; None for NULL, which is in no filter.
 
     Numbers, days and milliseconds of the day are ints, a timestamp is ``(milliseconds since the
     epoch, nanoseconds within the millisecond)``, text is str.  PolicyError for anything else.
@@ -121,7 +121,7 @@ def hash_value(data_type: DataType, value: Any) -> int | None:
 
 
 def hashed_form(data_type: DataType, value: Any) -> Hashed:
-    """The form in which a value is hashed; NULL has no hash."""
+    """Return the form in which a value is hashed; NULL has no hash."""
     try:
         content = _CONTENTS[data_type.root](data_type, value)
     except (TypeError, ValueError, OverflowError, struct.error):
@@ -130,14 +130,14 @@ def hashed_form(data_type: DataType, value: Any) -> Hashed:
 
 
 def example_form(data_type: DataType) -> Hashed:
-    """The form of some value of the type; all values of a type have forms of one width."""
+    """Return the form of some value of the type; all values of a type have forms of one width."""
     if data_type.root in _OF_BYTES:
         return Hashed(content=b"")
     return Hashed(content=0, width=_WIDTHS.get(data_type.root, 4))
 
 
 def float_bits(number: float, *, width: int) -> int:
-    """The bits of a float of 4 or 8 bytes as a signed number, with Java's one NaN."""
+    """Return the bits of a float of 4 or 8 bytes as a signed number, with Java's one NaN."""
     form, as_integer, nan = _FLOATS[width]
     # Java's floatToIntBits has one NaN, but two zeros: a probe of a column asks for both.
     if math.isnan(number):

@@ -21,7 +21,7 @@ _HALF, _WHOLE = 1 << 63, 1 << 64
 
 @checked_arguments
 def hash_long(number: int) -> int:
-    """The hash of a signed 64-bit number."""
+    """Return the hash of a signed 64-bit number."""
     # Wrapped after each step, so that `>>` keeps the sign as Java's does: Wang's own mix shifts
     # zeros in.
     k = signed(~number + (number << 21))
@@ -34,12 +34,12 @@ def hash_long(number: int) -> int:
 
 
 def hash_bytes(value: bytes) -> int:
-    """The hash of a text's UTF-8, or of bytes."""
+    """Return the hash of a text's UTF-8, or of bytes."""
     return signed(xxh64.hash_value(value))
 
 
 def signed(number: int) -> int:
-    """The number that the lowest 64 bits of ``number`` are in two's complement."""
+    """Return the number that the lowest 64 bits of ``number`` are in two's complement."""
     return (number + _HALF) % _WHOLE - _HALF
 
 

@@ -129,7 +129,7 @@ def _reporter(
     allow_unverified: bool,
     allow_unprotected: bool,
 ) -> Callable[[str], IndexReport]:
-    """The work on one file, in whichever process."""
+    """Return the work on one file, in whichever process."""
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
     return _Builder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge).report
@@ -147,7 +147,7 @@ class _Builder:
         self._merge = merge
 
     def report(self, path: str) -> IndexReport:
-        """:meth:`build`, where an error of ours becomes the report of a failure."""
+        """:meth:`build`, where an error of this package becomes the report of a failure."""
         try:
             return self.build(path)
         except SecureBloomError as error:
@@ -176,7 +176,7 @@ class _Builder:
         return unlock_to_read(read_tail(file), keys), keys
 
     def _sources(self, footer: Footer, keys: FileKeys) -> list[ColumnSource]:
-        """The columns of the file that get filters; PolicyError where one is encrypted."""
+        """Return the columns of the file that get filters; PolicyError where one is encrypted."""
         wanted = self._columns.items()
         sources = [column_source(footer, keys, name, options) for name, options in wanted]
         encrypted = [source.column.name for source in sources if source.is_encrypted]
@@ -195,7 +195,7 @@ def _failed(path: str, error: SecureBloomError) -> IndexReport:
 
 
 def _as_options(columns: Columns) -> dict[str, IndexOptions]:
-    """The options of each column; a single text is one name."""
+    """Return the options of each column; a single text is one name."""
     names = as_names("columns", columns)
     if not names:
         raise PolicyError("no column is named for an index")

@@ -93,7 +93,7 @@ def show(paths: Paths) -> ShowReport:
 
 
 def describe_beside(file: InputFile) -> PaimonInspection | None:
-    """The index beside a data file, None where there is none."""
+    """Return the index beside a data file, None if there is none."""
     path = index_path(file)
     try:
         index = read_beside(file)

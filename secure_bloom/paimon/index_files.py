@@ -37,23 +37,23 @@ def _stands_beside(path: str, keys: Container[Hashable]) -> bool:
 
 
 def index_path(file: InputFile) -> str:
-    """The path of the index of a data file."""
+    """Return the path of the index of a data file."""
     return sibling(local_path(file.path), file.name + SUFFIX)
 
 
 def data_path(index: InputFile) -> str:
-    """The path of the data file of an index."""
+    """Return the path of the data file of an index."""
     return sibling(local_path(index.path), index.name.removesuffix(SUFFIX))
 
 
 def is_index(file: InputFile) -> bool:
-    """Whether the file is an index itself, by its first bytes or else by its name."""
+    """Return whether the file is an index itself, by its first bytes or else by its name."""
     first = file.read_at(0, min(file.size, len(MAGIC)))
     return first == MAGIC or file.name.endswith(SUFFIX)
 
 
 def read_beside(file: InputFile) -> FileIndex | None:
-    """The index beside a data file, None where there is none; FormatError for a damaged one."""
+    """Return the index beside a data file, None if there is none; FormatError for a damaged one."""
     content = file.read_sibling(file.name + SUFFIX, limit=MAX_INDEX_BYTES)
     if content is None:
         return None
@@ -62,7 +62,7 @@ def read_beside(file: InputFile) -> FileIndex | None:
 
 
 def read_whole(file: InputFile) -> FileIndex:
-    """The index in an index file; FormatError for a damaged one."""
+    """Return the index in an index file; FormatError for a damaged one."""
     if file.size > MAX_INDEX_BYTES:
         raise FormatError(f"the index has {file.size} bytes, at most {MAX_INDEX_BYTES} are read")
     return FileIndex.from_bytes(file.read_at(0, file.size))

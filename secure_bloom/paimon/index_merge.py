@@ -61,7 +61,7 @@ class IndexMerge:
         return merged
 
     def _replace(self, file: InputFile, indexes: NamedIndexes, damage: FormatError) -> FileIndex:
-        """A new index in the place of a damaged one, if the caller wants that."""
+        """Return a new index in the place of a damaged one, if the caller wants that."""
         if not self.replace_damaged:
             damage.hint = damage.hint or (
                 "replace_damaged (--replace-damaged) writes a new one in its place; "

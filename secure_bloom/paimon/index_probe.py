@@ -41,7 +41,7 @@ class FileVerdict:
     """One data file: ``absent`` where no row of it satisfies the predicate, or its error.
 
     ``no_filter``: the file has no index of a column of the predicate.  If the rules are Paimon's,
-    ``absent`` is a file that Paimon skips; ``note`` tells where that may lose rows.  A signed file
+    ``absent`` is a file that Paimon skips; ``note`` says where that may lose rows.  A signed file
     whose key is missing is not ``verified``: what it says may be forged.
     """
 
@@ -153,7 +153,7 @@ def _as_type(name: str, given: object) -> DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One predicate, held against the index of file after file.
+    """One predicate, checked against the index of file after file.
 
     ``misfits`` are the errors of files whose columns the predicate does not fit, ``indexed`` the
     columns of the predicate that some index has.
@@ -166,7 +166,7 @@ class _Run:
     indexed: set[str] = field(default_factory=set)
 
     def verdict_of(self, path: str) -> FileVerdict:
-        """The verdict of one data file, or the error that it has instead."""
+        """Return the verdict of one data file, or the error that it has instead."""
         try:
             with located(path=path), open_input(path) as file:
                 verdict, note = self._verdict(file)
@@ -185,7 +185,7 @@ class _Run:
             raise self.misfits[0]
 
     def notes(self, files: Iterable[FileVerdict]) -> Iterator[str]:
-        """A note for each column that no index and no file has.
+        """Yield a note for each column that no index and no file has.
 
         No note where the columns of some file are not known: it may have them.
         """
@@ -204,7 +204,7 @@ class _Run:
             yield f"no file has a column {name}" + (f": {hint}" if hint else "")
 
     def _names(self) -> list[str]:
-        """The columns of the predicate, each once."""
+        """Return the columns of the predicate, each once."""
         return list(dict.fromkeys(each.column for each in leaves(self.predicate)))
 
     def _readable_leaves(self, verdict: FileVerdict) -> tuple[Leaf, ...] | None:
@@ -241,7 +241,10 @@ def _may_have(leaves: tuple[Leaf, ...] | None, column: str) -> bool:
 
 
 def _needs_type(index: FileIndex, column: str) -> bool:
-    """Whether an index of the column looks values up: their form depends on the column's type."""
+    """Return whether an index of the column looks values up.
+
+    Their form depends on the column's type.
+    """
     return any(
         each.body is not None and each.type in (BLOOM_FILTER, BITMAP)
         for each in index.indexes(column)

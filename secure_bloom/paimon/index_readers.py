@@ -26,11 +26,11 @@ class EmptyIndex:
     """The index of a column that has no value in this file."""
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:  # noqa: ARG002
-        """No value."""
+        """Return no value."""
         return frozenset()
 
     def keeps(self, operator: Operator) -> bool:
-        """Whether rows without a value can satisfy the comparison."""
+        """Return whether rows without a value can satisfy the comparison."""
         return operator not in _NEEDS_A_VALUE
 
 
@@ -38,7 +38,7 @@ class UnreadIndex:
     """An index of a type that Paimon has and that is not read here: it rules nothing out."""
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:
-        """All values."""
+        """Return all values."""
         return values
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
@@ -53,7 +53,7 @@ class BloomIndex:
     bloom_filter: BloomFilter64
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:
-        """The values that the filter lets pass."""
+        """Return the values that the filter lets pass."""
         return {value for value in values if self.bloom_filter.check_hash(value.hash())}
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
@@ -68,11 +68,11 @@ class BitmapIndex:
     values: ValueList
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:
-        """The values that are listed."""
+        """Return the values that are listed."""
         return self.values.listed(values)
 
     def keeps(self, operator: Operator) -> bool:
-        """Whether there are nulls, or values, where the comparison needs them."""
+        """Return whether there are nulls, or values, where the comparison needs them."""
         if operator is Operator.IS_NULL:
             return self.values.has_null
         return operator is not Operator.IS_NOT_NULL or self.values.count > 0
@@ -96,7 +96,10 @@ _READERS: dict[str, Callable[[bytes | memoryview], AnyIndex]] = {
 
 
 def open_index(index: Index) -> AnyIndex:
-    """The reader of an index; UnsupportedFeatureError for a type that Paimon does not have."""
+    """Return the reader of an index.
+
+    UnsupportedFeatureError for a type that Paimon does not have.
+    """
     # EMPTY comes before the type, because it says the same for every type.
     if index.body is None:
         return EmptyIndex()

@@ -31,7 +31,7 @@ class IndexedColumn:
 
 
 def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
-    """The column that Paimon calls ``name``: a top-level one, or the key of a map.
+    """Return the column that Paimon calls ``name``: a top-level one, or the key of a map.
 
     PolicyError for an unknown column, UnsupportedFeatureError for a column that has no filter.
     """
@@ -48,7 +48,7 @@ def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
 
 
 def stored_leaf(leaves: tuple[Leaf, ...], name: str) -> Leaf | None:
-    """The leaf of a column's values, hashable or not; None for an unknown column."""
+    """Return the leaf of a column's values, hashable or not; None for an unknown column."""
     found = _find(leaves, name)
     return None if found is None else leaves[found.value]
 
@@ -76,6 +76,9 @@ def _find_map_key(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
 
 
 def _is_map_leaf(leaf: Leaf) -> bool:
-    """Whether the leaf is a map's keys or values: ``m.key_value.key``, only the middle repeated."""
+    """Return whether the leaf is a map's keys or values.
+
+    ``m.key_value.key``, only the middle repeated.
+    """
     repeated = [it is FieldRepetitionType.REPEATED for it in leaf.repetitions]
     return repeated == [False, True, False]

@@ -14,7 +14,7 @@ _NUL: Final = b"\xc0\x80"
 
 
 def encode_name(text: str) -> bytes:
-    """The bytes of ``text`` in modified UTF-8."""
+    """Return the bytes of ``text`` in modified UTF-8."""
     utf16 = text.encode("utf-16-be", "surrogatepass")
     units = map(chr, struct.unpack(f">{len(utf16) // 2}H", utf16))
     # Each unit of UTF-16 is encoded alone, halves of pairs too: three bytes each.
@@ -22,7 +22,7 @@ def encode_name(text: str) -> bytes:
 
 
 def decode_name(data: bytes) -> str:
-    """The text of ``data``; FormatError where it is none, or not written in the one way."""
+    """Return the text of ``data``; FormatError where it is none, or not written in the one way."""
     try:
         units = data.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
         text = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")

@@ -39,7 +39,7 @@ def require_hashable(leaf: Leaf) -> None:
 
 
 def is_bytes(leaf: Leaf) -> bool:
-    """Whether the bytes of a value are hashed, rather than a number."""
+    """Return whether the bytes of a value are hashed, rather than a number."""
     return (logical_type(leaf.element).kind, leaf.type) in _BYTES
 
 
@@ -54,21 +54,25 @@ def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
 
 
 def _width(logical: Logical, physical: Type) -> int:
-    """The width of Paimon's type in bytes; a time of the day always takes 4."""
+    """Return the width of Paimon's type in bytes; a time of the day always takes 4."""
     if logical.kind is Kind.INTEGER:
         return logical.bits // 8
     return 4 if logical.kind is Kind.TIME or physical in (Type.INT32, Type.FLOAT) else 8
 
 
 def divisor(logical: Logical) -> int:
-    """The divisor of a stored time: Paimon counts milliseconds of the day, and microseconds."""
+    """Return the divisor of a stored time.
+
+    Paimon counts milliseconds of the day, and microseconds.
+    """
     coarsest = {Kind.TIME: _NANOS_PER_MILLI, Kind.TIMESTAMP: _NANOS_PER_MICRO}.get(logical.kind, 1)
     return max(1, coarsest // logical.unit)
 
 
 def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
-    """The forms in which ``value`` may be in an index of ``leaf``; None where no index can tell.
+    """Return the forms in which ``value`` may be in an index of ``leaf``.
 
+    None where no index can tell.
     Values are written as :func:`secure_bloom.probe` takes them, and whole numbers also as 5.0 and
     1e1.  A value that is too large or too fine for this file has no form: another file of the table
     may store the column in a larger type.  PolicyError, without the value, for a value that is
@@ -86,7 +90,10 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
 
 
 def example_form(leaf: Leaf) -> Hashed | None:
-    """The form of some value, as wide as all of the column; None for a column without a filter."""
+    """Return the form of some value, as wide as all of the column.
+
+    None for a column without a filter.
+    """
     logical = logical_type(leaf.element)
     if is_bytes(leaf):
         return Hashed(content=b"")
@@ -96,12 +103,15 @@ def example_form(leaf: Leaf) -> Hashed | None:
 
 
 def differs(stored: Leaf, given: Leaf) -> bool:
-    """Whether a value has different forms in a column of one type and of the other."""
+    """Return whether a value has different forms in a column of one type and of the other."""
     return _form(stored) != _form(given)
 
 
 def _form(leaf: Leaf) -> tuple[object, ...] | None:
-    """All that the form of a value depends on; None for a column that Paimon does not hash."""
+    """Return all that the form of a value depends on.
+
+    None for a column that Paimon does not hash.
+    """
     logical = logical_type(leaf.element)
     if is_bytes(leaf):
         return (bytes,)

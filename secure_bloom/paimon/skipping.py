@@ -15,7 +15,7 @@ from secure_bloom.predicates.tree import is_true, mapped
 
 
 def may_match(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
-    """Whether rows of the file may satisfy the predicate; False is certain."""
+    """Return whether rows of the file may satisfy the predicate; False is certain."""
 
     def may_match_one(comparison: Comparison) -> bool:
         with located(column=comparison.column):

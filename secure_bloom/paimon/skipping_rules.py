@@ -25,7 +25,7 @@ class Rules(enum.StrEnum):
 def must_read(
     index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
 ) -> bool:
-    """Whether the file may hold rows that satisfy ``predicate``; False is certain.
+    """Return whether the file may hold rows that satisfy ``predicate``; False is certain.
 
     With the rules of Paimon 0.9 the answer is whether Paimon reads the file, and nothing is
     certain.  Raises FormatError for a damaged index, and PolicyError for an object that is no

@@ -1,4 +1,4 @@
-"""The forms in which values stand in the indexes of columns, found by the columns' types."""
+"""The forms in which values are in the indexes of columns, found by the columns' types."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class Forms(Protocol):
     """The forms of values, by column."""
 
     def __call__(self, column: str, value: object) -> Sequence[Hashed] | None:
-        """The forms in which the value may be in an index; None where no index can tell."""
+        """Return the forms in which the value may be in an index; None where no index can tell."""
         ...
 
     def example(self, column: str) -> Hashed | None:
-        """The form of some value of the column; None for a column that has no form.
+        """Return the form of some value of the column; None for a column that has no form.
 
         A bitmap index stores the rows of its nulls behind the list of values, and only the width of
-        a value tells where that list ends.
+        a value says where that list ends.
         """
         ...
 
 
 @checked_arguments
 def typed_forms(types: Mapping[str, DataType]) -> Forms:
-    """The forms of values that are written as :func:`hash_value` takes them."""
+    """Return the forms of values that are written as :func:`hash_value` takes them."""
     return _TypedForms(types)
 
 
@@ -54,11 +54,11 @@ class StoredForms:
     leaves: Mapping[str, Leaf]
 
     def __call__(self, column: str, value: object) -> tuple[Hashed, ...] | None:
-        """The forms of a value; None for a column without a leaf."""
+        """Return the forms of a value; None for a column without a leaf."""
         leaf = self.leaves.get(column)
         return None if leaf is None else physical_values.value_forms(leaf, value)
 
     def example(self, column: str) -> Hashed | None:
-        """The form of some value of the column; None for a column that has no form."""
+        """Return the form of some value of the column; None for a column that has no form."""
         leaf = self.leaves.get(column)
         return None if leaf is None else physical_values.example_form(leaf)

@@ -40,7 +40,7 @@ _UNDECODED_ENCODINGS = {Encoding.BIT_PACKED, Encoding.ALP}
 
 
 def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterator[pa.Array]:
-    """The entries of a dictionary page: PLAIN values, hence a data page of a required column.
+    """Yield the entries of a dictionary page: PLAIN values, hence a data page of a required column.
 
     Raises FormatError where the header counts fewer of them than there are.
     """
@@ -68,7 +68,7 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
 
 
 def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
-    """A header for the body of a dictionary page as a data page of a required column."""
+    """Return a header for the body of a dictionary page as a data page of a required column."""
     return PageHeader.of(
         type=PageType.DATA_PAGE,
         uncompressed_page_size=dictionary.header.uncompressed_page_size,
@@ -85,7 +85,7 @@ def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
 
 
 def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
-    """Bytes of values in PLAIN encoding."""
+    """Return bytes of values in PLAIN encoding."""
     if leaf.width is not None:
         return len(entries) * leaf.width
     # pyarrow's sum of nothing is null.
@@ -151,7 +151,7 @@ def _decode(
 
 
 def _batch_rows(page: Page) -> int:
-    """The number of rows to decode at a time.
+    """Return the number of rows to decode at a time.
 
     In DELTA_BYTE_ARRAY a value repeats a prefix of the one before with a few bytes, so a small page
     may hold values that are each as long as the page.
@@ -202,7 +202,7 @@ def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
 
 
 def _leaf_items(array: pa.Array) -> pa.Array:
-    """The leaf's items of a nested array; a list that is empty or null has none."""
+    """Return the leaf's items of a nested array; a list that is empty or null has none."""
     while not isinstance(array, pa.Array) or pa.types.is_nested(array.type):
         # Not `values`: that would give the items of rows that a slice left out, too.
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()

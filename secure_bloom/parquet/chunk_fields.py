@@ -95,7 +95,7 @@ _COLUMN_META_DATA: Final = _table(ColumnMetaData, _OF_META_DATA)
 
 
 def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
-    """A row for each ColumnChunk of ``plain``; None if one is damaged or unusual.
+    """Return a row for each ColumnChunk of ``plain``; None if one is damaged or unusual.
 
     ``offsets`` has ``count`` 64-bit integers.
     """
@@ -103,7 +103,10 @@ def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
 
 
 def read_meta_data(plain: bytes, bounds: Any, count: int) -> memoryview | None:
-    """A row for each ColumnMetaData; the bytes of the first are ``plain[bounds[0]:bounds[1]]``."""
+    """Return a row for each ColumnMetaData.
+
+    The bytes of the first are ``plain[bounds[0]:bounds[1]]``.
+    """
     return _read(plain, bounds, count, _COLUMN_META_DATA, is_run=True)
 
 

@@ -82,7 +82,7 @@ class _Selection:
 
 
 def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
-    """The values of ``chunk``, read lazily; errors carry its row group and column.
+    """Return the values of ``chunk``, read lazily; errors carry its row group and column.
 
     PLAIN pages are not made into Arrow arrays.
     """
@@ -104,7 +104,10 @@ def _read(file: InputFile, chunk: Chunk, plain: PlainReader[E]) -> ChunkEntries[
 
 
 def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues | None]:
-    """The values of :func:`read_entries`, page by page, undecoded; None if pyarrow must decode."""
+    """Return the values of :func:`read_entries`, page by page, undecoded.
+
+    None if pyarrow must decode.
+    """
     selection = _select(file, chunk)
     pages = [*selection.dictionary, *selection.data]
     codec = chunk.codec
@@ -112,7 +115,7 @@ def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues |
 
 
 def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
-    """Some of the values of ``chunk``: those of its first data page that has any.
+    """Yield some of the values of ``chunk``: those of its first data page that has any.
 
     If the page refers to a dictionary, only the entries that it refers to are taken: others need
     not be values of the chunk.  UnsupportedFeatureError for pages of more than 64 MiB.
@@ -132,7 +135,7 @@ def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
 
 
 def read_items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """Every item of ``chunk`` in order, with its nulls, from the data pages."""
+    """Yield every item of ``chunk`` in order, with its nulls, from the data pages."""
     from secure_bloom.parquet.arrow_decoding import decode_items
 
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
@@ -158,7 +161,7 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
 
 
 def _is_empty(chunk: Chunk) -> bool:
-    """Whether the chunk has no values: such a chunk may have no pages, and offsets of 0."""
+    """Return whether the chunk has no values: such a chunk may have no pages, and offsets of 0."""
     values, rows = chunk.meta_data.num_values, chunk.num_rows
     # A null counts as a value, and so does an empty list.  With num_values of 0 a chunk counts as
     # empty, and its filter would rule out each value of its rows.

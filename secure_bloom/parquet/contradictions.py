@@ -29,7 +29,7 @@ Contradictions = Iterator[str]
 
 
 def in_counts(leaf: Leaf, meta_data: ColumnMetaData, rows: int) -> Contradictions:
-    """A flat column has a value, or a null, in every row; a list has one at least."""
+    """Check that a flat column has a value, or a null, in every row; a list has one at least."""
     values = meta_data.num_values
     # An empty list still takes one value, a null, so a repeated column never has fewer than rows.
     if values < rows if leaf.is_repeated else values != rows:
@@ -65,7 +65,7 @@ def _has_bounds(statistics: Any) -> bool:
 
 
 def in_bounds(order: OrderKey | None, low: bytes | None, high: bytes | None) -> Contradictions:
-    """Bounds are values of the column's type, and the lower is not above the upper."""
+    """Check that bounds are values of the column's type, and the lower is not above the upper."""
     if order is None or low is None or high is None:
         return
     keys = order(low), order(high)
@@ -77,7 +77,7 @@ def in_bounds(order: OrderKey | None, low: bytes | None, high: bytes | None) -> 
 
 
 def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
-    """The pages are all of the chunk behind its dictionary, and have all of its rows."""
+    """Check that the pages are all of the chunk behind its dictionary, and have all of its rows."""
     locations = index.page_locations
     if not locations:
         yield "OffsetIndex: there is no page"
@@ -105,7 +105,7 @@ def _end(location: PageLocation) -> int:
 def in_column_index(
     chunk: Chunk, index: ColumnIndex, rows: Sequence[int], order: OrderKey | None
 ) -> Contradictions:
-    """Contradictions in a column index whose pages have so many ``rows`` each.
+    """Return contradictions in a column index whose pages have so many ``rows`` each.
 
     ``order`` is that of the values, None where it is not known.  For repeated columns only the
     lengths are looked at.
@@ -205,7 +205,7 @@ _RAISED = 4
 
 
 def _may_be_cut(one: bytes, other: bytes, raised: int) -> bool:
-    """Whether two bounds may be of one text; either may have been cut."""
+    """Return whether two bounds may be of one text; either may have been cut."""
     if len(one) == len(other):
         return one == other
     length = max(0, min(len(one), len(other)) - raised)

@@ -21,7 +21,7 @@ _FIRST_YEAR = 2000
 
 
 def day_text(days: int) -> str:
-    """The day that is so many days after 1970-01-01, of any year."""
+    """Return the day that is so many days after 1970-01-01, of any year."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
     # divmod rounds down, so the rest is never negative, and its day is one that Python has.
     day = date.fromordinal(_EPOCH.toordinal() + rest)
@@ -29,7 +29,7 @@ def day_text(days: int) -> str:
 
 
 def day_number(text: str) -> int:
-    """The days from 1970-01-01 to the day in a text of :func:`day_text`; else ValueError."""
+    """Return the days from 1970-01-01 to the day in a text of :func:`day_text`; else ValueError."""
     found = _DAY.fullmatch(text)
     if found is None:
         raise ValueError("not a day")

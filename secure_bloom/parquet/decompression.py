@@ -23,14 +23,14 @@ _ISIZE = 4
 
 
 def is_decompressed_here(codec: CompressionCodec) -> bool:
-    """Whether :func:`decompressed` knows the codec."""
+    """Return whether :func:`decompressed` knows the codec."""
     return codec == CompressionCodec.UNCOMPRESSED or codec in _NAMES
 
 
 def decompressed(
     codec: CompressionCodec, body: bytes | memoryview, size: int
 ) -> bytes | memoryview | pa.Buffer:
-    """The text of a body; FormatError unless it has ``size`` bytes."""
+    """Return the text of a body; FormatError unless it has ``size`` bytes."""
     if codec == CompressionCodec.UNCOMPRESSED:
         # Checked although nothing is decoded: the values that follow are cut by this size.
         if len(body) != size:
@@ -50,7 +50,7 @@ def decompressed(
 
 
 def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
-    """Whether the text has all of ``size`` bytes, in which it fits."""
+    """Return whether the text has all of ``size`` bytes, in which it fits."""
     if codec == CompressionCodec.ZSTD:
         # Its decoder was told the size, and has refused any other.
         return True
@@ -63,7 +63,7 @@ def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> 
 
 
 def _varint(body: bytes | memoryview) -> int:
-    """The size that a snappy body starts with; its decoder writes neither more nor less."""
+    """Return the size that a snappy body starts with; its decoder writes neither more nor less."""
     found = 0
     # A number of 32 bits takes five bytes at most.
     for position, byte in enumerate(bytes(body[:5])):
@@ -74,7 +74,7 @@ def _varint(body: bytes | memoryview) -> int:
 
 
 def _needs_all(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
-    """Whether one byte less is too little: others do not write down how long the text is."""
+    """Return whether one byte less is too little: others do not write down how long the text is."""
     if size == 0:
         # Into an empty buffer gzip's decoder writes nothing, whatever the text is.
         return codec != CompressionCodec.GZIP

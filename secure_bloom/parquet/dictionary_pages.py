@@ -21,7 +21,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 
 def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
-    """Whether ``encoding_stats`` says that all data pages are dictionary-encoded."""
+    """Return whether ``encoding_stats`` says that all data pages are dictionary-encoded."""
     # An entry with a count of 0 is of a kind of page that the chunk lacks; it says nothing.
     stats = [stat for stat in meta_data.encoding_stats or [] if stat.count != 0]
     data = [stat.encoding for stat in stats if stat.page_type in _DATA_PAGES]
@@ -29,8 +29,9 @@ def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
 
 
 def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
-    """The chunk's dictionary page, without reading the pages after it; None where there is none.
+    """Return the chunk's dictionary page, without reading the pages after it.
 
+    None if there is none.
     Some writers do not set dictionary_page_offset, and set data_page_offset to the dictionary.
     """
     start, length = chunk_extent(chunk)
@@ -47,13 +48,13 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
 
 
 def read_full_dictionary(file: InputFile, chunk: Chunk) -> Page | None:
-    """The dictionary page, where the headers of all data pages say that they refer to it."""
+    """Return the dictionary page, where the headers of all data pages say that they refer to it."""
     claimed = open_dictionary(file, chunk)
     return None if claimed is None or not claimed.is_full() else claimed.page
 
 
 def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
-    """The chunk's dictionary page, before the headers of the data pages are looked at."""
+    """Return the chunk's dictionary page, before the headers of the data pages are looked at."""
     pages = read_headers(file, chunk)
     try:
         page = next(pages, None)
@@ -64,14 +65,17 @@ def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
 
 
 class ClaimedDictionary:
-    """A dictionary ``page``; is_full tells whether its entries are all values of the chunk."""
+    """A dictionary ``page``; is_full says whether its entries are all values of the chunk."""
 
     def __init__(self, page: Page, rest: Iterator[Page]) -> None:
         self.page = page
         self._rest = rest
 
     def is_full(self) -> bool:
-        """Whether all data pages refer to the dictionary, by their headers; may be asked once."""
+        """Return whether all data pages refer to the dictionary, by their headers.
+
+        May be asked once.
+        """
         try:
             return self._all_refer()
         except FormatError:

@@ -57,8 +57,9 @@ def open_run(
     module_types: Sequence[ModuleType],
     ordinals: Sequence[int],
 ) -> list[bytes] | None:
-    """The plaintexts of GCM modules of a column, found by the extension; None if one is wrong.
+    """Return the plaintexts of GCM modules of a column, found by the extension.
 
+    None if one is wrong.
     Each extent holds modules of the given types, one after the other, of the row group whose
     ordinal is given.  Start and end of an extent count from ``base``, the offset of ``data``.
     Decrypt the modules one by one to learn what is wrong.
@@ -91,7 +92,7 @@ class FooterKey:
 class FileCiphers:
     """Makes the cipher of any column chunk of a file; looks each key up once.
 
-    ``footer`` is None where the footer key is not at hand or was not needed; ``key_metadata`` is
+    ``footer`` is None where the footer key is not available or was not needed; ``key_metadata`` is
     the footer's.  A key that is not available is remembered too: a KMS is far away.
     """
 
@@ -106,7 +107,7 @@ class FileCiphers:
     def column_cipher(
         self, crypto: ColumnCryptoMetaData | None, name: str, row_group_ordinal: int, column: int
     ) -> ColumnCipher | None:
-        """The cipher of the chunk of column ``name``; None where it is not encrypted.
+        """Return the cipher of the chunk of column ``name``; None where it is not encrypted.
 
         Raises KeyUnavailableError, FormatError, or UnsupportedFeatureError.
         """

@@ -1,6 +1,6 @@
 """Enter filters into a FileMetaData: offset and length in the metadata of their column chunks.
 
-A chunk's metadata stand in clear, or as a module of their own, or in both ways.  Two fields of each
+A chunk's metadata are in clear, or as a module of their own, or in both ways.  Two fields of each
 copy are set and all other bytes stay as they lie, so a field that nobody here knows survives.
 """
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class Footer:
     """A footer that can be read, and its bytes in clear, from which a changed one can be made.
 
-    ``key`` is None, and ``file_aad`` empty, where there is none, or where a signed footer was
+    ``key`` is None, and ``file_aad`` empty, if there is none, or where a signed footer was
     read without it: then the signature is unchecked.
     """
 
@@ -73,7 +73,10 @@ class Footer:
         return self.tail.mode is not FooterMode.SIGNED or self.key is not None
 
     def ciphers(self, keys: FileKeys) -> FileCiphers:
-        """The ciphers of the file under these keys; kept, because few keys open many chunks."""
+        """Return the ciphers of the file under these keys.
+
+        Kept, because few keys open many chunks.
+        """
         # Keys are compared by identity: other keys may not open the modules that these open.
         if not self._ciphers or self._ciphers[0].keys is not keys:
             key = None if self.key is None else FooterKey(key=self.key, file_aad=self.file_aad)
@@ -91,7 +94,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One column chunk with its own metadata at hand, decrypted where it is encrypted.
+    """One column chunk with its own metadata available, decrypted where it is encrypted.
 
     ``row_group`` and ``column`` are its ordinals in the footer.
     """
@@ -117,9 +120,9 @@ class Chunk:
 
 
 def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """The key that decrypts the footer, or checks its signature; None where it has neither.
+    """Return the key that decrypts the footer, or checks its signature; None where it has neither.
 
-    Raises KeyUnavailableError where the key or the AAD prefix is not at hand, PolicyError for a
+    Raises KeyUnavailableError where the key or the AAD prefix is not available, PolicyError for a
     footer that is weaker than the policy of the run.
     """
     # Before any key is asked for: mode and algorithm are not authenticated yet, and a forged one
@@ -151,8 +154,9 @@ def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
 
 
 def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
-    """The bytes of the FileMetaData: decrypted, or as they are once the signature is checked.
+    """Return the bytes of the FileMetaData.
 
+    Decrypted, or as they are once the signature is checked.
     Raises IntegrityError where the footer does not authenticate.
     """
     if key is None:
@@ -169,7 +173,7 @@ def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
 def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Footer:
     """Decrypt the footer, or check its signature; errors as of the functions that do it.
 
-    With ``allow_unverified`` a signed footer whose key is not at hand is read all the same, as
+    With ``allow_unverified`` a signed footer whose key is missing is read all the same, as
     anyone can; such a footer cannot be written back.
     """
     try:
@@ -196,7 +200,10 @@ def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
 
 
 def read_unverified(tail: Tail) -> Footer:
-    """A footer as anyone can read it, a signature unchecked; FormatError for an encrypted one."""
+    """Return a footer as anyone can read it, a signature unchecked.
+
+    FormatError for an encrypted one.
+    """
     return _unlocked(tail, None)
 
 
@@ -220,7 +227,7 @@ def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
 
 
 def _named_leaves(found: FooterOutline, names: NamesOfTable | None) -> tuple[Leaf, ...]:
-    """The leaves, under the names of a table if it has names of its own."""
+    """Return the leaves, under the names of a table if it has names of its own."""
     if names is None:
         return found.schema.leaves
     # Imported here: few tables rename columns.
@@ -238,7 +245,7 @@ class ChunkRows(NamedTuple):
 
 
 def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> Chunk:
-    """The column chunk at two ordinals, its metadata decrypted with its own key.
+    """Return the column chunk at two ordinals, its metadata decrypted with its own key.
 
     Raises KeyUnavailableError or IntegrityError with row group and column set.
     """
@@ -260,7 +267,7 @@ def decrypt_chunk(
     rows: ChunkRows,
     ciphers: FileCiphers,
 ) -> Chunk:
-    """A column chunk, its metadata decrypted and checked; errors carry no place."""
+    """Return a column chunk, its metadata decrypted and checked; errors carry no place."""
     # Only summary files have one, and there offsets are those of another file.
     if column_chunk.file_path is not None:
         raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
@@ -291,7 +298,7 @@ def decrypt_chunk(
 
 
 def close_footer(footer: Footer, plain: bytes) -> bytes:
-    """The bytes from the footer's start to the end of the file; the mirror of reading it.
+    """Return the bytes from the footer's start to the end of the file; the mirror of reading it.
 
     ``plain`` is its new FileMetaData.  Encrypted or signed anew with the footer key and a fresh
     nonce.  Raises KeyUnavailableError for a footer that was read without its key.
@@ -309,7 +316,7 @@ def close_footer(footer: Footer, plain: bytes) -> bytes:
 def seal_footer(
     plain: bytes, mode: FooterMode, *, key: DataKey | None, file_aad: bytes, crypto: bytes
 ) -> bytes:
-    """A FileMetaData as the end of a file: in clear, signed, or encrypted behind ``crypto``.
+    """Return a FileMetaData as the end of a file: in clear, signed, or encrypted behind ``crypto``.
 
     ``crypto`` is the FileCryptoMetaData of an encrypted footer.  Raises KeyUnavailableError where
     the mode wants a key and there is none.

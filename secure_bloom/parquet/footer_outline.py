@@ -121,7 +121,7 @@ class ScannedRowGroups(Sequence[RowGroup]):
         return RowGroupNumbers._make([*present, LaterRecords(self._source, self.offsets_of(index))])
 
     def offsets_of(self, index: int) -> list[int]:
-        """The offsets of the column chunks of a row group."""
+        """Return the offsets of the column chunks of a row group."""
         start = self._count * NUMBERS + index * self.width
         return self.numbers[start : start + self.width].tolist()
 
@@ -183,7 +183,7 @@ class FooterOutline:
                 )
 
     def numbers(self) -> memoryview:
-        """The numbers of all row groups, then the offsets of all chunks, as 64-bit integers.
+        """Return the numbers of all row groups, then the offsets of all chunks, as 64-bit integers.
 
         Call :meth:`check_chunks` before.  Raises FormatError for a row group that lacks a required
         field or has negative rows.
@@ -197,7 +197,7 @@ class FooterOutline:
 
 
 def _numbers(index: int, group: RowGroup) -> list[int]:
-    """The numbers of a row group that the library decoded, as the extension gives them."""
+    """Return the numbers of a row group that the library decoded, as the extension gives them."""
     if group.num_rows < 0:
         raise FormatError(f"RowGroup.num_rows is {group.num_rows}", row_group=index)
     optional = [group.ordinal, group.file_offset, group.total_compressed_size]
@@ -206,12 +206,15 @@ def _numbers(index: int, group: RowGroup) -> list[int]:
 
 
 def outline(plain: bytes) -> FooterOutline:
-    """The outline of the FileMetaData at the start of ``plain``; FormatError if there is none."""
+    """Return the outline of the FileMetaData at the start of ``plain``.
+
+    FormatError if there is none.
+    """
     return _scanned(plain) or _decoded_outline(plain)
 
 
 def _scanned(plain: bytes) -> FooterOutline | None:
-    """The outline by the extension; None for an unusual footer, or without the extension."""
+    """Return the outline by the extension; None for an unusual footer, or without the extension."""
     if extension.native is None:
         return None
     # A column chunk takes more than eight bytes, so this is room for all, and bounded by the bytes.
@@ -240,7 +243,7 @@ def _scanned(plain: bytes) -> FooterOutline | None:
 
 
 def _beside(encoded: bytes) -> FileMetaData:
-    """The fields after the row groups; files of one table mostly have the same."""
+    """Return the fields after the row groups; files of one table mostly have the same."""
     return (_kept if len(encoded) <= _LARGEST_KEPT else _decoded_rest)(encoded)
 
 
@@ -255,7 +258,7 @@ _kept = functools.lru_cache(maxsize=16)(_decoded_rest)
 
 
 def _decoded_outline(plain: bytes) -> FooterOutline:
-    """The outline by the Thrift library."""
+    """Return the outline by the Thrift library."""
     metadata, length = measured_outline(FileMetaData, plain, SchemaElement, ColumnChunk)
     source = RecordSource(ColumnChunk, plain)
     for group in metadata.row_groups:
@@ -278,7 +281,7 @@ class _Schemas:
         self._turn = threading.Lock()
 
     def decoded(self, encoded: bytes) -> FooterSchema:
-        """The schema whose elements are ``encoded``."""
+        """Return the schema whose elements are ``encoded``."""
         # No lock is taken: looking into a dict is atomic, and at worst two threads decode one
         # schema.
         known = self._known.get(encoded)

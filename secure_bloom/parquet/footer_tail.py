@@ -39,7 +39,7 @@ class Tail:
     """The end of a file, as someone without keys can read it.
 
     ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
-    encrypted FileMetaData module, or the signature, or empty; ``clear`` is what stands before it.
+    encrypted FileMetaData module, or the signature, or empty; ``clear`` is what comes before it.
     ``outline`` is that of a FileMetaData in clear.  ``column_names`` are those of the table.
     """
 
@@ -78,7 +78,10 @@ def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
 
 
 def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
-    """The file's magic, and offset and bytes of its footer; errors as of :func:`read_tail`."""
+    """Return the file's magic, and offset and bytes of its footer.
+
+    Errors as of :func:`read_tail`.
+    """
     end = file.size if end is None else end
     # The magic stands at both ends; fewer bytes would let one be taken for the other.
     if end < len(MAGIC) + TRAILER_SIZE:
@@ -101,7 +104,7 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
 
 
 def _foreign(file: InputFile, last: bytes) -> FormatError:
-    """The error for a file that does not end as Parquet files do."""
+    """Return the error for a file that does not end as Parquet files do."""
     # The first character may be cut.
     text = last[-_LOOKED_AT:].decode("utf-8", "replace").lstrip("\ufffd")
     is_text = "\ufffd" not in text and all(c.isprintable() or c in "\r\n\t" for c in text)
@@ -142,7 +145,7 @@ def clear_tail(
     key_metadata: bytes | None,
     found: FooterOutline | None = None,
 ) -> Tail:
-    """The tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
+    """Return the tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
 
     An algorithm in it says that a signature follows.  Encryption.md 5.5.
     """
@@ -166,6 +169,6 @@ def clear_tail(
 
 
 def with_trailer(body: bytes, magic: bytes) -> bytes:
-    """A footer with its length and magic: the last bytes of a file."""
+    """Return a footer with its length and magic: the last bytes of a file."""
     # The length counts a signature or FileCryptoMetaData too (Encryption.md 5.4 and 5.5).
     return body + len(body).to_bytes(4, "little") + magic

@@ -27,20 +27,20 @@ _INSTANT = re.compile(
 
 
 def time_text(nanos: int) -> str:
-    """The time of the day, with nine digits of its second."""
+    """Return the time of the day, with nine digits of its second."""
     seconds, fraction = divmod(nanos, SECOND)
     minutes, second = divmod(seconds, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{fraction:09}"
 
 
 def timestamp_text(nanos: int, *, is_utc: bool) -> str:
-    """The instant that is so many nanoseconds after 1970."""
+    """Return the instant that is so many nanoseconds after 1970."""
     days, of_day = divmod(nanos, 86_400 * SECOND)
     return f"{day_text(days)}T{time_text(of_day)}{'Z' if is_utc else ''}"
 
 
 def timestamp_nanos(text: str, *, is_utc: bool) -> int:
-    """The nanoseconds from 1970 to the instant in a text that :func:`timestamp_text` writes.
+    """Return the nanoseconds from 1970 to the instant in a text that :func:`timestamp_text` writes.
 
     A zone is read where ``is_utc``; ValueError for any other text.
     """
@@ -64,7 +64,10 @@ def _zone_seconds(zone: str | None) -> int:
 
 
 def duration_text(nanos: int) -> str:
-    """A length of time in ISO 8601, such as ``P1DT2H30M`` or ``-PT0.5S``; a day has 24 hours."""
+    """Return a length of time in ISO 8601, such as ``P1DT2H30M`` or ``-PT0.5S``.
+
+    A day has 24 hours.
+    """
     seconds, fraction = divmod(abs(nanos), SECOND)
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
@@ -79,7 +82,7 @@ def duration_text(nanos: int) -> str:
 
 
 def duration_nanos(text: str) -> int:
-    """The length of time that :func:`duration_text` writes; weeks are read too.
+    """Return the length of time that :func:`duration_text` writes; weeks are read too.
 
     ValueError for any other text, months and years among them: they have no one length.
     """

@@ -15,12 +15,15 @@ KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 
 
 def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
-    """The keys of one file; key material stored beside it is read when it is first referred to."""
+    """Return the keys of one file.
+
+    Key material stored beside it is read when it is first referred to.
+    """
     return resolver.for_file(lambda: read_material(file))
 
 
 def read_material(file: InputFile) -> Mapping[str, str]:
-    """The key material file beside ``file``: reference -> key material, both text."""
+    """Return the key material file beside ``file``: reference -> key material, both text."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     if content is None:
@@ -52,13 +55,19 @@ def outside_material(file: InputFile) -> Mapping[str, str]:
 
 
 def reference_of(key_metadata: bytes | None) -> str | None:
-    """The name under which the key material is outside of the file; None where it is inside."""
+    """Return the name under which the key material is outside of the file.
+
+    None where it is inside.
+    """
     parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
     return parsed.key_reference if isinstance(parsed, ExternalReference) else None
 
 
 def parsed_material(name: str, content: bytes) -> Mapping[str, str]:
-    """The content of the key material file ``name``; FormatError where it is no JSON of texts."""
+    """Return the content of the key material file ``name``.
+
+    FormatError where it is no JSON of texts.
+    """
     try:
         material = json.loads(content)
     # The cause is not chained: the text of the file is wrapped keys, and json's errors hold it.
@@ -70,5 +79,5 @@ def parsed_material(name: str, content: bytes) -> Mapping[str, str]:
 
 
 def key_material_name(name: str) -> str:
-    """The name of the file beside the data file ``name`` that holds its key material."""
+    """Return the name of the file beside the data file ``name`` that holds its key material."""
     return f"{KEY_MATERIAL_PREFIX}{name}.json"

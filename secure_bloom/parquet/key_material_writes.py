@@ -146,7 +146,7 @@ def remove_leftovers(path: str) -> None:
 
 
 def serialized(materials: Mapping[str, KeyMaterial]) -> dict[str, str]:
-    """The content of a key material file."""
+    """Return the content of a key material file."""
     return {reference: it.serialize().decode() for reference, it in materials.items()}
 
 
@@ -217,7 +217,7 @@ def _remove_unnamed(source: InputFile, path: str, references: frozenset[str] | s
 
 
 def _names_any(path: str, references: frozenset[str] | set[str]) -> bool:
-    """Whether the footer of the file that is there now is under one of these keys."""
+    """Return whether the footer of the file that is there now is under one of these keys."""
     try:
         with open_input(path) as file:
             # Each writing has a key of its own for the footer, so that one decides.

@@ -34,7 +34,7 @@ class KeyPrefetch:
     """Watches the calls to the KMS, and unwraps keys before their files are opened.
 
     ``ask`` makes the calls for one file; the default unwraps the keys that the run has asked for.
-    ``made`` tells how many calls were made beside those of ``resolver``.
+    ``made`` says how many calls were made beside those of ``resolver``.
     """
 
     def __init__(
@@ -50,7 +50,10 @@ class KeyPrefetch:
         self._calls = self._calls_now()
 
     def each(self, paths: Sequence[str]) -> Iterator[str]:
-        """The paths, in their order; the keys of some that follow may be unwrapped meanwhile."""
+        """Yield the paths, in their order.
+
+        The keys of some that follow may be unwrapped meanwhile.
+        """
         start, runs = 0, iter(_RUNS)
         while start < len(paths):
             run = paths[start : start + next(runs, _LONGEST_RUN)]
@@ -64,7 +67,7 @@ class KeyPrefetch:
             list(self._prepared(paths))
 
     def _helps(self, files: int) -> bool:
-        """Whether the calls since the last time show that it helps, before so many files."""
+        """Whether the calls since the last time show that it helps, before that many files."""
         now = self._calls_now()
         calls, before = now - self._calls, self._files
         self._calls, self._files = now, files
@@ -79,7 +82,10 @@ class KeyPrefetch:
         return in_order(self._after_its_calls, paths, _AHEAD, room=len(paths))
 
     def _after_its_calls(self, path: str) -> str:
-        """The path, when the calls for its file were made; whoever opens it tells of errors."""
+        """Return the path, when the calls for its file were made.
+
+        Whoever opens it tells of errors.
+        """
         # Files in an object store are opened side by side anyway.
         if not is_object_uri(path):
             # An error told here would come before those of the files in front of this one.
@@ -99,7 +105,10 @@ class KeyPrefetch:
 
 
 def _own_keys(footer: Footer) -> dict[str, bytes | None]:
-    """The key metadata of each column that has a key of its own; all row groups have the same."""
+    """Return the key metadata of each column that has a key of its own.
+
+    All row groups have the same.
+    """
     found = {}
     # Not strict: a file without a row group has columns and no chunk.
     chunks = footer.columns[0] if footer.columns else ()

@@ -63,7 +63,7 @@ class BeyondColumnError(PolicyError):
 
 
 def python_value(value: object) -> object:
-    """The value of a scalar of pyarrow, or of an instant of numpy; others as they are."""
+    """Return the value of a scalar of pyarrow, or of an instant of numpy; others as they are."""
     if not hasattr(value, "as_py"):
         # Its text has all of its digits.  numpy need not be loaded here.
         return str(value) if type(value).__name__ == "datetime64" else value
@@ -78,7 +78,7 @@ def python_value(value: object) -> object:
 
 
 def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
-    """The PLAIN encodings under which ``value`` may stand in ``leaf``.
+    """Return the PLAIN encodings under which ``value`` may be in ``leaf``.
 
     None when a filter cannot answer for the value (null, NaN): it may be there.  Raises
     PolicyError, without the value, when it cannot be a value of this column: BeyondColumnError
@@ -139,7 +139,10 @@ def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes that a text writes: ``hex:00ff``, or the text itself in UTF-8.  ValueError."""
+    """Return the bytes that a text writes.
+
+    ``hex:00ff``, or the text itself in UTF-8.  ValueError.
+    """
     if text.startswith("hex:"):
         return bytes.fromhex(text.removeprefix("hex:"))
     return text.encode()
@@ -168,7 +171,7 @@ def _is_number(value: object) -> bool:
 
 
 def _number(text: str) -> int:
-    """The whole number that a text writes; a number with a fraction raises _BeyondError."""
+    """Return the whole number that a text writes; a number with a fraction raises _BeyondError."""
     try:
         return whole_number(text)
     except ValueError:
@@ -178,8 +181,9 @@ def _number(text: str) -> int:
 
 
 def whole_value(text: str) -> int | str:
-    """The whole number that a text writes in any way, such as 5.0 or 1e1; other texts unchanged.
+    """Return the whole number that a text writes in any way, such as 5.0 or 1e1.
 
+    Other texts unchanged.
     BeyondColumnError for a number with a fraction, or one too large for every integer type.
     """
     try:
@@ -237,7 +241,7 @@ def _unscaled(leaf: Leaf, number: int) -> tuple[bytes, ...]:
 
 
 def _signed_width(number: int) -> int:
-    """The fewest bytes of ``number`` in two's complement."""
+    """Return the fewest bytes of ``number`` in two's complement."""
     return (number if number >= 0 else ~number).bit_length() // 8 + 1
 
 
@@ -270,7 +274,10 @@ def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def _epoch_nanos(value: Any, *, is_utc: bool) -> int:
-    """Nanoseconds since the epoch; text without a zone is UTC, or local where the column is."""
+    """Return nanoseconds since the epoch.
+
+    Text without a zone is UTC, or local where the column is.
+    """
     text = value.isoformat() if isinstance(value, date) else value
     found = _TIMESTAMP_PATTERN.fullmatch(text)
     if found is None or (found["zone"] and not is_utc):

@@ -104,9 +104,10 @@ _WIDTHS = {Kind.UUID: 16, Kind.FLOAT16: 2}
 
 
 def logical_type(element: SchemaElement) -> Logical:
-    """The logical type of a leaf; that of its physical type if it declares no type known here.
+    """Return the logical type of a leaf.
 
-    A declared type that the physical type cannot carry is ignored: the physical type tells how the
+    That of its physical type if it declares no type known here.
+    A declared type that the physical type cannot carry is ignored: the physical type says how the
     bytes are stored.
     """
     # Optional in the format, because a group has none; a leaf has one.
@@ -127,7 +128,7 @@ def _can_carry(element: SchemaElement, kind: Kind) -> bool:
 
 
 def describe(element: SchemaElement) -> str:
-    """The column's type for a person, such as ``BYTE_ARRAY text``."""
+    """Return the column's type for a person, such as ``BYTE_ARRAY text``."""
     physical = (element.type or Type.BOOLEAN).name
     logical = logical_type(element)
     return physical if logical == _PHYSICAL[Type[physical]] else f"{physical} {logical.kind}"

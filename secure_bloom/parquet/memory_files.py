@@ -46,7 +46,7 @@ class MemoryColumn:
 
 
 def without_data(footer: bytes, magic: bytes = MAGIC) -> bytes:
-    """A file that has a footer and nothing else."""
+    """Return a file that has a footer and nothing else."""
     return magic + with_trailer(footer, magic)
 
 
@@ -57,8 +57,9 @@ def memory_file(
     *,
     marks: Sequence[KeyValue] = (),
 ) -> bytes:
-    """A file of one row group; ``columns`` are the leaves of ``schema``, ``marks`` the file's own.
+    """Return a file of one row group.
 
+    ``columns`` are the leaves of ``schema``, ``marks`` the file's own.
     ``marks`` become FileMetaData.key_value_metadata.
     """
     pieces: list[bytes | memoryview] = [MAGIC]
@@ -106,7 +107,10 @@ def _footer(
 
 
 def stored_plain(page: Page) -> StoredPage:
-    """A page as a file in clear has it: the body's size in clear, no checksum of the old bytes."""
+    """Return a page as a file in clear has it.
+
+    The body's size in clear, no checksum of the old bytes.
+    """
     body = page.body()
     # The checksum is of the bytes as they were stored, which were encrypted.
     new = {PageHeader.compressed_page_size.id: i32(len(body)), PageHeader.crc.id: None}

@@ -18,7 +18,7 @@ _NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 
 
 def whole_number(text: str) -> int:
-    """The integer that ``text`` writes."""
+    """Return the integer that ``text`` writes."""
     if not _WHOLE.fullmatch(text):
         raise ValueError("not a whole number")
     return int(text)
@@ -32,7 +32,7 @@ def floating_number(text: str) -> float:
 
 
 def exact_number(text: str) -> Decimal:
-    """The finite number that ``text`` writes, every digit of it."""
+    """Return the finite number that ``text`` writes, every digit of it."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     try:
@@ -43,5 +43,8 @@ def exact_number(text: str) -> Decimal:
 
 
 def shortest_decimal(number: float) -> Decimal:
-    """The decimal number with the fewest digits that reads back as this double: 0.1 for 0.1."""
+    """Return the decimal number with the fewest digits that reads back as this double.
+
+    0.1 for 0.1.
+    """
     return Decimal(repr(float(number)))

@@ -23,7 +23,7 @@ _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 
 
 def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
-    """The chunk's pages; only a dictionary page has all of its body.
+    """Return the chunk's pages; only a dictionary page has all of its body.
 
     Data pages with the very same header, one after the other, are one object that comes again.
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
@@ -35,7 +35,7 @@ def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
 
 
 def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
-    """The first page of the chunk, of which ``ahead`` bytes are read at first.
+    """Return the first page of the chunk, of which ``ahead`` bytes are read at first.
 
     An encrypted chunk must begin with a dictionary page: the type of a page is part of its AAD.
     """
@@ -56,7 +56,7 @@ class _Window:
         self._held = memoryview(b"")
 
     def page(self, chunk: Chunk, position: int, place: Place) -> tuple[Page, int]:
-        """The page at a position in the chunk, and where it ends.
+        """Return the page at a position in the chunk, and where it ends.
 
         All of a dictionary page is there, of a data page at least the header.
         """
@@ -88,7 +88,7 @@ class _Window:
         return self._file.repeats(page.encoded_header, self._start + position, step, most)
 
     def _view(self, position: int, wanted: int) -> memoryview:
-        """The bytes from a position on, at least so many."""
+        """Return the bytes from a position on, at least so many."""
         behind = position - self._from
         if len(self._held) - behind < wanted:
             # Pages that are larger than what is read ahead are skipped.

@@ -38,13 +38,16 @@ class PageSpan:
 
 
 def column_index_extent(chunk: Chunk, size: int) -> OffsetAndLength | None:
-    """The bytes of the chunk's column index in a file of ``size``; None where it has none there."""
+    """Return the bytes of the chunk's column index in a file of ``size``.
+
+    None where it has none there.
+    """
     column = chunk.column_chunk
     return _extent(column.column_index_offset, column.column_index_length, size)
 
 
 def offset_index_extent(chunk: Chunk, size: int) -> OffsetAndLength | None:
-    """The bytes of the chunk's offset index, like :func:`column_index_extent`."""
+    """Return the bytes of the chunk's offset index, like :func:`column_index_extent`."""
     column = chunk.column_chunk
     return _extent(column.offset_index_offset, column.offset_index_length, size)
 
@@ -58,12 +61,15 @@ def _extent(offset: int | None, length: int | None, size: int) -> OffsetAndLengt
 
 
 def decode_column_index(chunk: Chunk, content: bytes | memoryview) -> ColumnIndex:
-    """The chunk's column index; FormatError for damaged bytes, IntegrityError for altered ones."""
+    """Return the chunk's column index.
+
+    FormatError for damaged bytes, IntegrityError for altered ones.
+    """
     return _decode(ColumnIndex, ModuleType.COLUMN_INDEX, chunk, content)
 
 
 def decode_offset_index(chunk: Chunk, content: bytes | memoryview) -> OffsetIndex:
-    """The chunk's offset index; errors as of :func:`decode_column_index`."""
+    """Return the chunk's offset index; errors as of :func:`decode_column_index`."""
     return _decode(OffsetIndex, ModuleType.OFFSET_INDEX, chunk, content)
 
 
@@ -73,8 +79,9 @@ def _decode(view: type[V], module_type: ModuleType, chunk: Chunk, content: bytes
 
 
 def page_spans(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan] | None:
-    """The chunk's data pages by its offset index; None for an index that cannot be of the chunk.
+    """Return the chunk's data pages by its offset index.
 
+    None for an index that cannot be of the chunk.
     Raises IntegrityError for a module that does not authenticate.
     """
     try:

@@ -72,7 +72,7 @@ class Page:
         return _ENCODINGS.get(number) or known_member(Encoding, number, "PageHeader: encoding")
 
     def body(self) -> bytes | memoryview:
-        """The page's body, decrypted and still compressed."""
+        """Return the page's body, decrypted and still compressed."""
         if self.cipher is None:
             return self.stored
         module_type = ModuleType.DICTIONARY_PAGE if self.is_dictionary else ModuleType.DATA_PAGE
@@ -114,7 +114,7 @@ Repeats = Callable[[Page, int, int, int], int]
 
 
 def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
-    """All pages of the chunk, dictionary page first where there is one, in the file's order.
+    """Return all pages of the chunk, dictionary page first where there is one, in the file's order.
 
     The chunk's bytes are read once and held by the pages; bodies are decrypted when asked for.
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
@@ -145,7 +145,7 @@ _FORGOTTEN = 100
 
 
 def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
-    """The dictionary page, where there is one, and the first data page that has values.
+    """Return the dictionary page, where there is one, and the first data page that has values.
 
     At most 32 MiB are read; FormatError where the two do not fit in there.
     """
@@ -173,13 +173,13 @@ def _up_to_data(pages: Iterator[Page]) -> Iterator[Page]:
 
 
 def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
-    """The chunk's data page of that ordinal, whose bytes ``stored`` starts with."""
+    """Return the chunk's data page of that ordinal, whose bytes ``stored`` starts with."""
     page, _ = _read_page(chunk, stored, 0, (ModuleType.DATA_PAGE_HEADER, ordinal))
     return page
 
 
 def chunk_extent(chunk: Chunk) -> tuple[int, int]:
-    """The start of the chunk and its number of bytes, as its metadata says."""
+    """Return the start of the chunk and its number of bytes, as its metadata says."""
     meta_data = chunk.meta_data
     length = meta_data.total_compressed_size
     starts = [meta_data.dictionary_page_offset or 0] if has_dictionary_offset(chunk) else []
@@ -194,7 +194,10 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
 
 
 def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
-    """Whether the chunk's last page ends where the chunk does; FormatError as of read_pages."""
+    """Return whether the chunk's last page ends where the chunk does.
+
+    FormatError as of read_pages.
+    """
     start, length = chunk_extent(chunk)
     stored, end = file.view_at(start, length), 0
 
@@ -210,13 +213,13 @@ def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
 
 
 def has_data_page(chunk: Chunk) -> bool:
-    """Whether the metadata say where the first data page stands."""
+    """Return whether the metadata say where the first data page stands."""
     # pyarrow writes none for a row group without rows, and stores 0 for its place.
     return chunk.meta_data.num_values != 0 or chunk.meta_data.data_page_offset != 0
 
 
 def has_dictionary_offset(chunk: Chunk) -> bool:
-    """Whether the metadata say where the dictionary page stands."""
+    """Return whether the metadata say where the dictionary page stands."""
     # Some writers store 0 for "none".
     return (chunk.meta_data.dictionary_page_offset or 0) > 0
 
@@ -230,7 +233,7 @@ def _never(_page: Page, _position: int, _step: int, _most: int) -> int:
 
 
 def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[Page]:
-    """The pages of the chunk that hold its ``num_values`` values, one after the other.
+    """Yield the pages of the chunk that hold its ``num_values`` values, one after the other.
 
     A data page that ``repeats`` comes again as the same object.
     """
@@ -265,7 +268,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
 
 
 def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
-    """The data pages stand behind the dictionary page of so many bytes, or none is said to."""
+    """The data pages come after the dictionary page of that many bytes, or none is said to."""
     start, data = meta_data.dictionary_page_offset or 0, meta_data.data_page_offset
     # Readers that begin at data_page_offset would else see other pages than those that walk on from
     # the dictionary.
@@ -277,13 +280,13 @@ def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
 
 
 def _read_page(chunk: Chunk, stored: memoryview, position: int, place: Place) -> tuple[Page, int]:
-    """The page at ``position`` and the position behind it."""
+    """Return the page at ``position`` and the position behind it."""
     page, length = page_at(chunk, stored[position:], len(stored) - position, place)
     return page, position + length
 
 
 def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[Page, int]:
-    """The page that ``stored`` starts with, and how many bytes of its ``room`` it takes.
+    """Return the page that ``stored`` starts with, and how many bytes of its ``room`` it takes.
 
     If ``stored`` ends inside the page, its body is not all there.
     """
@@ -315,7 +318,7 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
 def _body_sizes(
     chunk: Chunk, header: PageHeader, stored: memoryview, start: int, room: int
 ) -> tuple[int, int]:
-    """The bytes of levels in clear of the body at ``start``, and all of its bytes."""
+    """Return the bytes of levels in clear of the body at ``start``, and all of its bytes."""
     if chunk.cipher is None:
         return 0, header.compressed_page_size
     # The sizes of an encrypted page come from its module's length field: the header's size was
@@ -351,7 +354,7 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
 
 
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
-    """The number of bytes of levels in clear before the body's module: all levels, or 0.
+    """Return the number of bytes of levels in clear before the body's module: all levels, or 0.
 
     The length field after the levels tells: only parquet-java's fits the size in the header.
     """
@@ -380,7 +383,10 @@ def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHe
 
 
 def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:
-    """The header at the start, and its length; only statistics of long values make one long."""
+    """Return the header at the start, and its length.
+
+    Only statistics of long values make one long.
+    """
     for window in _HEADER_WINDOWS:
         try:
             return measured_record(PageHeader, stored[:window])

@@ -1,6 +1,6 @@
 """PLAIN pages of flat columns: their values in place, without an Arrow array around them.
 
-Most values of filters stand in such pages, and hashing a value needs only its start and its length.
+Most values of filters are in such pages, and hashing a value needs only its start and its length.
 pyarrow decodes all other pages.  For a page that is not as expected here, these functions return
 ``None``.  They never guess.  Parquet, "Data Pages" and "Encodings".
 """
@@ -33,7 +33,7 @@ _MAX_BIT_WIDTH = 8
 
 
 def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
-    """The values of a page, nulls left out; None where pyarrow must decode the page."""
+    """Return the values of a page, nulls left out; None where pyarrow must decode the page."""
     values = plain_values(leaf, codec, page)
     if values is None:
         return None
@@ -75,7 +75,10 @@ def encoded_entries(
 
 
 def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
-    """The values of a data page or a dictionary page, undecoded; None as in plain_entries."""
+    """Return the values of a data page or a dictionary page, undecoded.
+
+    None as in plain_entries.
+    """
     return encoded_values(leaf, codec, page) if _is_plain(page) else None
 
 
@@ -109,7 +112,10 @@ def _is_plain(page: Page) -> bool:
 def _levels_and_values(
     leaf: Leaf, codec: CompressionCodec, header: PageHeader, body: bytes | memoryview
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """The definition levels and the values of a page, both decompressed; None if it has neither."""
+    """Return the definition levels and the values of a page, both decompressed.
+
+    None if it has neither.
+    """
     size, detail = header.uncompressed_page_size, header.data_page_header_v2
     if detail is None:
         return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
@@ -130,7 +136,7 @@ def _levels_and_values(
 def _split_v1(
     leaf: Leaf, content: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """A v1 page's levels stand before its values, behind their length."""
+    """Return a v1 page's levels come before its values, behind their length."""
     if _max_definition_level(leaf) == 0:
         return content[:0], content
     end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
@@ -147,7 +153,7 @@ def _max_definition_level(leaf: Leaf) -> int:
 
 
 def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
-    """The number of a page's values that are not null."""
+    """Return the number of a page's values that are not null."""
     from secure_bloom.kernels.loops import DAMAGED, count_level
 
     highest = _max_definition_level(leaf)

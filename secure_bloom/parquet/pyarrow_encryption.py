@@ -38,7 +38,7 @@ class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
 
     @checked_arguments
     def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped."""
+        """Return the key that :meth:`wrap_key` wrapped."""
         # pyarrow hands over bytes, although its own description says text.
         text = wrapped_key.decode() if isinstance(wrapped_key, bytes) else wrapped_key
         return unwrap_with(self._found(master_key_identifier), text, master_key_identifier)
@@ -77,7 +77,7 @@ class PyarrowEncryption:
 def pyarrow_encryption(
     policy: GivenPolicy, schema: pa.Schema, *, keys: GivenKeys = None
 ) -> PyarrowEncryption:
-    """The arguments for pyarrow to write and read tables of ``schema`` under ``policy``.
+    """Return the arguments for pyarrow to write and read tables of ``schema`` under ``policy``.
 
     ``policy`` is a KeyPolicy or the path of one.  Without ``keys`` the KMS of the policy is taken.
 
@@ -136,7 +136,7 @@ def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def _leaf_paths(schema: pa.Schema) -> list[list[str]]:
-    """The leaves of the Parquet schema that pyarrow makes of an Arrow schema."""
+    """Return the leaves of the Parquet schema that pyarrow makes of an Arrow schema."""
     # pyarrow itself is asked, because its versions differ in how they name lists and maps.
     written = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), written)

@@ -16,7 +16,10 @@ from secure_bloom.parquet.structures.metadata import SchemaElement
 
 
 def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> list[SchemaElement]:
-    """The nodes of a whole schema, renamed; one that the table does not have gets a free name."""
+    """Return the nodes of a whole schema, renamed.
+
+    One that the table does not have gets a free name.
+    """
     nodes = iter(schema)
     root = next(nodes, None)
     if root is None:
@@ -25,7 +28,7 @@ def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> li
 
 
 def renamed_leaves(schema: Sequence[SchemaElement], names: NamesOfTable) -> Leaves:
-    """The leaves of a schema by the table's names; each knows the path that its file has."""
+    """Return the leaves of a schema by the table's names; each knows the path that its file has."""
     # The file's own names are kept too, because path_in_schema is compared with them.
     stored = leaves(list(schema))
     named = leaves(renamed_elements(schema, names))
@@ -45,7 +48,7 @@ def _renamed(stored: Leaf, named: Leaf) -> Leaf:
 def _fields(
     nodes: Iterator[SchemaElement], count: int, names: NamesOfTable, depth: int
 ) -> Iterator[SchemaElement]:
-    """The fields of a structure, and all nodes below them."""
+    """Yield the fields of a structure, and all nodes below them."""
     _refuse_too_deep(depth)
     for _ in range(count):
         node = _next(nodes)
@@ -79,7 +82,7 @@ def _below(
 def _container(
     nodes: Iterator[SchemaElement], count: int, inner: Sequence[NamesOfTable | None], depth: int
 ) -> Iterator[SchemaElement]:
-    """The nodes of a list or a map: a repeated node, with what it holds below it."""
+    """Yield the nodes of a list or a map: a repeated node, with what it holds below it."""
     _refuse_too_deep(depth)
     if count != 1:
         raise FormatError("a list or map of the schema has not one repeated node")

@@ -103,7 +103,7 @@ class Leaves(tuple[Leaf, ...]):
 
 
 def leaves(schema: list[SchemaElement]) -> Leaves:
-    """All leaves of ``schema`` in the order of ``RowGroup.columns``.
+    """Return all leaves of ``schema`` in the order of ``RowGroup.columns``.
 
     Raises FormatError for a list that is not one whole tree.
     """
@@ -140,8 +140,9 @@ def _children(
 
 
 def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
-    """The ordinals of the leaves that ``name`` means: the leaf of that name, or all below it.
+    """Return the ordinals of the leaves that ``name`` means.
 
+    The leaf of that name, or all below it.
     Empty when the schema has no such column.
     """
     known = columns if isinstance(columns, Leaves) else Leaves(columns)

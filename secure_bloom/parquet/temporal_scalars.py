@@ -18,7 +18,10 @@ _DAY = 86_400_000
 
 
 def temporal_text(scalar: pa.Scalar) -> str | None:
-    """The text of a scalar that is not null; None where it is no date, time or length of time."""
+    """Return the text of a scalar that is not null.
+
+    None where it is no date, time or length of time.
+    """
     return next((text(scalar) for accepts, text in _TEXTS if accepts(scalar.type)), None)
 
 

@@ -81,7 +81,7 @@ def _binary_buffers(array: pa.Array) -> Binary:
 
 
 def fixed_type(leaf: Leaf) -> np.dtype[Any]:
-    """The type of values that all have ``leaf.width`` bytes."""
+    """Return the type of values that all have ``leaf.width`` bytes."""
     if is_float16(leaf):
         return np.dtype("<f2")
     # V for raw bytes: numpy's S would cut zeros off at the end of a value.
@@ -98,6 +98,6 @@ def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
 
 
 def is_float16(leaf: Leaf) -> bool:
-    """Whether the column holds two-byte floating-point numbers."""
+    """Return whether the column holds two-byte floating-point numbers."""
     is_fixed = leaf.type is Type.FIXED_LEN_BYTE_ARRAY
     return is_fixed and logical_type(leaf.element).kind is Kind.FLOAT16

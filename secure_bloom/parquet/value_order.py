@@ -20,7 +20,7 @@ OrderKey = Callable[[bytes], Any]
 
 
 def order_of(leaf: Leaf) -> OrderKey | None:
-    """The order of stored values of ``leaf``; None where no order is known."""
+    """Return the order of stored values of ``leaf``; None where no order is known."""
     logical = logical_type(leaf.element)
     if leaf.is_repeated or _is_unordered(leaf):
         return None
@@ -58,7 +58,7 @@ class ByteOrder:
 
 
 def byte_order_of(leaf: Leaf) -> ByteOrder | None:
-    """The order of :func:`order_of` where that can be told by bytes alone, else None."""
+    """Return the order of :func:`order_of` where that can be told by bytes alone, else None."""
     logical = logical_type(leaf.element)
     if order_of(leaf) is None or logical.kind is Kind.INT96:
         return None
@@ -74,7 +74,7 @@ def byte_order_of(leaf: Leaf) -> ByteOrder | None:
 
 
 def _is_unordered(leaf: Leaf) -> bool:
-    """Whether the column declares a type without an order, or one that is not known here."""
+    """Return whether the column declares a type without an order, or one that is not known here."""
     if leaf.element.converted_type is ConvertedType.INTERVAL:
         return True
     declared = leaf.element.logicalType

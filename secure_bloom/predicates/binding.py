@@ -105,8 +105,9 @@ _BESIDE_NAN = {
 
 
 def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> BoundPredicate:
-    """The predicate on the columns of ``schema``; ``paths`` are the files that an error names.
+    """Return the predicate on the columns of ``schema``.
 
+    ``paths`` are the files that an error names.
     Raises PolicyError for a column that is not there or cannot be compared, or a value that it
     cannot hold.
     """
@@ -114,7 +115,7 @@ def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> 
 
 
 def bound_conditions(predicate: BoundPredicate | None) -> list[BoundCondition]:
-    """All conditions, in the order of their ordinals."""
+    """Return all conditions, in the order of their ordinals."""
     return [] if predicate is None else list(leaves(predicate))
 
 
@@ -152,9 +153,9 @@ class _Binder:
         )
 
     def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
-        """The column at the path, or the only one of that dotted name.
+        """Return the column at the path, or the only one of that dotted name.
 
-        A path of one name is that of a column, or where there is none, a dotted name.
+        A path of one name is that of a column, or if there is none, a dotted name.
         """
         found = _readings(self._schema, given.column)
         if given.path is not None and (given.path in found or len(given.path) > 1):
@@ -172,7 +173,10 @@ class _Binder:
 
 
 def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
-    """The values cast as pyarrow casts a value set: all of them, or none if one does not fit."""
+    """Return the values cast as pyarrow casts a value set.
+
+    All of them, or none if one does not fit.
+    """
     try:
         return tuple(pa.array(list(values)).cast(wanted))
     except pa.ArrowException:
@@ -198,7 +202,10 @@ def _comparison(
 def _settled(
     operator: Operator, coerced: Sequence[Coerced]
 ) -> tuple[Operator, tuple[pa.Scalar, ...]]:
-    """The condition on values of the type; an empty list of values if all rows get one answer."""
+    """Return the condition on values of the type.
+
+    An empty list of values if all rows get one answer.
+    """
     if operator in _LISTS or not coerced:
         return operator, tuple(value.floor for value in coerced if value.is_exact)
     (value,) = coerced
@@ -248,7 +255,10 @@ def _dots(name: str) -> list[int]:
 
 
 def _without_numpy(value: object) -> object:
-    """A numpy datetime64 as a pyarrow timestamp; NaT, and finer units than ns, as they are."""
+    """Return a numpy datetime64 as a pyarrow timestamp.
+
+    NaT, and finer units than ns, as they are.
+    """
     if not isinstance(value, np.datetime64) or np.isnat(value):
         return value
     unit = np.datetime_data(value)[0]
@@ -265,7 +275,7 @@ _FINER = ("ps", "fs", "as")
 
 
 def _stored_type(column: pa.DataType) -> pa.DataType:
-    """The type of the values themselves: without dictionary and extension."""
+    """Return the type of the values themselves: without dictionary and extension."""
     if isinstance(column, pa.BaseExtensionType):
         return _stored_type(column.storage_type)
     return _stored_type(column.value_type) if pa.types.is_dictionary(column) else column

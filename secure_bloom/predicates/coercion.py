@@ -72,7 +72,7 @@ def _other(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _held(value: object) -> Any:
-    """The value itself: that of a pyarrow scalar, or the value as it is."""
+    """Return the value itself: that of a pyarrow scalar, or the value as it is."""
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
@@ -153,7 +153,10 @@ def _among(
     wanted: pa.DataType,
     floor: Callable[[Any], int | Decimal],
 ) -> Coerced:
-    """The number among those from ``low`` to ``high``; ``floor`` rounds down to one of them."""
+    """Return the number among those from ``low`` to ``high``.
+
+    ``floor`` rounds down to one of them.
+    """
     if number != number:
         return _NAN
     if number < low:
@@ -230,7 +233,10 @@ def _timestamp(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _epoch_nanos(value: object, *, is_utc: bool) -> int:
-    """Nanoseconds since 1970, in UTC without a zone; TypeError for a zone unless ``is_utc``."""
+    """Return nanoseconds since 1970, in UTC without a zone.
+
+    TypeError for a zone unless ``is_utc``.
+    """
     if isinstance(value, pa.Scalar) and pa.types.is_timestamp(value.type):
         if value.type.tz is not None and not is_utc:
             raise TypeError
@@ -244,7 +250,10 @@ def _epoch_nanos(value: object, *, is_utc: bool) -> int:
 
 
 def _parsed(text: str, *, is_utc: bool) -> int:
-    """The nanoseconds of a text; pyarrow parses it in microseconds if nanoseconds overflow."""
+    """Return the nanoseconds of a text.
+
+    Pyarrow parses it in microseconds if nanoseconds overflow.
+    """
     for unit in ("ns", "us"):
         for zone in (None, "UTC") if is_utc else (None,):
             try:
@@ -268,7 +277,7 @@ def _duration(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Coerced:
-    """The instant or length among whole numbers of a unit of ``tick`` nanoseconds."""
+    """Return the instant or length among whole numbers of a unit of ``tick`` nanoseconds."""
     ticks, rest = divmod(nanos, tick)
     low = -(1 << (wanted.bit_width - 1))
     place = _among(ticks, low, -low - 1, pa.int64(), int)
@@ -327,6 +336,9 @@ _EXAMPLES: list[tuple[Callable[[pa.DataType], bool], str]] = [
 
 
 def _spelling_hint(of: pa.DataType) -> str | None:
-    """An example of a value of the type in a condition; None if it may be written in many ways."""
+    """Return an example of a value of the type in a condition.
+
+    None if it may be written in many ways.
+    """
     example = next((text for accepts, text in _EXAMPLES if accepts(of)), None)
     return None if example is None else f"write it as {example}"

@@ -30,7 +30,7 @@ class PredicateShape:
 
     @classmethod
     def of(cls, predicate: BoundPredicate | None) -> PredicateShape:
-        """The shape of a predicate; without a predicate nothing is ever decided."""
+        """Return the shape of a predicate; without a predicate nothing is ever decided."""
         shape = cls()
         if predicate is not None:
             shape._add(predicate, -1)
@@ -65,12 +65,12 @@ class Decided:
 
     @classmethod
     def false(cls, shape: PredicateShape, conditions: Iterable[int] = ()) -> Decided:
-        """Conditions that no row fulfils."""
+        """Return conditions that no row fulfils."""
         return cls(shape, shape.until_false)._with(conditions)
 
     @classmethod
     def possible(cls, shape: PredicateShape, conditions: Iterable[int] = ()) -> Decided:
-        """Conditions that some row may fulfil, and that nothing rules out any more."""
+        """Return conditions that some row may fulfil, and that nothing rules out any more."""
         return cls(shape, shape.until_possible)._with(conditions)
 
     def __contains__(self, condition: int) -> bool:
@@ -89,7 +89,7 @@ class Decided:
                 self._left[node] = left
 
     def would_decide(self, conditions: Iterable[int]) -> bool:
-        """Whether the predicate would be decided if these were too."""
+        """Return whether the predicate would be decided if these were too."""
         changed: dict[int, int] = {}
         decides = self.is_decided
         for condition in set(conditions) - self._conditions:

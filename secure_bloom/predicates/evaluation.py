@@ -19,7 +19,7 @@ from secure_bloom.predicates.tree import AllOf, Operator
 
 
 def true_rows(predicate: BoundPredicate, table: pa.Table) -> pa.ChunkedArray:
-    """A boolean for each row, null where the predicate is neither true nor false."""
+    """Return a boolean for each row, null where the predicate is neither true nor false."""
     if isinstance(predicate, BoundCondition):
         column = _column(predicate, table)
         return (
@@ -37,7 +37,7 @@ def _column(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _test(condition: BoundCondition, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The condition on values, in the type in which they are compared."""
+    """Return the condition on values, in the type in which they are compared."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array(
             [chunk.storage for chunk in column.chunks], column.type.storage_type
@@ -47,7 +47,7 @@ def _test(condition: BoundCondition, column: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def _of_elements(condition: BoundCondition, lists: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether any element of a list fulfils the condition; null for a null list."""
+    """Return whether any element of a list fulfils the condition; null for a null list."""
     found = []
     for chunk in lists.chunks:
         elements = pa.chunked_array([pc.list_flatten(chunk)])

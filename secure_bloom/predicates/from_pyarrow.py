@@ -57,7 +57,7 @@ _HINT = "columns compared with values, is_in, is_null, is_valid, joined by & | ~
 
 
 def from_expression(expression: pc.Expression) -> Predicate:
-    """The predicate that an expression describes; PolicyError for one of another shape.
+    """Return the predicate that an expression describes; PolicyError for one of another shape.
 
     Its rows are those that pyarrow finds, nulls included.  ``isin`` is false for a null, never
     unknown, so ``~isin`` is true for it.  As pyarrow does, values of ``isin`` are cast to the
@@ -89,7 +89,7 @@ class _Parts:
         self._literals = literals
 
     def predicate(self, depth: int) -> tuple[Predicate, pc.Expression]:
-        """The next call, and the expression it stands for."""
+        """Return the next call, and the expression it stands for."""
         if depth == 0:
             raise PolicyError(
                 f"the expression nests deeper than {MAX_DEPTH} levels",
@@ -119,7 +119,7 @@ class _Parts:
         return negated(inner), ~expression
 
     def comparison(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
-        """A comparison of a column with a literal, either way round."""
+        """Return a comparison of a column with a literal, either way round."""
         sides = [self._operand(), self._operand()]
         self._end(function)
         (names, values) = [[s for s in sides if isinstance(s, t)] for t in (tuple, pa.Scalar)]
@@ -151,7 +151,7 @@ class _Parts:
         return Condition(column=".".join(name), operator=operator, path=name), tested
 
     def _operand(self) -> tuple[str, ...] | pa.Scalar:
-        """A column by its path, or a literal."""
+        """Return a column by its path, or a literal."""
         kind, value = next(self._spelling)
         if kind == "literal":
             return self._literals.column(int(value))[0]
@@ -210,7 +210,7 @@ def _expression(operand: Any) -> pc.Expression:
 
 
 def _spelling(content: memoryview) -> Iterator[tuple[str, str]]:
-    """The schema's metadata with repeated keys, which pyarrow itself gives as a dict.
+    """Yield the schema's metadata with repeated keys, which pyarrow itself gives as a dict.
 
     The file begins with ARROW1 and 2 bytes of padding, then a mark and a length of 4 bytes each,
     then the flatbuffer of a Message.  Field 2 of the Message is a Schema; field 2 of the Schema is
@@ -230,12 +230,12 @@ def _unsigned(buffer: memoryview, place: int) -> int:
 
 
 def _follow(buffer: memoryview, place: int) -> int:
-    """The place that the offset at ``place`` leads to."""
+    """Return the place that the offset at ``place`` leads to."""
     return place + _unsigned(buffer, place)
 
 
 def _member(buffer: memoryview, table: int, index: int) -> int:
-    """The place of a field of a table, by the table's vtable."""
+    """Return the place of a field of a table, by the table's vtable."""
     vtable = table - struct.unpack_from("<i", buffer, table)[0]
     offset: int = struct.unpack_from("<H", buffer, vtable + 4 + 2 * index)[0]
     return table + offset

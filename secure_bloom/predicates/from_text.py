@@ -90,8 +90,9 @@ class _Token:
 
 
 def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Predicate:
-    """The predicate that a text describes; PolicyError, which quotes no value, if it is none.
+    """Return the predicate that a text describes.
 
+    PolicyError, which quotes no value, if it is none.
     With ``parameters``, ``:name`` in the place of a value, or of a list's brackets, stands for a
     value of theirs, or for a list.
     """
@@ -280,7 +281,7 @@ class _Parser:
 
 
 def _unquoted(token: _Token) -> str:
-    """The value of a word; PolicyError if it could as well be a text or a column."""
+    """Return the value of a word; PolicyError if it could as well be a text or a column."""
     if token.text.startswith(_PLACEHOLDERS):
         raise _without_a_value(token, hint=_NO_PARAMETERS)
     if _is_number(token.text):

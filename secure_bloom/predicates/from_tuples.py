@@ -93,7 +93,7 @@ def _dotted(column: str | tuple[str, ...]) -> str:
 
 
 def _is_column(given: object) -> bool:
-    """Whether it is a name, or a path of names."""
+    """Return whether it is a name, or a path of names."""
     if isinstance(given, tuple):
         return bool(given) and all(isinstance(name, str) for name in given)
     return isinstance(given, str)

@@ -20,7 +20,7 @@ _IN_AND = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 
 def joined(predicate: Predicate) -> Predicate:
-    """An equal predicate, in which such comparisons are one condition."""
+    """Return an equal predicate, in which such comparisons are one condition."""
     if isinstance(predicate, Condition):
         return predicate
     kind = type(predicate)
@@ -29,7 +29,7 @@ def joined(predicate: Predicate) -> Predicate:
 
 
 def _flat(kind: type[_Joined], predicate: _Joined) -> Iterator[Predicate]:
-    """The parts, those of parts of the same kind in their place."""
+    """Yield the parts, those of parts of the same kind in their place."""
     for part in map(joined, predicate.parts):
         if isinstance(part, kind):
             yield from part.parts
@@ -38,7 +38,7 @@ def _flat(kind: type[_Joined], predicate: _Joined) -> Iterator[Predicate]:
 
 
 def _join(parts: Iterable[Predicate], kind: type[_Joined]) -> Iterator[Predicate]:
-    """The parts in their order, lists where the first of their conditions stood."""
+    """Yield the parts in their order, lists where the first of their conditions stood."""
     alike: dict[object, list[Condition]] = {}
     for place, part in enumerate(parts):
         operators = _IN_OR if kind is AnyOf else _IN_AND

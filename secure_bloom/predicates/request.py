@@ -54,7 +54,7 @@ def request(
     paths: Sequence[str],
     order: Sequence[str] = (),
 ) -> Request:
-    """The request against a table; PolicyError for a column that it does not have.
+    """Return the request against a table; PolicyError for a column that it does not have.
 
     Partition columns come last, unless ``order`` names all columns.
     """

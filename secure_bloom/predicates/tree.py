@@ -170,7 +170,7 @@ Predicate: TypeAlias = Tree[Condition]
 
 
 def leaves(tree: Tree[Leaf]) -> Iterator[Leaf]:
-    """All conditions of a tree, from left to right."""
+    """Yield all conditions of a tree, from left to right."""
     if isinstance(tree, AllOf | AnyOf):
         for part in tree.parts:
             yield from leaves(part)
@@ -179,7 +179,7 @@ def leaves(tree: Tree[Leaf]) -> Iterator[Leaf]:
 
 
 def mapped(tree: Tree[Leaf], change: Callable[[Leaf], Other]) -> Tree[Other]:
-    """The tree of the same shape with every condition changed, from left to right."""
+    """Return the tree of the same shape with every condition changed, from left to right."""
     if isinstance(tree, AllOf | AnyOf):
         join = AllOf if isinstance(tree, AllOf) else AnyOf
         return join(parts=tuple(mapped(part, change) for part in tree.parts))
@@ -187,7 +187,7 @@ def mapped(tree: Tree[Leaf], change: Callable[[Leaf], Other]) -> Tree[Other]:
 
 
 def is_true(tree: Tree[Leaf], holds: Callable[[Leaf], bool]) -> bool:
-    """Whether the tree is true if its conditions are those that ``holds`` says."""
+    """Return whether the tree is true if its conditions are those that ``holds`` says."""
     if isinstance(tree, AllOf | AnyOf):
         parts = (is_true(part, holds) for part in tree.parts)
         return all(parts) if isinstance(tree, AllOf) else any(parts)
@@ -195,7 +195,7 @@ def is_true(tree: Tree[Leaf], holds: Callable[[Leaf], bool]) -> bool:
 
 
 def condition(column: str | tuple[str, ...], operator: str, value: object) -> Condition:
-    """A condition as people write it; ``value`` is a collection for ``in`` and ``not in``.
+    """Return a condition as people write it; ``value`` is a collection for ``in`` and ``not in``.
 
     ``column`` is a name, dotted for a member of a structure, or a path.  A null in a list equals
     nothing, as in SQL: ``in`` leaves it out, and ``not in`` is never true with it.
@@ -245,7 +245,10 @@ def refuse_never_true(predicate: Predicate) -> None:
 
 
 def operator_of(text: str) -> Operator | None:
-    """The operator spelled so, in upper or lower case, with any spaces; None if there is none."""
+    """Return the operator spelled so, in upper or lower case, with any spaces.
+
+    None if there is none.
+    """
     lowered = " ".join(text.lower().split())
     return _SPELLINGS.get(lowered) or next((o for o in Operator if o == lowered), None)
 

@@ -24,7 +24,7 @@ _PAGES_READ = (None, Step.VALUES)
 
 
 def advice(read: ReadTotals) -> list[str]:
-    """The sentences for a read, the most important first."""
+    """Return the sentences for a read, the most important first."""
     return [sentence for rule in _RULES for sentence in rule(read)]
 
 
@@ -155,13 +155,13 @@ _RULES: tuple[Callable[[ReadTotals], Iterator[str]], ...] = (
 
 
 def _read(read: ReadTotals) -> Iterator[RowGroupPlan]:
-    """The row groups that nothing ruled out before their pages were read."""
+    """Yield the row groups that nothing ruled out before their pages were read."""
     for file in read.files:
         yield from (group for group in file.row_groups if group.skipped_by in _PAGES_READ)
 
 
 def _read_in_vain(read: ReadTotals) -> list[RowGroupPlan]:
-    """The row groups that were read and had no match: they could have been skipped."""
+    """Return the row groups that were read and had no match: they could have been skipped."""
     return [g for g in _read(read) if g.skipped_by is Step.VALUES or g.rows_found == 0]
 
 
@@ -171,12 +171,12 @@ def _notes_in_vain(read: ReadTotals) -> Iterator[Note]:
 
 
 def _columns(read: ReadTotals, reason: Reason) -> list[str]:
-    """The columns for which a step noted that reason."""
+    """Return the columns for which a step noted that reason."""
     return list(_counts(_read(read), reason))
 
 
 def _counts(groups: Iterable[RowGroupPlan], reason: Reason) -> dict[str, int]:
-    """The columns for which a step noted that reason, and in how many of the row groups."""
+    """Return the columns for which a step noted that reason, and in how many of the row groups."""
     counts: dict[str, int] = {}
     for group in groups:
         for column in dict.fromkeys(n.column for n in group.notes if n.reason is reason):

@@ -41,7 +41,7 @@ class FileReadReport:
         return self.bytes_footer + self.bytes_judged_by + self.bytes_pages
 
     def to_dict(self) -> dict[str, Any]:
-        """The file as it stands in the document of a report."""
+        """Return the file as it is in the document of a report."""
         return {
             "path": self.path,
             "bytes_read": self.bytes_read,
@@ -61,7 +61,7 @@ def file_report(
     pages: Sequence[Extent],
     needed: Sequence[str],
 ) -> FileReadReport:
-    """The report of one file: what was read for its plan, and of its pages.
+    """Return the report of one file: what was read for its plan, and of its pages.
 
     ``needed`` are the columns that the request needs of it.
     """
@@ -101,7 +101,7 @@ def _columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTotals:
-    """The files of a read; ``has_condition`` tells whether anything could be skipped at all."""
+    """The files of a read; ``has_condition`` says whether anything could be skipped at all."""
 
     has_condition: bool
     files: tuple[FileReadReport, ...]

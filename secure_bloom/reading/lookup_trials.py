@@ -51,7 +51,7 @@ class TrialTable:
     names: NamesOfTable | None = None
 
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
-        """A request to the table; PolicyError where it makes no sense."""
+        """Return a request to the table; PolicyError where it makes no sense."""
         predicate = None if where is None else from_structure(where)
         return request(self.schema, self.partition_fields, columns, predicate, ())
 
@@ -74,7 +74,7 @@ class LookupTrials:
         self._footers: dict[str, FileFooter] = {}
 
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
-        """The bytes of each file that a read of these row groups takes."""
+        """Return the bytes of each file that a read of these row groups takes."""
         asked = self._table.request(self._table.output, where)
         context = PruningContext(asked, explain=True)
         value_scan, planner = ValueScan(context), Planner(context)
@@ -90,7 +90,7 @@ class LookupTrials:
         return reports
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
-        """The values of a column, given by its path, in one row group; nulls left out.
+        """Return the values of a column, given by its path, in one row group; nulls left out.
 
         The values of a list are its elements.  Raises MemoryBudgetError where they take more memory
         than decoding may.
@@ -144,7 +144,7 @@ class LookupTrials:
 
 
 def _tables(reader: FileReader) -> Generator[pa.Table, None, None]:
-    """The rows that the plan of a file leaves; the file is closed in the end."""
+    """Yield the rows that the plan of a file leaves; the file is closed in the end."""
     try:
         for unit in filter(None, map(Unit.narrowed, units(reader))):
             yield from tables_of(unit.read())

@@ -27,7 +27,7 @@ from secure_bloom.storage import CountedFile, open_input
 
 @takes(ReadRequest)
 def read_table(asked: ReadRequest) -> pa.Table:
-    """The rows of files, folders or globs for which ``where`` is true.
+    """Return the rows of files, folders or globs for which ``where`` is true.
 
     ``where`` is a structure such as ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]``,
     nested by ``("or", ..., ...)`` and ``("and", ..., ...)``.  It may also be a pyarrow.compute
@@ -48,7 +48,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
     leave it open.  Raises KeyUnavailableError if a key is missing and rows are left that need it.
     With ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
-    and rows come back for which it may not hold.  A signed file whose key is not at hand is an
+    and rows come back for which it may not hold.  A signed file whose key is missing is an
     error where ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and read with a
     warning else.  One that is protected less than the ``policy`` says is an error unless
     ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not authenticate,
@@ -64,7 +64,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
 
 @takes(ReadRequest)
 def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
-    """The rows of :func:`read_table` in batches, with few of them in memory at a time.
+    """Return the rows of :func:`read_table` in batches, with few of them in memory at a time.
 
     >>> batches = sb.read_batches("out/", columns="id", policy="keys/policy.toml")
     >>> sum(batch.num_rows for batch in batches)
@@ -104,7 +104,7 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
 def read_row_groups(
     plan: ReadPlan, file: PlannedFile, *, keys: GivenKeys = None
 ) -> Iterator[pa.RecordBatch]:
-    """The matching rows of one file of a plan, in the plan's schema.
+    """Yield the matching rows of one file of a plan, in the plan's schema.
 
     ``plan`` may be one without files: of it only what is asked for counts.  Raises
     FileChangedError where the file is not the one that was planned.

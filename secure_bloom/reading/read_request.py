@@ -48,11 +48,11 @@ class ReadRequest:
         check_fields(self)
 
     def wanted_columns(self) -> list[str] | None:
-        """The columns as a list; None for all."""
+        """Return the columns as a list; None for all."""
         return None if self.columns is None else as_names("columns", self.columns)
 
     def whole_limit(self) -> int | None:
-        """The limit as a number; PolicyError for one that is not whole, or below zero."""
+        """Return the limit as a number; PolicyError for one that is not whole, or below zero."""
         if self.limit is None:
             return None
         rows = operator.index(self.limit)
@@ -61,7 +61,7 @@ class ReadRequest:
         return rows
 
     def trust(self) -> Trust:
-        """The rules by which files are accepted."""
+        """Return the rules by which files are accepted."""
         return trust_of(
             self.policy,
             allow_unverified=self.allow_unverified,
@@ -69,7 +69,10 @@ class ReadRequest:
         )
 
     def predicate(self) -> Predicate | None:
-        """The predicate that ``where`` describes in one of its three forms; None without one."""
+        """Return the predicate that ``where`` describes in one of its three forms.
+
+        None without one.
+        """
         where = self.where
         if where is None or isinstance(where, Condition | AllOf | AnyOf):
             return where

@@ -16,7 +16,7 @@ class ReadReport(Report, ReadTotals):
     """A whole read, which returned ``rows`` rows; None where it was only planned.
 
     ``files_left`` files were not looked at, because there were as many rows as were wanted.
-    ``unverified`` are the paths of signed files whose key was not at hand: what they say may be
+    ``unverified`` are the paths of signed files whose key was not available: what they say may be
     forged.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
     """
 

@@ -15,8 +15,9 @@ from secure_bloom.tables import list_tables
 def table_leaves(
     paths: Paths, keys: Keyring | KmsClient | ExplicitKeys | None = None
 ) -> tuple[Leaf, ...]:
-    """Every leaf that a file at ``paths`` has, once; only footers are read, signatures unchecked.
+    """Return every leaf that a file at ``paths`` has, once.
 
+    Only footers are read, signatures unchecked.
     If the table has a log, its live files count, and columns have the names of the table.  Raises
     KeyUnavailableError for an encrypted footer without its key.
     """

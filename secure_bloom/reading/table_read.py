@@ -92,7 +92,7 @@ class TableRead:
         return self.request.output_schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, in the order of the files; may be iterated once."""
+        """Yield the rows, in the order of the files; may be iterated once."""
         left = self._limit
         for table in self._tables():
             part = table if left is None else table.slice(0, min(left, table.num_rows))
@@ -103,7 +103,7 @@ class TableRead:
                 return
 
     def plan(self) -> ReadPlan:
-        """The row groups that may have rows; none is read."""
+        """Return the row groups that may have rows; none is read."""
         files = [
             PlannedFile(
                 path=plan.path,
@@ -132,7 +132,10 @@ class TableRead:
         )
 
     def planned(self) -> ReadReport:
-        """A report on what would be read; no row is, and pages count as far as row groups go."""
+        """Return a report on what would be read.
+
+        No row is, and pages count as far as row groups go.
+        """
         for found in self._runs():
             for plan in found.plans:
                 pages = [
@@ -146,7 +149,7 @@ class TableRead:
         return replace(self.report(), rows=None)
 
     def report(self) -> ReadReport:
-        """A report on what was read so far, and why."""
+        """Return a report on what was read so far, and why."""
         return ReadReport(
             rows=self._rows,
             has_condition=self._predicate is not None,
@@ -166,7 +169,7 @@ class TableRead:
             yield found
 
     def _tables(self) -> Iterator[pa.Table]:
-        """The matching rows, unit by unit."""
+        """Yield the matching rows, unit by unit."""
         if self._limit == 0:
             return
         tables = in_order(
@@ -191,7 +194,7 @@ class TableRead:
                 self._finish(reader)
 
     def _units(self) -> Iterator[Unit]:
-        """The units that the plans leave, in order.
+        """Yield the units that the plans leave, in order.
 
         Decoding many units runs well beside the planning of the next files.  Searching values in
         few units does not: both need Python's lock and slow each other down.  So if plans leave few
@@ -217,7 +220,7 @@ class TableRead:
                 self._finish(done)
 
     def _narrowed(self, found: Sequence[Unit]) -> Iterator[Unit]:
-        """The units without the row groups whose values turn out not to match."""
+        """Yield the units without the row groups whose values turn out not to match."""
         for start in range(0, len(found), _NARROWED_TOGETHER):
             some = found[start : start + _NARROWED_TOGETHER]
             # Yield one by one: an error in a unit must come after the units before it.

@@ -21,7 +21,7 @@ _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 
 def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
-    """The live files of the table in a folder, and the path of each below ``output``.
+    """Return the live files of the table in a folder, and the path of each below ``output``.
 
     UnsupportedFeatureError if a reader of the bare folder would find other rows than the table has.
     """

@@ -15,12 +15,15 @@ from secure_bloom.storage import InputFile, name_of
 
 
 def named_references(footer: Footer) -> set[str]:
-    """The references to key material outside that a file has."""
+    """Return the references to key material outside that a file has."""
     return {reference for key in key_metadata_of(footer) if (reference := reference_of(key))}
 
 
 def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
-    """Each piece of key metadata once, with the ordinal of its column; None for the footer's."""
+    """Return each piece of key metadata once, with the ordinal of its column.
+
+    None for the footer's.
+    """
     found: dict[bytes, int | None] = {}
     if footer.tail.key_metadata is not None:
         found[footer.tail.key_metadata] = None
@@ -49,7 +52,7 @@ def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]
 
 
 def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
-    """Names of the footer's texts that would show Hudi's record keys of an encrypted column.
+    """Return names of the footer's texts that would show Hudi's record keys of an encrypted column.
 
     None in an encrypted footer.  Keys that no column of the file holds may be made of any.
     """

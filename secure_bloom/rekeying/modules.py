@@ -26,7 +26,7 @@ _BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
 
 
 def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
-    """Header and body of ``page`` as they are stored under ``new``, None for in clear."""
+    """Return header and body of ``page`` as they are stored under ``new``, None for in clear."""
     # Modules of the format are numbered 0 to 9, and none of them is an index page (Encryption.md
     # 4.4.2).
     if page.header.type == PageType.INDEX_PAGE:
@@ -69,7 +69,7 @@ def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
 def _refuse_exchanged_algorithm(page: Page) -> None:
     """Raise IntegrityError for a body that should have no tag and has a right one.
 
-    The algorithm's id stands in clear (Encryption.md 5.4): exchanged, AES_GCM_V1 would be decrypted
+    The algorithm's id is in clear (Encryption.md 5.4): exchanged, AES_GCM_V1 would be decrypted
     to noise, and the noise sealed.
     """
     old = page.cipher
@@ -113,19 +113,19 @@ def _sealed_header(page: Page, new: ColumnCipher | None, body: bytes) -> bytes:
 
 
 def opened_module(stored: bytes, old: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """An index in clear, with whatever a writer padded it with."""
+    """Return an index in clear, with whatever a writer padded it with."""
     return stored if old is None else old.decrypt(module_type, stored)
 
 
 def sealed_module(plain: bytes, new: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """The mirror of :func:`opened_module`; in clear nothing may follow a structure."""
+    """Return the mirror of :func:`opened_module`; in clear nothing may follow a structure."""
     if new is None:
         return plain[: find_fields(plain).stop + 1]
     return new.encrypt(module_type, plain)
 
 
 def moved_filter(stored: bytes, old: ColumnCipher | None, new: ColumnCipher | None) -> bytes:
-    """A Bloom filter, header and bitset, under another protection."""
+    """Return a Bloom filter, header and bitset, under another protection."""
     if old is None:
         length = find_fields(stored).stop + 1
         header, bitset = stored[:length], stored[length:]

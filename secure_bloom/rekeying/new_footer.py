@@ -77,7 +77,7 @@ class NewFooter:
     drop_metadata: frozenset[str]
 
     def encode(self) -> bytes:
-        """The bytes from the footer's start to the end of the file."""
+        """Return the bytes from the footer's start to the end of the file."""
         crypto, key, file_aad = b"", None, b""
         if self.keys is not None:
             # The new file has no AAD prefix, whatever the old one had: its readers need not supply
@@ -204,7 +204,7 @@ def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column
 
 
 def _meta_data(chunk: Chunk, encoded: bytes) -> bytes:
-    """The whole ColumnMetaData as its writer encoded it, in clear."""
+    """Return the whole ColumnMetaData as its writer encoded it, in clear."""
     if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
         module = chunk.column_chunk.encrypted_column_metadata
         return chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
@@ -215,7 +215,7 @@ def _meta_data(chunk: Chunk, encoded: bytes) -> bytes:
 
 
 def _new_places(chunk: Chunk, places: NewPlaces) -> dict[int, NewValue | None]:
-    """The sizes and offsets of a ColumnMetaData."""
+    """Return the sizes and offsets of a ColumnMetaData."""
     meta_data, filter_place = chunk.meta_data, places.filter
     # A chunk without a data page has no such place, so its own start is named.
     first_data = places.start if places.first_data is None else places.first_data
@@ -240,7 +240,7 @@ def _new_places(chunk: Chunk, places: NewPlaces) -> dict[int, NewValue | None]:
 
 
 def _new_indexes(places: NewPlaces) -> dict[int, NewValue | None]:
-    """The places of a ColumnChunk's page index; None for what it does not have."""
+    """Return the places of a ColumnChunk's page index; None for what it does not have."""
     offset_index, column_index = places.offset_index, places.column_index
     return {
         ColumnChunk.offset_index_offset.id: offset_index and i64(offset_index[0]),

@@ -32,7 +32,7 @@ class NewKeks:
         self._turn = threading.Lock()
 
     def get(self, master_key_id: str, size: int) -> KeyEncryptionKey:
-        """The KEK; the first time it is random, and the KMS wraps it."""
+        """Return the KEK; the first time it is random, and the KMS wraps it."""
         with self._turn:
             # The lock is held during the call to the KMS: else files begun together would each make
             # a KEK.
@@ -60,7 +60,7 @@ class KeyMaker:
         return not (self._options.double_wrapping or isinstance(self._kms, Keyring))
 
     def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
-        """A random key and its material; raises what the KMS raises."""
+        """Return a random key and its material; raises what the KMS raises."""
         # Each file and column has its own key, so no key comes near the 2^32 modules that it may
         # serve (SP 800-38D 8.3).
         key = os.urandom(self._size)
@@ -102,7 +102,7 @@ class NewFileKeys:
     external: dict[str, str] = field(repr=False)
 
     def sealed_with(self, column: int) -> SealedWith | None:
-        """The key of a column; None where it is in clear."""
+        """Return the key of a column; None where it is in clear."""
         return self.footer if column in self.under_footer_key else self.columns.get(column)
 
     def cipher(self, row_group: int, column: int) -> ColumnCipher | None:
@@ -116,7 +116,10 @@ class NewFileKeys:
 
 
 def new_file_keys(maker: KeyMaker, wanted: Protection, options: EncryptionOptions) -> NewFileKeys:
-    """Keys for one file as ``wanted``, which is not plain; one for the footer and each column."""
+    """Return keys for one file as ``wanted``, which is not plain.
+
+    One for the footer and each column.
+    """
     storage = _MaterialStorage(internal=options.internal_storage)
     footer = _sealed(maker, wanted.footer, storage, _FOOTER_REFERENCE, is_footer_key=True)
     columns = {

@@ -39,7 +39,7 @@ class OutsideKeys:
     materials: Mapping[str, KeyMaterial]
 
     def fits(self, policy: KeyPolicy, wanted: Protection | None) -> bool:
-        """Whether each key is under the master key that the policy names for it.
+        """Return whether each key is under the master key that the policy names for it.
 
         ``wanted`` is what the policy says of the columns, where the footer shows them.  Else the
         policy must leave no choice: one master key for all columns with keys of their own.
@@ -71,7 +71,7 @@ class OutsideKeys:
         changes: bool,
         started: float,
     ) -> RekeyedFile:
-        """The report of the file, whose keys are wrapped as ``renewed`` now."""
+        """Return the report of the file, whose keys are wrapped as ``renewed`` now."""
         names = {
             old.master_key_id: renewed[reference].master_key_id
             for reference, old in self.materials.items()
@@ -93,7 +93,10 @@ class OutsideKeys:
 
 
 def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
-    """The keys of ``file``; None where some are in its footer, or the footer must be opened."""
+    """Return the keys of ``file``.
+
+    None where some are in its footer, or the footer must be opened.
+    """
     footer_reference = reference_of(tail.key_metadata)
     # Material inside a file stands in its footer, which must be opened to change it.
     if footer_reference is None or tail.algorithm is None:

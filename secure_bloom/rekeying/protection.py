@@ -42,7 +42,10 @@ class Protection:
 
 
 def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Protection:
-    """The protection that a policy wants for these columns; without a policy all are in clear."""
+    """Return the protection that a policy wants for these columns.
+
+    Without a policy all are in clear.
+    """
     if policy is None or policy.footer_key is None:
         return Protection(
             footer_mode=FooterMode.PLAINTEXT,
@@ -67,7 +70,7 @@ def _column(policy: KeyPolicy, leaf: Leaf, rest: KeyUse | None) -> KeyUse | None
 
 
 def missing_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
-    """The policy's columns with keys that a file with these leaves lacks."""
+    """Return the policy's columns with keys that a file with these leaves lacks."""
     return [
         path
         for path, rule in policy.columns.items()
@@ -80,7 +83,7 @@ def _is_below(leaf: Leaf, path: str) -> bool:
 
 
 def found_protection(footer: Footer, keys: FileKeys) -> Protection:
-    """The protection that a file has; PolicyError where its row groups differ in it."""
+    """Return the protection that a file has; PolicyError where its row groups differ in it."""
     rows = [
         tuple(_use(chunk.crypto_metadata, footer, keys) for chunk in chunks)
         for chunks in footer.columns
@@ -108,7 +111,7 @@ def _use(crypto: ColumnCryptoMetaData | None, footer: Footer, keys: FileKeys) ->
 
 
 def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOptions) -> bool:
-    """Whether all keys of a file are wrapped, stored and as long as the policy says."""
+    """Return whether all keys of a file are wrapped, stored and as long as the policy says."""
     # A file in clear has no keys that could be wrapped otherwise.
     if footer.tail.algorithm is None:
         return True

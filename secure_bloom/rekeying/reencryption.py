@@ -86,7 +86,7 @@ class Reencryption:
         return self.maker is not None and self.maker.asks_for_each_key
 
     def leaves(self, file: InputFile) -> Sequence[Leaf]:
-        """The columns of a file."""
+        """Return the columns of a file."""
         return unlock(read_tail(file), file_keys(self.resolver, file)).leaves
 
     def ask(self, path: str, target: str | None) -> None:
@@ -107,7 +107,7 @@ class Reencryption:
                 self._ready[path] = wanted, made
 
     def wrapped(self) -> int:
-        """The number of new keys that the KMS has wrapped."""
+        """Return the number of new keys that the KMS has wrapped."""
         return 0 if self.maker is None else self.maker.wrapped
 
     def _tried(self, path: str, target: str | None) -> RekeyedFile:
@@ -145,7 +145,10 @@ class Reencryption:
             return replace(done, notes=notes, verified=footer.is_verified)
 
     def _is_left(self, target: str | None) -> bool:
-        """Whether a file that is as it should be stays alone; else the target gets a copy."""
+        """Return whether a file that is as it should be stays alone.
+
+        Else the target gets a copy.
+        """
         return target is None or self.only_changes
 
     def _is_done(
@@ -158,7 +161,7 @@ class Reencryption:
         return self.policy is None or wraps_as_wanted(footer, keys, self.policy.encryption)
 
     def _is_of_old_kms(self, footer: Footer, keys: FileKeys) -> bool:
-        """Whether the old KMS has wrapped a key of the file, under whatever name."""
+        """Return whether the old KMS has wrapped a key of the file, under whatever name."""
         if self.two_kms is None:
             return False
         materials = map(keys.material, key_metadata_of(footer))
@@ -172,7 +175,7 @@ class Reencryption:
         wanted: Protection,
         target: str | None,
     ) -> tuple[int, tuple[str, ...]]:
-        """The size of the new file, and notes on what could not be tidied up behind it."""
+        """Return the size of the new file, and notes on what could not be tidied up behind it."""
         # Taken out, because keys and AAD are of one writing: a second try must not seal with them
         # again.
         ready, new_keys = self._ready.pop(file.path, (None, None))
@@ -202,7 +205,7 @@ class Reencryption:
         return replace_with_material(rewritten, 0, (), external, output=target)
 
     def _new_keys(self, wanted: Protection) -> NewFileKeys | None:
-        """Keys for one file; None for one in clear."""
+        """Return keys for one file; None for one in clear."""
         if self.policy is None or self.maker is None or wanted.is_plain:
             return None
         return new_file_keys(self.maker, wanted, self.policy.encryption)
@@ -229,7 +232,7 @@ class _NewFile:
         ]
 
     def parts(self) -> Iterator[bytes | OldRange]:
-        """All bytes of the new file."""
+        """Yield all bytes of the new file."""
         # The file begins with the magic that it ends with: readers learn from it whether the footer
         # is encrypted (Encryption.md 5.4).
         yield MAGIC_ENCRYPTED if self.mode is FooterMode.ENCRYPTED else MAGIC
@@ -261,7 +264,7 @@ class _NewFile:
 
 
 def _chunks(footer: Footer, keys: FileKeys) -> tuple[tuple[Chunk, ...], ...]:
-    """All chunks, opened with their keys."""
+    """Return all chunks, opened with their keys."""
     return tuple(
         tuple(open_chunk(footer, row_group, column, keys) for column in range(len(footer.leaves)))
         for row_group in range(len(footer.row_groups))

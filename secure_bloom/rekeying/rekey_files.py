@@ -29,7 +29,7 @@ def rekey_files(
     jobs: int | None,
     progress: FileProgress | None,
 ) -> tuple[RekeyedFile, ...]:
-    """The report of each task, in order; ``open_work`` makes the same work elsewhere."""
+    """Return the report of each task, in order; ``open_work`` makes the same work elsewhere."""
     found: dict[int, RekeyedFile] = {}
     done = each_file(
         partial(_rekey, work),
@@ -68,7 +68,7 @@ def _ahead(work: RekeyWork, targets: Mapping[str, str | None]) -> KeyPrefetch:
 
 
 def _rekeyer(open_work: Callable[[], RekeyWork]) -> Callable[[FileTask], RekeyedFile]:
-    """The work of another process."""
+    """Return the work of another process."""
     return partial(_rekey, open_work())
 
 

@@ -66,7 +66,10 @@ def rekeyed_file(
     size: int,
     started: float,
 ) -> RekeyedFile:
-    """The report of ``file`` as it was, now ``size`` bytes; ``started`` is of ``perf_counter``."""
+    """Return the report of ``file`` as it was, now ``size`` bytes.
+
+    ``started`` is of ``perf_counter``.
+    """
     columns = zip(leaves, before.columns, after.columns, strict=True)
     return RekeyedFile(
         path=file.path,
@@ -95,7 +98,7 @@ def _master_keys(protection: Protection) -> tuple[str, ...]:
 
 
 def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFile:
-    """The report of a file that could not be done and is as it was."""
+    """Return the report of a file that could not be done and is as it was."""
     return RekeyedFile(path=path, status="failed", seconds=round(seconds, 6), **failure_of(error))
 
 

@@ -47,7 +47,7 @@ def reencryption(
     only_changes: bool = False,
     verify: bool = False,
 ) -> Reencryption:
-    """The work of :func:`.run.reencrypt` on one file; errors as of that."""
+    """Return the work of :func:`.run.reencrypt` on one file; errors as of that."""
     wanted = loaded_policy(policy)
     # Without a [footer] no column can have a key either, so files would come out in clear, in their
     # place.
@@ -86,7 +86,7 @@ def decryption(
     allow_unprotected: bool,
     verify: bool = False,
 ) -> Reencryption:
-    """The work of :func:`.run.decrypt` on one file."""
+    """Return the work of :func:`.run.decrypt` on one file."""
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None, verify=verify)
 
@@ -100,7 +100,7 @@ def rotation(
     dry_run: bool = False,
     verify: bool = False,
 ) -> Rotation:
-    """The work of :func:`.run.rotate_keys` on one file; errors as of that."""
+    """Return the work of :func:`.run.rotate_keys` on one file; errors as of that."""
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)
     if moves and old is not None:
         raise PolicyError(

@@ -25,7 +25,7 @@ _KEY_METADATA: Final = EncryptionWithColumnKey.key_metadata.id
 
 
 def renewed_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
-    """The FileCryptoMetaData of an encrypted footer."""
+    """Return the FileCryptoMetaData of an encrypted footer."""
     # A signed footer has its key metadata in the FileMetaData itself (Encryption.md 5.5).
     if tail.mode is not FooterMode.ENCRYPTED or tail.key_metadata is None:
         return b""
@@ -34,7 +34,10 @@ def renewed_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
 
 
 def renewed_metadata(footer: Footer, metadata: Mapping[bytes, bytes]) -> bytes:
-    """The FileMetaData: its row groups, and in a signed footer the signing key's metadata."""
+    """Return the FileMetaData.
+
+    Its row groups, and in a signed footer the signing key's metadata.
+    """
     plain = footer.plain
     field = find_fields(plain).by_id.get(FileMetaData.row_groups.id)
     new: dict[int, NewValue | None] = {}

@@ -95,7 +95,7 @@ class Rewrapper:
         return old, self.moves.get(old, old) if wanted is None else wanted
 
     def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
-        """Whether this wrapping is to go: for another master key, or a newer version."""
+        """Return whether this wrapping is to go: for another master key, or a newer version."""
         if old != new or self._is_of_old_kms(wrapped, old):
             return True
         if self._versions is None:
@@ -105,7 +105,10 @@ class Rewrapper:
         )
 
     def _newest_version(self, versions: KeyVersions, name: str, size: int) -> str:
-        """The newest version of a master key; where none is known, a KEK of this run tells it."""
+        """Return the newest version of a master key.
+
+        Where none is known, a KEK of this run tells it.
+        """
         newest = self._once(self._newest, name)
         with newest.lock:
             if newest.text is None:
@@ -134,7 +137,10 @@ class Rewrapper:
         return moved_with(kms, wrapped, old, new)
 
     def _renewed(self, wrapped: str, name: str) -> str:
-        """The key under the newest version; the text as it was where that version wrapped it."""
+        """Return the key under the newest version.
+
+        The text as it was where that version wrapped it.
+        """
         versions = self._versions
         if versions is None:
             return wrapped

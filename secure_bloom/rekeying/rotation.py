@@ -82,7 +82,7 @@ class Rotation:
             return failed_file(path, error, time.perf_counter() - started)
 
     def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
-        """The columns of a file; None where its footer stays closed and hides them."""
+        """Return the columns of a file; None where its footer stays closed and hides them."""
         keys, tail = file_keys(self.resolver, file), read_tail(file)
         outside = self._outside(file, tail, keys)
         if outside is None:
@@ -179,7 +179,10 @@ class Rotation:
         return outside.report(file, renewed, changes=changes, started=started)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
-        """The protection that the policy wants; PolicyError for a file encrypted in another way."""
+        """Return the protection that the policy wants.
+
+        PolicyError for a file encrypted in another way.
+        """
         if self.policy is None or self.rewrapper.moves:
             return None
         wanted = wanted_protection(self.policy, footer.leaves)
@@ -289,7 +292,7 @@ def _material(keys: FileKeys, stored: bytes) -> KeyMaterial:
 
 
 def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[bytes, str | None]]:
-    """Each piece of key metadata once, with the master key that the policy wants for it."""
+    """Yield each piece of key metadata once, with the master key that the policy wants for it."""
     for stored, ordinal in key_metadata_of(footer).items():
         use = None
         if wanted is not None:
@@ -304,7 +307,7 @@ def _parts(keep: int, tail: Sequence[bytes]) -> list[bytes | OldRange]:
 def _new_content(
     file: InputFile, footer: Footer, renewed: _RenewedFile
 ) -> tuple[InputFile, int, Sequence[bytes]]:
-    """The source of the new file, the bytes of it to keep, and the tail."""
+    """Return the source of the new file, the bytes of it to keep, and the tail."""
     if not renewed.changes_footer:
         return file, file.size, ()
     tail = footer.tail
@@ -326,7 +329,7 @@ def _new_content(
 
 
 def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | OldRange]:
-    """The old file up to ``end``, with zeros for ``extents``."""
+    """Yield the old file up to ``end``, with zeros for ``extents``."""
     position = 0
     for start, stop in extents:
         yield OldRange(position, start - position)
@@ -336,7 +339,7 @@ def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | O
 
 
 def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:
-    """The protection with the master keys that wrap the keys now, by key metadata before."""
+    """Return the protection with the master keys that wrap the keys now, by key metadata before."""
     footer_key = master_keys.get(footer.tail.key_metadata or b"")
     columns = list(before.columns)
     # The first row group stands for all: `found_protection` has refused files where they differ.

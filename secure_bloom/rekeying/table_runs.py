@@ -59,8 +59,9 @@ def open_reencryption(
     *,
     commit_every: int | None = None,
 ) -> RekeyRun:
-    """The run that brings the table in a folder under a policy; raises before anything is written.
+    """Return the run that brings the table in a folder under a policy.
 
+    Raises before anything is written.
     UnsupportedFeatureError where the table is clustered by a column that is to be secret: its
     bounds would have to stay in the log.
     """
@@ -87,7 +88,10 @@ def open_rotation(
     *,
     commit_every: int | None = None,
 ) -> RekeyRun:
-    """The run that rotates the keys of the table in a folder; raises before anything is written."""
+    """Return the run that rotates the keys of the table in a folder.
+
+    Raises before anything is written.
+    """
     wanted = _loaded(policy)
     # With moves the policy tells of the KMS alone.
     policy_of_files = (
@@ -184,7 +188,7 @@ def rekey_table(
 
 
 def in_logical_names(names: ColumnNames, report: RekeyedFile) -> RekeyedFile:
-    """The report in the names that people use."""
+    """Return the report in the names that people use."""
     if not names.is_mapped:
         return report
     columns = tuple(replace(it, column=names.logical(it.column)) for it in report.columns)
@@ -192,7 +196,7 @@ def in_logical_names(names: ColumnNames, report: RekeyedFile) -> RekeyedFile:
 
 
 def _taken_meanwhile(report: RekeyedFile) -> RekeyedFile:
-    """The report of a file that another writer took out of the table meanwhile."""
+    """Return the report of a file that another writer took out of the table meanwhile."""
     return replace(
         report,
         status="unchanged",
@@ -208,7 +212,7 @@ def _taken_meanwhile(report: RekeyedFile) -> RekeyedFile:
 
 
 def table_notes(run: RekeyRun, change: TableChange) -> Iterator[str]:
-    """Notes on what old versions of the table still show."""
+    """Yield notes on what old versions of the table still show."""
     if any(commit.files for commit in change.commits):
         yield _OLD_FILES
     if change.commits and run.shows_secrets:
@@ -216,7 +220,7 @@ def table_notes(run: RekeyRun, change: TableChange) -> Iterator[str]:
 
 
 def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> bool:
-    """Whether the log has bounds of secret columns; FormatError where nobody can tell."""
+    """Return whether the log has bounds of secret columns; FormatError where nobody can tell."""
     shown = False
     for file in files:
         # All of them: a run that met one later would have done its work for nothing.

@@ -65,7 +65,7 @@ class Transfer:
         }
 
     def parts(self) -> Iterator[bytes | OldRange]:
-        """The bytes of the new file between its magic and its footer."""
+        """Yield the bytes of the new file between its magic and its footer."""
         for region in self._regions:
             chunk = region.chunk
             with located(row_group=chunk.row_group, column=chunk.leaf.name):
@@ -145,7 +145,7 @@ _PARTS: dict[RegionKind, Callable[[Transfer, Region, NewPlaces], Iterator[bytes 
 
 
 def stored_pages(file: InputFile, region: Region) -> Generator[tuple[Page, int, int]]:
-    """Each page with its offset and the bytes of its header, read when it is its turn."""
+    """Yield each page with its offset and the bytes of its header, read when it is its turn."""
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
     window = _ReadAhead(file=file, region=region)
     place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
@@ -183,7 +183,7 @@ class _ReadAhead:
     stored: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def at(self, position: int, least: int) -> memoryview:
-        """The bytes from a position in the region; at least so many, if there are."""
+        """Return the bytes from a position in the region; at least so many, if there are."""
         room = self.region.length - position
         if self.start + len(self.stored) - position < min(least, room):
             length = min(max(least, _AHEAD), room)
@@ -214,7 +214,7 @@ def _stored_page(
 
 
 def _moved_locations(plain: bytes, places: NewPlaces) -> bytes:
-    """An offset index whose pages have moved."""
+    """Return an offset index whose pages have moved."""
     changes: list[Splice] = []
     locations = find_fields(plain).by_id.get(OffsetIndex.page_locations.id)
     for start, _ in [] if locations is None else list_elements(plain, locations):

@@ -41,7 +41,7 @@ class TwoKms:
         return wrap_with(self._new, key_bytes, master_key_identifier)
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key as the new KMS unwraps it, else as the old one does."""
+        """Return the key as the new KMS unwraps it, else as the old one does."""
         if (wrapped_key, master_key_identifier) in self._old_keys:
             return unwrap_with(self._old, wrapped_key, master_key_identifier)
         try:

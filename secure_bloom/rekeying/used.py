@@ -135,9 +135,9 @@ def keys_used(
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
 ) -> KeyUseReport:
-    """The master keys, and versions of them, that open the footers and columns of files.
+    """Return the master keys, and versions of them, that open the footers and columns of files.
 
-    Names stand in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
+    Names are in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
     it, or the KMS of ``policy``.  With a policy, the report says which keys are retired, and which
     the policy does not name.  ``only`` are master keys: other keys are left out, and files that
     depend on none of them, unless their footers stayed closed.  A file that cannot be read is
@@ -176,7 +176,7 @@ def _standing(name: str, policy: KeyPolicy) -> KeyStanding:
 
 
 def _of_keys(file: FileKeyUse, only: Sequence[str]) -> FileKeyUse | None:
-    """The file with these keys alone; None for one that depends on none of them."""
+    """Return the file with these keys alone; None for one that depends on none of them."""
     if not only:
         return file
     keys = tuple(key for key in file.keys if key.master_key in only)
@@ -211,7 +211,7 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
 
 
 def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
-    """The footer, also a signed one without its key; None for one that stays encrypted."""
+    """Return the footer, also a signed one without its key; None for one that stays encrypted."""
     try:
         return unlock(tail, keys)
     # Without the key, the part in clear is told: a user who asks what a lost key opens does not

@@ -153,7 +153,7 @@ def add_bloom_filters(
 def _beside_job(
     spark: SparkSession, run: AddRun, *, allow_unprotected: bool, dry_run: bool
 ) -> BesideJob[FileAddReport]:
-    """The work on the files of a Delta table, after a look at a few of them."""
+    """Return the work on the files of a Delta table, after a look at a few of them."""
     # The request in the names of the files, which may differ from the table's.
     shared = ship((run.request, allow_unprotected))
     check_request(table_files(spark, run, run.paths), functools.partial(_survey, shared=shared))
@@ -167,7 +167,7 @@ def _beside_job(
 
 
 def _rows(report: FileAddReport) -> Iterator[Row]:
-    """A file's report as rows."""
+    """Yield a file's report as rows."""
     file = asdict(report)
     for filter_ in file.pop("filters") or [{}]:
         yield _REPORT.row({**file, **filter_})

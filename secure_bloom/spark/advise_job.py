@@ -70,7 +70,7 @@ def advise(
 
 
 def _result(found: T | SecureBloomError) -> T:
-    """The result of a task; its error is raised here."""
+    """Return the result of a task; its error is raised here."""
     if isinstance(found, SecureBloomError):
         raise found
     return found

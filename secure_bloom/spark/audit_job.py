@@ -81,7 +81,7 @@ def audit(
 def _plan(
     paths: Paths, policy: KeyPolicy | str | os.PathLike[str], options: AuditOptions
 ) -> AuditPlan:
-    """The plan for processes that run in other folders."""
+    """Return the plan for processes that run in other folders."""
     roots = list(map(absolute_path, as_paths(paths)))
     plan = plan_audit(roots, policy, None, options)
     if plan.tables.names:
@@ -113,7 +113,7 @@ def _opened(request: AuditRequest) -> tuple[AuditRequest, KeyResolver]:
 
 
 def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
-    """The audit of one file; the error of a KMS that fails, which the driver raises."""
+    """Return the audit of one file; the error of a KMS that fails, which the driver raises."""
     try:
         request, resolver = _opened(shared)
         return audit_file(path, request, resolver)

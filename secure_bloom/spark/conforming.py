@@ -22,8 +22,9 @@ def conformed(
     folders: Values,
     path: str,
 ) -> pa.RecordBatch:
-    """The batch of the file at ``path``, in ``schema``; ``names`` maps its names to the file's.
+    """Return the batch of the file at ``path``, in ``schema``.
 
+    ``names`` maps its names to the file's.
     A column of ``folders`` has one value.  A column that neither has is null.  PolicyError for a
     type that cannot be read so, FormatError for a value that the wanted type cannot hold.
     """
@@ -42,7 +43,7 @@ def conformed(
 
 
 def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts that are small enough for the JVM."""
+    """Yield the batch in parts that are small enough for the JVM."""
     if not batch.num_rows:
         return
     rows = min(_ROWS, max(1, _BYTES * batch.num_rows // max(batch.nbytes, 1)))

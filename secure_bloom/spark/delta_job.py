@@ -51,14 +51,17 @@ class BesideJob(Generic[R]):
 
 
 def table_selection(where: str | None, since: datetime | str | int | None) -> TableSelection:
-    """The choice of a table's files; ``since`` is a version, or the time of files' writing."""
+    """Return the choice of a table's files.
+
+    ``since`` is a version, or the time of files' writing.
+    """
     if since is None or isinstance(since, int):
         return TableSelection(where=where, since=since)
     return TableSelection(where=where, written=-(-since_nanos(since) // _NANOS_PER_MILLI))
 
 
 def time_of_files(since: datetime | str | int | None) -> datetime | str | None:
-    """The time of files' writing; PolicyError for a version, where there is no log."""
+    """Return the time of files' writing; PolicyError for a version, where there is no log."""
     if isinstance(since, int):
         raise PolicyError(
             "since is a version, and only the folder of a Delta table, given alone, has those",
@@ -95,7 +98,7 @@ def rewrite_delta(
 
 
 def table_files(spark: SparkSession, run: TableRun, texts: Sequence[str]) -> JobFiles:
-    """The files of a run for a job, each as one of the texts."""
+    """Return the files of a run for a job, each as one of the texts."""
     roots = (run.table.folder,)
     return JobFiles(spark=spark, roots=roots, count=len(texts), summaries=(), known=tuple(texts))
 
@@ -112,7 +115,7 @@ def _rows(
 
 
 def _sizes(report: DataFrame) -> dict[str, int | None]:
-    """The results of files: the size of the new one by the old path, None for a failure."""
+    """Return the results of files: the size of the new one by the old path, None for a failure."""
     written = report.where("status != 'unchanged'").select("path", "status", "bytes_after")
     return {
         row.path: None if row.status == "failed" else row.bytes_after

@@ -162,7 +162,7 @@ class _Demo:
             self._say(f"probe: the {what} e-mail may be in {maybe} of {len(groups)} row groups")
 
     def _look_up(self, spark: SparkSession) -> list[Lookup]:
-        """Each value without and with the filters, after one run to warm the session up."""
+        """Return each value without and with the filters, after one run to warm the session up."""
         with self._step("Spark looked both up, without and with the filters"):
             look_up(spark, self._table, "warm-up", "", filters=False)
             return [

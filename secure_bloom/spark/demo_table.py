@@ -31,7 +31,7 @@ class Lookup:
 
 
 def email(number: int) -> str:
-    """The e-mail of a customer, who has a number from 0 on."""
+    """Return the e-mail of a customer, who has a number from 0 on."""
     digest = sha1(str(number).encode(), usedforsecurity=False).hexdigest()
     return f"{digest[:16]}@example.com"
 

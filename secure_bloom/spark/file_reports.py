@@ -70,7 +70,7 @@ class FileJob:
 def reporting(
     on_error: str, report: str | os.PathLike[str] | None, progress: Progress | None
 ) -> Reporting:
-    """The caller's wishes, checked: PolicyError before anything is done."""
+    """Return the caller's wishes, checked: PolicyError before anything is done."""
     if on_error not in set(OnError):
         raise PolicyError(
             f"on_error is {on_error!r}",
@@ -119,7 +119,7 @@ def _do_file(job: FileJob, path: str) -> Iterable[Row]:
 
 
 def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> Reported:
-    """The rows, made now and never again, and counted on the way."""
+    """Return the rows, made now and never again, and counted on the way."""
     from pyspark.sql import Observation
 
     counts = Observation()
@@ -137,7 +137,7 @@ def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> R
 
 
 def _counts() -> tuple[Column, ...]:
-    """The numbers of files that failed, and that have notes; a file has both in one row."""
+    """Return the numbers of files that failed, and that have notes; a file has both in one row."""
     from pyspark.sql import functions as f
 
     failed, noted = f.col("status") == "failed", f.size("notes") > 0

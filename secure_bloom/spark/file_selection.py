@@ -40,7 +40,10 @@ class FileSelection:
         return self.predicate is None and self.since is None
 
     def folder(self, path: str, /) -> bool:
-        """Whether any file below the folder may be wanted: values further down are not known."""
+        """Return whether any file below the folder may be wanted.
+
+        Values further down are not known.
+        """
         if self.predicate is None:
             return True
         values = partition_values(f"{path}/", self.roots)
@@ -50,8 +53,9 @@ class FileSelection:
         )
 
     def file(self, tree: Tree, path: str, /) -> bool:
-        """Whether the file is wanted; PolicyError where its path lacks a column of the predicate.
+        """Return whether the file is wanted.
 
+        PolicyError where its path lacks a column of the predicate.
         The time is looked up last: in an object store it may cost a request.
         """
         if self.predicate is not None:
@@ -67,7 +71,7 @@ class FileSelection:
 def file_selection(
     roots: Sequence[str], where: str | None, since: datetime | str | None
 ) -> FileSelection:
-    """The selection that a caller wrote; times without a zone count in UTC."""
+    """Return the selection that a caller wrote; times without a zone count in UTC."""
     return FileSelection(
         roots=tuple(roots),
         predicate=None if where is None else from_text(where),
@@ -76,7 +80,7 @@ def file_selection(
 
 
 def since_nanos(since: datetime | str) -> int:
-    """A time in nanoseconds after 1970; PolicyError for a text that is none."""
+    """Return a time in nanoseconds after 1970; PolicyError for a text that is none."""
     if isinstance(since, str):
         try:
             return timestamp_nanos(since, is_utc=True)
@@ -94,7 +98,7 @@ def _holds(condition: Condition, values: Values) -> bool:
 
 @functools.lru_cache(maxsize=_ANSWERS)
 def _is_met(condition: Condition, text: str | None) -> bool:
-    """Whether the value of a folder meets the condition.
+    """Return whether the value of a folder meets the condition.
 
     It is compared as a number or a date if it reads as one and the condition allows that.  Else it
     is compared as a text: beside the folder ``code=123`` there may be ``code=abc``.

@@ -64,7 +64,7 @@ def hudi_lookup(
     Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none for
     a key that no file holds.  A file that cannot be read fails the job, because an answer without
     it would be wrong.  With a policy two more kinds of files fail it: a signed file whose key is
-    not at hand, unless ``allow_unverified``; and a file that is protected less than the policy
+    not available, unless ``allow_unverified``; and a file that is protected less than the policy
     says, unless ``allow_unprotected``.  Without a policy files are taken as they are, and a warning
     tells that signatures are not checked.
 
@@ -100,7 +100,7 @@ def _key_column(keys: DataFrame, key: str | None) -> str:
 
 
 def _wanted(keys: DataFrame, name: str) -> DataFrame:
-    """The keys to look for, in a column ``key``; Spark raises for an empty one."""
+    """Return the keys to look for, in a column ``key``; Spark raises for an empty one."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import CharType, StringType, VarcharType
 
@@ -118,7 +118,7 @@ def _wanted(keys: DataFrame, name: str) -> DataFrame:
 
 
 def _copies(wanted: DataFrame, groups: int) -> DataFrame:
-    """All keys for each group of files, in rows of many keys."""
+    """Return all keys for each group of files, in rows of many keys."""
     from pyspark.sql import functions as f
 
     block = (f.xxhash64("key") % _BLOCKS).alias("block")
@@ -143,7 +143,7 @@ def _resolver(trust: Trust) -> KeyResolver:
 
 
 def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:
-    """The class that Spark instantiates in each task, to give it the task's rows."""
+    """Return the class that Spark instantiates in each task, to give it the task's rows."""
 
     class Search:
         def __init__(self) -> None:
@@ -183,7 +183,7 @@ class _GroupSearch:
                 yield from self._read_files()
 
     def finish(self) -> Iterator[tuple[str, str]]:
-        """The rest of the results, after all keys."""
+        """Yield the rest of the results, after all keys."""
         self._probe_filters()
         yield from self._read_files()
 

@@ -66,13 +66,16 @@ class JobFiles:
     frame: DataFrame | None = None
 
     def rows(self, tasks: int) -> DataFrame:
-        """The paths as rows of so many tasks."""
+        """Return the paths as rows of that many tasks."""
         if self.frame is None:
             return rows_frame(self.spark, self._known_rows, _PATHS, tasks=tasks)
         return spread(self.frame, "path", tasks=tasks)
 
     def each(self, work: Work, schema: RowSchema, *, tasks: int, at_once: int) -> DataFrame:
-        """The rows that ``work`` makes of each path, in so many tasks: see :func:`in_tasks`."""
+        """Return the rows that ``work`` makes of each path, in that many tasks.
+
+        See :func:`in_tasks`.
+        """
         if self.frame is not None:
             return in_tasks(self.rows(tasks), work, schema, at_once=at_once)
         return given_in_tasks(
@@ -84,14 +87,14 @@ class JobFiles:
         return [(path,) for path in self.known]
 
     def some(self, most: int) -> Sequence[str]:
-        """A few of the paths, or all."""
+        """Return a few of the paths, or all."""
         if self.frame is None:
             # From all over the table: its oldest files may be of another schema.
             return self.known[:: -(-len(self.known) // most) or 1]
         return [row.path for row in self.frame.limit(most).collect()]
 
     def __iter__(self) -> Iterator[str]:
-        """All paths, one after the other; not all of them are in memory."""
+        """Return all paths, one after the other; not all of them are in memory."""
         if self.frame is None:
             return iter(self.known)
         return (row.path for row in self.frame.toLocalIterator())
@@ -126,7 +129,7 @@ def job_files(
 
 
 def _known(spark: SparkSession, entries: Sequence[Entry], selection: FileSelection) -> JobFiles:
-    """The files of a table that is listed already."""
+    """Return the files of a table that is listed already."""
     files = [entry for entry in entries if not entry.is_summary]
     _require_files(selection, {entry.root for entry in files})
     paths = sorted({entry.key: entry.path for entry in reversed(files)}.values())
@@ -146,7 +149,7 @@ def _listing(
     entries: Sequence[Entry],
     selection: FileSelection,
 ) -> DataFrame:
-    """All entries, those of the branches by tasks; a row for each."""
+    """Return all entries, those of the branches by tasks; a row for each."""
     # To list a folder takes less than to start a task.
     tasks = task_count(spark, len(branches), alone=0)
     rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
@@ -180,7 +183,7 @@ def _as_text(path: str) -> str:
 
 
 def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -> JobFiles:
-    """The files of a listing, each once however many paths lead to it; an error raised."""
+    """Return the files of a listing, each once however many paths lead to it; an error raised."""
     from pyspark.sql import functions as f
 
     is_file = ~f.col("is_summary") & f.col("error").isNull()

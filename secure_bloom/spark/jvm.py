@@ -34,7 +34,7 @@ _INSTALL_JAVA = (
 
 
 def kms_jar(name: str) -> Path:
-    """The jar with a KMS client of this package for parquet-java, for `spark.jars`.
+    """Return the jar with a KMS client of this package for parquet-java, for `spark.jars`.
 
     Compiled on the first call (about a second), found in the cache after that.  Raises
     :class:`SparkUnavailableError` without PySpark or Java, :class:`SecureBloomError` when the
@@ -60,7 +60,10 @@ def compile_jar(class_name: str, source: bytes) -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """The jars of the Spark that PySpark will start: `$SPARK_HOME/jars`, else PySpark's own."""
+    """Return the jars of the Spark that PySpark will start.
+
+    `$SPARK_HOME/jars`, else PySpark's own.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SparkUnavailableError("PySpark is not installed", hint=install_hint("spark"))
@@ -75,7 +78,10 @@ def spark_jars() -> list[Path]:
 
 
 def java() -> Path:
-    """The Java that Spark will run on, found in Spark's way: `$JAVA_HOME/bin/java`, else PATH."""
+    """Return the Java that Spark will run on, found in Spark's way.
+
+    `$JAVA_HOME/bin/java`, else PATH.
+    """
     home = os.environ.get("JAVA_HOME")
     command = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if command is None:

@@ -31,7 +31,7 @@ class JvmClient:
 
 
 def kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str]:
-    """The configuration of a session whose JVM asks the policy's KMS.
+    """Return the configuration of a session whose JVM asks the policy's KMS.
 
     ``kms_client_class`` is a class of the user's own, whose jar is in ``spark.jars`` already.
     Raises PolicyError where neither it nor this package serves the policy's client.

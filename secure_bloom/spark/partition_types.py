@@ -25,7 +25,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def folder_type(texts: Iterable[str | None]) -> st.DataType:
-    """The type of a column with these values, None for null."""
+    """Return the type of a column with these values, None for null."""
     present = {text for text in texts if text is not None}
     for accepts, found in _TYPES:
         if present and all(map(accepts, present)):
@@ -34,7 +34,7 @@ def folder_type(texts: Iterable[str | None]) -> st.DataType:
 
 
 def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -> pa.Array:
-    """The values of partition column ``name``; FormatError for a text that does not fit."""
+    """Return the values of partition column ``name``; FormatError for a text that does not fit."""
     if _is_number(wanted):
         # pyarrow takes no other sign.
         texts = [None if text is None else text.removeprefix("+") for text in texts]

@@ -39,7 +39,7 @@ def task_progress(
 
 
 def context_of(spark: SparkSession) -> Any | None:
-    """The session's context; None in a Spark Connect session."""
+    """Return the session's context; None in a Spark Connect session."""
     from pyspark.errors import PySparkException
 
     try:

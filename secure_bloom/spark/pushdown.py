@@ -55,12 +55,12 @@ class Table:
 
 
 def conditions(filters: Iterable[sd.Filter], table: Table) -> list[Structure]:
-    """Conditions that are all true for every row for which the filters are true."""
+    """Return conditions that are all true for every row for which the filters are true."""
     return [found for pushed in filters for found in _condition(_plain(pushed), table)]
 
 
 def structure(predicate: Predicate) -> Structure:
-    """A predicate as a structure, which can be joined with others."""
+    """Return a predicate as a structure, which can be joined with others."""
     if isinstance(predicate, Condition):
         is_list = predicate.operator in (Operator.IN, Operator.NOT_IN)
         values = (predicate.values,) if is_list else predicate.values
@@ -70,7 +70,7 @@ def structure(predicate: Predicate) -> Structure:
 
 
 def in_utc(predicate: Predicate, instants: Collection[str]) -> Predicate:
-    """The predicate, with zones removed from values that are compared with ``instants``.
+    """Return the predicate, with zones removed from values that are compared with ``instants``.
 
     These columns are instants in UTC, and their Arrow type has no zone.
     """
@@ -82,7 +82,7 @@ def in_utc(predicate: Predicate, instants: Collection[str]) -> Predicate:
 
 
 def _without_zone(value: object) -> object:
-    """The timestamp of a text with a zone; another value as it is."""
+    """Return the timestamp of a text with a zone; another value as it is."""
     if not isinstance(value, str):
         return value
     # Nanoseconds do not reach far years; microseconds do.
@@ -143,12 +143,12 @@ def _values(asked: Any) -> list[Any]:
 
 
 def _is_beyond(value: Any) -> bool:
-    """Whether comparing with this value has another meaning here than in Spark."""
+    """Return whether comparing with this value has another meaning here than in Spark."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _member(schema: pa.Schema, attribute: Sequence[str]) -> pa.DataType:
-    """The type of a column, or of a member of structures; ValueError where there is none."""
+    """Return the type of a column, or of a member of structures; ValueError if there is none."""
     found: pa.DataType = pa.struct(list(schema))
     for name in attribute:
         index = found.get_field_index(name) if pa.types.is_struct(found) else -1
@@ -176,7 +176,7 @@ def _of_files(
 
 
 def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
-    """The value in Spark's type; ValueError where that is another value."""
+    """Return the value in Spark's type; ValueError where that is another value."""
     scalar = pa.scalar(value, wanted)
     if scalar.as_py() != value:
         raise ValueError
@@ -186,7 +186,10 @@ def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
 def _of_folders(
     name: str, spark: str, operator: Operator, values: list[Any], table: Table
 ) -> Condition:
-    """The filter as a list of the folders' texts for which it is true: all texts are known."""
+    """Return the filter as a list of the folders' texts for which it is true.
+
+    All texts are known.
+    """
     wanted = table.spark.field(spark).type
     scalars = tuple(_scalar(value, wanted) for value in values)
     # A member of a structure may have the same dotted name.

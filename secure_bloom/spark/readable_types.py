@@ -76,7 +76,7 @@ def _is_readable(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _has_digits(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a decimal type holds all numbers of an integer or another decimal type."""
+    """Return whether a decimal type holds all numbers of an integer or another decimal type."""
     if not pa.types.is_decimal(wanted):
         return False
     if pa.types.is_integer(stored):
@@ -89,7 +89,7 @@ def _has_digits(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_int32(of: pa.DataType) -> bool:
-    """An integer that Parquet stores as INT32."""
+    """Return an integer that Parquet stores as INT32."""
     return bool(pa.types.is_integer(of) and of.bit_width <= 32)
 
 
@@ -98,7 +98,7 @@ def _is_float(of: pa.DataType) -> bool:
 
 
 def _is_bytes(of: pa.DataType) -> bool:
-    """Whether it is bytes of any length, text or not."""
+    """Return whether it is bytes of any length, text or not."""
     return any(check(of) for check in _OF_BYTES)
 
 

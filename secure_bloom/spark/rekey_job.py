@@ -193,7 +193,7 @@ def _done_beside(path: str, target: str | None, *, shared: bytes) -> RekeyedFile
 
 @opened_once
 def _opened(shipped: tuple[str, KeyPolicy, dict[str, Any]]) -> Work:
-    """The run's work, made with the policy's KMS."""
+    """Return the run's work, made with the policy's KMS."""
     verb, policy, setting = shipped
     return _VERBS[verb](policy, keys=None, **setting)
 

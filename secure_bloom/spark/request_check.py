@@ -35,7 +35,7 @@ def check_request(files: JobFiles, survey: SurveyFile) -> None:
 
 
 def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:
-    """The surveys of all files, those of a task as one."""
+    """Yield the surveys of all files, those of a task as one."""
     from pyspark.sql import functions as f
 
     tasks = task_count(files.spark, files.count)

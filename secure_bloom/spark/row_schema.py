@@ -41,11 +41,11 @@ class RowSchema:
         return pa.schema([(name, _ARROW[of]) for name, of in self.types.items()])
 
     def row(self, values: Mapping[str, object]) -> tuple[object, ...]:
-        """One row; a column without a value is null."""
+        """Return one row; a column without a value is null."""
         return tuple(map(values.get, self.types))
 
     def table(self, rows: Iterable[Sequence[object]]) -> pa.Table:
-        """The rows as a table."""
+        """Return the rows as a table."""
         columns = list(zip(*rows, strict=True)) or [()] * len(self.types)
         arrays = [
             pa.array(column, field.type) for column, field in zip(columns, self.arrow, strict=True)

@@ -15,7 +15,7 @@ def rows_scanned(df: DataFrame) -> int:
 
 
 def collect_scanned(df: DataFrame) -> tuple[list[Row], int]:
-    """The rows of ``df``, and how many rows its file scans returned.
+    """Return the rows of ``df``, and how many rows its file scans returned.
 
     Counted are scans of Spark's own file sources, whose metric is ``numOutputRows``; a plan without
     a scan gives 0.  This does not work on Spark Connect, which does not show its plans.
@@ -26,7 +26,7 @@ def collect_scanned(df: DataFrame) -> tuple[list[Row], int]:
 
 
 def _scans(plan: Any) -> Iterator[Any]:
-    """The file scans in a physical plan, also inside the nodes of adaptive execution."""
+    """Yield the file scans in a physical plan, also inside the nodes of adaptive execution."""
     kind = plan.getClass().getSimpleName()
     if kind == "FileSourceScanExec":
         yield plan

@@ -31,12 +31,12 @@ def session_config(
     kms_client_class: str | None = None,
     schema: StructType | None = None,
 ) -> dict[str, str]:
-    """The configuration for `SparkSession.builder.config(map=...)` under ``policy``.
+    """Return the configuration for `SparkSession.builder.config(map=...)` under ``policy``.
 
     ``policy`` is a :class:`KeyPolicy` or the path of a `policy.toml`.  Keyrings, Vault and OpenBao
     are served by Java classes that come along; for another `[kms]` name a class of your own in
     ``kms_client_class``, and bring its jar in `spark.jars`.  The result is empty for a policy that
-    encrypts nothing.  ``schema`` is that of the table to be written, if it is at hand.  Then a
+    encrypts nothing.  ``schema`` is that of the table to be written, if it is available.  Then a
     column that Spark cannot encrypt by its name is refused here, and not by a task.  Raises
     :class:`PolicyError` for such a column, and where no class serves the policy's KMS, and what
     :func:`.jvm.kms_jar` raises.

@@ -62,7 +62,7 @@ class SecureBloomSource(sd.DataSource):
     - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
       does not tell a Python data source which columns a query wants, so all are decoded.
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
-    - ``allowUnverified``: signed files whose key is not at hand are read although keys are given.
+    - ``allowUnverified``: signed files whose key is missing are read although keys are given.
     - ``allowUnprotected``: files that are protected less than the policy says are read.
     """
 
@@ -70,11 +70,11 @@ class SecureBloomSource(sd.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name that `format` takes."""
+        """Return the name that `format` takes."""
         return "secure_bloom"
 
     def schema(self) -> StructType:
-        """All columns of all files, or those of the option."""
+        """Return all columns of all files, or those of the option."""
         with _explained():
             options = source_options(self.options)
             table = _read_schema(options, functools.partial(_chosen, options.columns))
@@ -84,7 +84,7 @@ class SecureBloomSource(sd.DataSource):
         return table.spark
 
     def reader(self, schema: StructType) -> sd.DataSourceReader:
-        """A reader of the columns in ``schema``; a column that the table lacks is null."""
+        """Return a reader of the columns in ``schema``; a column that the table lacks is null."""
         with _explained():
             check_carried(schema)
             options = source_options(self.options)
@@ -132,7 +132,7 @@ class SecureBloomReader(sd.DataSourceReader):
         self._shared = ship(options)
 
     def partitions(self) -> list[sd.InputPartition]:
-        """The row groups that may have rows, in one group for each task."""
+        """Return the row groups that may have rows, in one group for each task."""
         with _explained():
             paths = list(self._options.paths)
             folders = [partition_values(path, paths) for path in find_files(paths)]
@@ -151,7 +151,7 @@ class SecureBloomReader(sd.DataSourceReader):
         return [SourcePartition(plan=empty, files=files) for files in split(plan.files)]
 
     def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, as Arrow batches in Spark's schema."""
+        """Yield the rows of a task, as Arrow batches in Spark's schema."""
         if not isinstance(partition, SourcePartition):
             return
         with _explained():
@@ -163,7 +163,7 @@ class SecureBloomReader(sd.DataSourceReader):
                     )
 
     def _where(self, folders: list[Values]) -> list[Structure] | None:
-        """The option and the filters: all must be true."""
+        """Return the option and the filters: all must be true."""
         table = Table(
             stored=self._stored,
             spark=self._schema,
@@ -178,7 +178,7 @@ class SecureBloomReader(sd.DataSourceReader):
         return found or None
 
     def _stored_columns(self) -> list[str]:
-        """The columns to read: at least one, because it tells how many rows there are."""
+        """Return the columns to read: at least one, because it says how many rows there are."""
         wanted = [self._names.get(name, name) for name in self._schema.names]
         return [name for name in wanted if name in self._stored.names] or self._stored.names[:1]
 
@@ -221,7 +221,7 @@ def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
-    """The wanted columns, all where none is named."""
+    """Return the wanted columns, all where none is named."""
     for name in wanted:
         if name not in names:
             raise unknown_column(name, names)
@@ -236,12 +236,15 @@ def _keys(options: SourceOptions) -> GivenKeys:
 
 @opened_once
 def _opened_keys(options: SourceOptions) -> GivenKeys:
-    """The keys of a query; a KEK is unwrapped once."""
+    """Return the keys of a query; a KEK is unwrapped once."""
     return asked_once(_keys(options))
 
 
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
-    """Names in a given schema -> names in the table; case counts only where it tells two apart."""
+    """Return names in a given schema -> names in the table.
+
+    Case counts only where it tells two apart.
+    """
     known = [*table.stored.names, *table.spark.names]
     found = {}
     for name in wanted:

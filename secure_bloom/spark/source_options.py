@@ -59,7 +59,7 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options; PolicyError for an unknown one, or one that makes no sense.
+    """Return the options; PolicyError for an unknown one, or one that makes no sense.
 
     Spark writes their names in lower case.  Paths become absolute.
     """

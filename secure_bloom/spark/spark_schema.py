@@ -39,7 +39,7 @@ _INTERVAL = re.compile(r"interval (\w+)(?: to (\w+))?")
 
 
 def written_intervals(footer: FileFooter) -> dict[str, st.DataType]:
-    """The interval columns, by name.
+    """Return the interval columns, by name.
 
     Nothing else is taken from Spark's schema: a user-defined type in it would run code that the
     file chose.
@@ -83,7 +83,7 @@ class TableSchema:
 def table_schema(
     paths: list[str], resolver: KeyResolver, choose: Callable[[list[str]], list[str]]
 ) -> TableSchema:
-    """The schema of the files at ``paths``; ``choose`` picks the wanted ones of all columns.
+    """Return the schema of the files at ``paths``; ``choose`` picks the wanted ones of all columns.
 
     Raises UnsupportedFeatureError, with the column, for a type that Spark does not have, and what
     reading a footer raises.
@@ -141,7 +141,7 @@ class _FileSchema:
 
 
 def _instants(kinds: Iterable[_FileSchema]) -> frozenset[str]:
-    """The paths at which every file that has them has INT96."""
+    """Return the paths at which every file that has them has INT96."""
     leaves = [leaf for kind in kinds for leaf in kind.columns.leaves]
     others = {leaf.name for leaf in leaves if leaf.type is not Type.INT96}
     return frozenset({leaf.name for leaf in leaves} - others)

@@ -32,7 +32,7 @@ def merged_type(stored: pa.DataType) -> st.DataType:
 
 
 def spark_type(stored: pa.DataType, leaves: Iterator[Leaf]) -> st.DataType:
-    """The type of a column whose leaves are next in ``leaves``."""
+    """Return the type of a column whose leaves are next in ``leaves``."""
     if isinstance(stored, pa.BaseExtensionType) and pa.types.is_nested(stored.storage_type):
         return spark_type(stored.storage_type, leaves)
     if pa.types.is_map(stored):
@@ -108,7 +108,7 @@ _TYPES: dict[Kind, Callable[[Leaf, Logical], st.DataType | None]] = {
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """The Arrow schema in which Spark wants the rows of ``schema``."""
+    """Return the Arrow schema in which Spark wants the rows of ``schema``."""
     found: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return found
 

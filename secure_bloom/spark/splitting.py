@@ -19,7 +19,7 @@ _OPENING = 1024 * 1024
 
 
 def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
-    """The files in groups, in their order; a large file is in several groups."""
+    """Return the files in groups, in their order; a large file is in several groups."""
     pieces = [(piece, size) for file in files for piece, size in _pieces(file)]
     total = sum(size for _, size in pieces)
     target = min(max(total // _TASKS, _LEAST), _MOST)
@@ -27,7 +27,7 @@ def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
 
 
 def _pieces(file: PlannedFile) -> Iterator[tuple[PlannedFile, int]]:
-    """Each row group as a file of its own, with an estimate of the bytes to read."""
+    """Yield each row group as a file of its own, with an estimate of the bytes to read."""
     # If the last row groups were skipped, the estimate is too large; that costs only a task.
     size = file.size // (1 + max(group.row_group for group in file.row_groups))
     for group in file.row_groups:

@@ -24,7 +24,7 @@ _PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 def table_location(spark: SparkSession, text: str) -> str:
-    """The folder of the table that ``text`` names; ``text`` itself if it is a path.
+    """Return the folder of the table that ``text`` names; ``text`` itself if it is a path.
 
     A file or folder of that name is taken for what is meant.  Raises
     :class:`UnsupportedFeatureError` for views and for tables whose files are not Parquet.
@@ -58,7 +58,7 @@ def _is_parquet(described: dict[str, object]) -> bool:
 
 
 def _described(spark: SparkSession, name: str) -> dict[str, object]:
-    """The catalog's description of a table."""
+    """Return the catalog's description of a table."""
     from pyspark.errors import AnalysisException
 
     try:

@@ -48,7 +48,7 @@ _TASK = "task"
 
 
 def task_count(spark: SparkSession, items: int, *, alone: int = _ALONE) -> int:
-    """The number of tasks for these items: one task an item, unless there are many.
+    """Return the number of tasks for these items: one task an item, unless there are many.
 
     A task costs 50 to 60 ms whatever it does, most of it until its Python worker has it: as much as
     25 small files.  The way there by TCP is 40 of them.
@@ -63,14 +63,17 @@ def task_count(spark: SparkSession, items: int, *, alone: int = _ALONE) -> int:
 def rows_frame(
     spark: SparkSession, rows: Sequence[Row], schema: RowSchema, *, tasks: int
 ) -> DataFrame:
-    """The driver's rows as a DataFrame, each task having a run of them, in order."""
+    """Return the driver's rows as a DataFrame, each task having a run of them, in order."""
     numbered = ((*row, i * tasks // len(rows)) for i, row in enumerate(rows))
     table = RowSchema({**schema.types, _TASK: "int"}).table(numbered)
     return _by_task(spark.createDataFrame(table), tasks)
 
 
 def spread(rows: DataFrame, column: str, *, tasks: int) -> DataFrame:
-    """The rows by the hash of a column: the same row is in the same task whenever it is asked."""
+    """Return the rows by the hash of a column.
+
+    The same row is in the same task whenever it is asked.
+    """
     from pyspark.sql import functions as f
 
     task = f.pmod(f.xxhash64(column), f.lit(tasks)).cast("int")
@@ -110,9 +113,10 @@ def _given(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def in_tasks(rows: DataFrame, work: Work, schema: RowSchema, *, at_once: int = 1) -> DataFrame:
-    """The rows that ``work`` makes of each row, in its task; nothing runs before it is asked for.
+    """Return the rows that ``work`` makes of each row, in its task.
 
-    A task works on so many rows ``at_once``, in threads.  ``work`` runs again whenever the result
+    Nothing runs before it is asked for.
+    A task works on that many rows ``at_once``, in threads.  ``work`` runs again whenever the result
     is evaluated: keep it, or write it.
     """
     from pyspark.sql.functions import inline

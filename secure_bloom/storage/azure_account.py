@@ -1,6 +1,6 @@
 """The Azure account of a URI, and what the environment has to enter it with.
 
-pyarrow takes a key from a URI alone, where it would stand in reports.  Hence a key or a shared
+pyarrow takes a key from a URI alone, where it would be in reports.  Hence a key or a shared
 access signature is taken from the variables that Azure's own command line reads.  Without them it
 is the identity of the machine or of whoever is logged in, as pyarrow and the SDK find it.
 """
@@ -28,7 +28,7 @@ class AzureAccount:
 
 
 def azure_account(filesystem: Any) -> AzureAccount:
-    """The account of a file system of pyarrow."""
+    """Return the account of a file system of pyarrow."""
     options = _options(filesystem)
     name, authority = options["account_name"], options["blob_storage_authority"]
     # An authority without an account is that of many; the emulator has the account in its paths.
@@ -42,7 +42,7 @@ def azure_account(filesystem: Any) -> AzureAccount:
 
 
 def credentials_of_environment() -> tuple[str, str] | None:
-    """The credential in the environment, with pyarrow's name for its kind."""
+    """Return the credential in the environment, with pyarrow's name for its kind."""
     key, sas = os.environ.get(_KEY), os.environ.get(_SAS)
     # The signature goes before the key: it grants less.
     if sas:
@@ -52,7 +52,7 @@ def credentials_of_environment() -> tuple[str, str] | None:
 
 
 def with_credentials(filesystem: Any, credentials: tuple[str, str]) -> Any:
-    """The file system with these credentials."""
+    """Return the file system with these credentials."""
     name, value = credentials
     return fs.AzureFileSystem(**{**_options(filesystem), name: value})
 

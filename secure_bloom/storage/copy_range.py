@@ -82,7 +82,10 @@ def copy_part(source: int, target: int, offset: int, length: int, at: int) -> No
 
 
 def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
-    """The parts of a file that are not holes; all of it where it takes up its size on the disk."""
+    """Yield the parts of a file that are not holes.
+
+    All of it where it takes up its size on the disk.
+    """
     status = os.fstat(source)
     # Asking for holes costs a call for each of them, and few files have any.
     is_dense = status.st_blocks * _STAT_BLOCK >= status.st_size

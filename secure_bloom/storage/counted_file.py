@@ -68,7 +68,7 @@ class CountedFile(InputFile):
 
 
 def covered(extents: Iterable[Extent]) -> int:
-    """The number of bytes that the extents cover; a byte in several extents counts once."""
+    """Return the number of bytes that the extents cover; a byte in several extents counts once."""
     size = reached = 0
     for start, end in sorted(extents):
         size += max(0, end - max(start, reached))

@@ -17,9 +17,9 @@ from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, staged_file
 
 
 def create_file(path: str, content: bytes, *, like: str) -> None:
-    """Create ``path`` with this content; :class:`FileChangedError` where something stands there.
+    """Create ``path`` with this content; :class:`FileChangedError` where something is there.
 
-    The file gets the permissions of the file ``like``.  After any other error it may stand there or
+    The file gets the permissions of the file ``like``.  After any other error it may be there or
     not: read it to know.  Raises UnsupportedFeatureError where the disk or the store has no way to
     do this.
     """

@@ -42,7 +42,7 @@ def replace_tail(
     """Write a new file, ``keep`` bytes of source and then the tail, in the place of source.
 
     ``output`` names another path for it, local or not; missing folders are made.  With
-    ``must_be_new`` a file that stands there already is a :class:`FileChangedError`, even if it came
+    ``must_be_new`` a file that is there already is a :class:`FileChangedError`, even if it came
     a moment ago; HDFS is asked right before the write, so another writer can still be faster there.
     Returns the new size in bytes.  The change is atomic: readers find the old file or the
     new one, and after any exception the old one is there, unchanged, with nothing beside it.
@@ -91,7 +91,7 @@ def replacement(
 def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) -> int:
     """Write a file where none stands; one that another attempt at this has written is as good.
 
-    Returns the size of the file that stands there.
+    Returns the size of the file that is there.
     """
     try:
         return replace_tail(source, keep, tail, output=output, must_be_new=True)
@@ -120,7 +120,7 @@ def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
 
 
 def has_conditional_writes(path: str) -> bool:
-    """Whether a file is replaced at ``path`` only if it is still the one that was read.
+    """Return whether a file is replaced at ``path`` only if it is still the one that was read.
 
     True of local files.  A store of the S3 protocol is asked once, because some ignore conditions.
     """

@@ -19,7 +19,7 @@ _IOV_MAX = 1024
 
 
 def read_all(fd: int, offset: int, length: int) -> bytes:
-    """The bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
+    """Return the bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
     # One call reads at most 2 GiB on Linux, and may read less than it was asked for.
     data = pread(fd, length, offset)
     if len(data) == length or not data:

@@ -34,47 +34,54 @@ class Tree(ABC):
 
     @abstractmethod
     def is_file(self, path: str) -> bool:
-        """Whether there is anything at the path that is not a folder."""
+        """Return whether there is anything at the path that is not a folder."""
 
     @abstractmethod
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder at the path."""
+        """Return whether there is a folder at the path."""
 
     @abstractmethod
     def can_see_folder(self, path: str) -> bool:
         """Like :meth:`is_folder`, but False for a path that we may not look at."""
 
     def is_no_folder(self, path: str) -> bool:
-        """Whether a file, or a link that leads nowhere, stands there; stores have no links."""
+        """Return whether a file, or a link that leads nowhere, is there; stores have no links."""
         del path
         return False
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; empty for what is no folder, or may not be looked at."""
+        """Return the names in a folder; empty for what is no folder, or may not be looked at."""
 
     @abstractmethod
     def join(self, folder: str, name: str) -> str:
-        """The path of a name in a folder."""
+        """Return the path of a name in a folder."""
 
     @abstractmethod
     def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
-        """The folder and all below it, top-down and in order; loops of links are not followed.
+        """Return the folder and all below it, top-down and in order.
 
+        Loops of links are not followed.
         A folder that may not be looked into is an error, which goes into ``refused`` where given.
         """
 
     @abstractmethod
     def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
-        """The names of the subfolders, and of the files: None for more than ``most`` files."""
+        """Return the names of the subfolders, and of the files.
+
+        None for more than ``most`` files.
+        """
 
     @abstractmethod
     def written_ns(self, path: str) -> int:
-        """The time of the file's last write, in nanoseconds after 1970."""
+        """Return the time of the file's last write, in nanoseconds after 1970."""
 
     @abstractmethod
     def parents(self, path: str) -> list[str]:
-        """All folders above the path: those of the path as given, and those behind its links."""
+        """Return all folders above the path.
+
+        Those of the path as given, and those behind its links.
+        """
 
     @abstractmethod
     def key(self, path: str) -> Hashable:
@@ -166,7 +173,7 @@ class LocalTree(Tree):
 def _status(
     path: str, *, follow: bool = True, absent: Collection[int] = _ABSENT
 ) -> os.stat_result | None:
-    """The system's status of the path; None where nothing stands there."""
+    """Return the system's status of the path; None where nothing is there."""
     with system_errors(path):
         try:
             return os.stat(path, follow_symlinks=follow)
@@ -185,7 +192,7 @@ def _is_folder(status: os.stat_result | None) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _above(*folders: str) -> tuple[str, ...]:
-    """These folders and all above them, each once."""
+    """Return these folders and all above them, each once."""
     found: dict[str, None] = {}
     for folder in folders:
         while folder not in found:

@@ -89,7 +89,7 @@ class InputFile(ABC):
         return view.toreadonly()
 
     def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
-        """How often ``content`` stands in the file: at an offset, a step behind it, and so on.
+        """Return how often ``content`` is in the file: at an offset, a step behind it, and so on.
 
         At most so often; 0 where it is not looked for, because each look would be a request.
         """
@@ -97,7 +97,7 @@ class InputFile(ABC):
         return 0
 
     def all_bytes(self) -> bytes:
-        """All bytes of a file that is read as a whole, such as one of a log.
+        """Return all bytes of a file that is read as a whole, such as one of a log.
 
         Raises MemoryBudgetError for one that is too large: a sparse file has any size for nothing.
         """
@@ -122,7 +122,7 @@ class InputFile(ABC):
         del extents, to_replace
 
     def holds(self, offset: int, length: int) -> bool:
-        """Whether these bytes are in memory, so that to read them is no request."""
+        """Return whether these bytes are in memory, so that to read them is no request."""
         del offset, length
         return False
 
@@ -131,7 +131,10 @@ class InputFile(ABC):
         return
 
     def read_sibling(self, name: str, *, limit: int = MAX_SIBLING_BYTES) -> bytes | None:
-        """The content of a file in the same folder, at most ``limit`` bytes; ``None`` for none."""
+        """Return the content of a file in the same folder, at most ``limit`` bytes.
+
+        ``None`` for none.
+        """
         # Names of key material come from a file's footer: they must not lead out of its folder.
         if not name or name in (".", "..") or "/" in name or "\0" in name:
             raise PolicyError(f"{name!r} is not the name of a file beside this one", path=self.path)
@@ -142,11 +145,14 @@ class InputFile(ABC):
         return data
 
     def has_sibling(self, name: str) -> bool:
-        """Whether a file of this name stands in the same folder; not more than a byte is read."""
+        """Return whether a file of this name is in the same folder.
+
+        Not more than a byte is read.
+        """
         return self._read_sibling(name, 1) is not None
 
     def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:
-        """The first ``keep`` bytes in pieces of at most 64 MiB, then the tail in one."""
+        """Yield the first ``keep`` bytes in pieces of at most 64 MiB, then the tail in one."""
         for offset in range(0, keep, _CHUNK_BYTES):
             yield self.read_at(offset, min(_CHUNK_BYTES, keep - offset))
         yield b"".join(tail)
@@ -189,7 +195,7 @@ class InputFile(ABC):
 
 
 def _umask() -> int:
-    """The permissions that new files do not get."""
+    """Return the permissions that new files do not get."""
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"^Umask:\s*([0-7]+)", status.read_text(), re.M)):
         return int(found[1], 8)

@@ -34,7 +34,7 @@ def find_files(
     refused: list[PolicyError] | None = None,
     check: FolderCheck | None = None,
 ) -> list[str]:
-    """The files that the paths mean, sorted, each once however many paths lead to it.
+    """Return the files that the paths mean, sorted, each once however many paths lead to it.
 
     A path is a file, a folder (with everything below it), a local pattern (``*``, ``?``, ``[]``,
     ``**``) or a URI.  Names in folders and patterns end in one of ``suffixes``, those of Parquet
@@ -74,7 +74,7 @@ def _some_files_of(
 
 
 def no_such_files(path: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> PolicyError:
-    """The error for a path that leads to no file with one of the suffixes."""
+    """Return the error for a path that leads to no file with one of the suffixes."""
     return PolicyError(
         "holds no Parquet file" if suffixes == DATA_SUFFIXES else "holds no such file",
         hint=f"looked for names ending in {', '.join(suffixes)}; "
@@ -89,7 +89,7 @@ def file_key(path: str) -> Hashable:
 
 
 def summary_files(files: Iterable[str]) -> list[str]:
-    """The ``_metadata`` files in the folders of these files and in those above them, sorted.
+    """Return the ``_metadata`` files in the folders of these files and in those above them, sorted.
 
     ``_common_metadata`` is none of them: it has the schema alone.  A folder that we may not look
     into counts as one without.
@@ -116,7 +116,7 @@ def _has_summary(tree: Tree, folder: str) -> bool:
 
 
 def expand(paths: Path | Iterable[Path]) -> list[str]:
-    """The files and folders that are there under these paths, patterns resolved.
+    """Return the files and folders that are there under these paths, patterns resolved.
 
     Raises :class:`PolicyError` for a path with nothing under it.
     """
@@ -178,10 +178,10 @@ def _data_files_below(
 
 
 def is_data_name(name: str) -> bool:
-    """Whether a file or folder of this name in a folder counts as data."""
+    """Return whether a file or folder of this name in a folder counts as data."""
     return not name.startswith(".") and (not name.startswith("_") or "=" in name)
 
 
 def is_data_file(name: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> bool:
-    """Whether a file of this name in a folder is a data file."""
+    """Return whether a file of this name in a folder is a data file."""
     return is_data_name(name) and name.lower().endswith(suffixes)

@@ -156,7 +156,7 @@ class LocalFile(InputFile):
 
 
 def _regular(fd: int, path: str) -> os.stat_result:
-    """The system's status of an open file; FormatError for a folder, a pipe, a device."""
+    """Return the system's status of an open file; FormatError for a folder, a pipe, a device."""
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
         raise FormatError("is a folder, not a file", path=path)

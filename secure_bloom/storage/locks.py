@@ -51,7 +51,7 @@ def try_lock(fd: int) -> bool:
 
 
 def _lock_in_time(fd: int) -> bool:
-    """Take the lock; ``False`` where there are none.
+    """Take the lock; ``False`` if there are none.
 
     The wait has an end, because any process that may read a file can lock it for ever.
     """

@@ -109,7 +109,10 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
 
 
 def _there(paths: Paths) -> Iterable[str]:
-    """The places that the paths mean; one that is not there is told by who looks for files."""
+    """Return the places that the paths mean.
+
+    One that is not there is told by who looks for files.
+    """
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         try:
             yield from expand(path)
@@ -118,7 +121,7 @@ def _there(paths: Paths) -> Iterable[str]:
 
 
 def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool]:
-    """Which of the folders (tree, folder, name in it) are there."""
+    """Return which of the folders (tree, folder, name in it) are there."""
     workers = files_at_once(folder for _, folder, _ in looks)
     return in_order(lambda look: _can_see(*look), looks, workers, room=len(looks))
 

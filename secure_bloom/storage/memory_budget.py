@@ -26,7 +26,10 @@ class MemoryBudgetError(UnsupportedFeatureError):
 
 
 def memory_budget() -> int:
-    """The bytes that decoding may take in this process; PolicyError for a setting that is none."""
+    """Return the bytes that decoding may take in this process.
+
+    PolicyError for a setting that is none.
+    """
     return _parsed(os.environ.get(VARIABLE, _DEFAULT))
 
 

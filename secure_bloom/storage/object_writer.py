@@ -67,11 +67,11 @@ NO_CONDITIONS = Conditions(writes=False, removals=False)
 
 
 class ObjectWriter(ABC):
-    """Writes one object; after an exception, what stood there stands there still.
+    """Writes one object; after an exception, what stood there is there still.
 
     ``origin`` is the source as an object of the same store, None where it lies elsewhere.  In its
     own place an object is replaced only if it is still the one that was read.  With
-    ``must_be_new`` none may stand at the target; ``over`` is the mark of the only object that may.
+    ``must_be_new`` none may be at the target; ``over`` is the mark of the only object that may.
     """
 
     #: Whether the store copies ranges of objects.
@@ -129,7 +129,7 @@ class ObjectWriter(ABC):
 
     @abstractmethod
     def _require_absent(self) -> None:
-        """FileChangedError where an object stands at the target."""
+        """FileChangedError where an object is at the target."""
 
     @abstractmethod
     def _require_same(self, origin: Origin) -> None:
@@ -159,12 +159,12 @@ def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tupl
 
 
 def already_there(target: StoredObject) -> FileChangedError:
-    """The error for an object where none may stand."""
+    """Return the error for an object where none may stand."""
     return FileChangedError("the object is there already", path=target.path)
 
 
 def changed(source: StoredObject) -> SecureBloomError:
-    """The error for an object that is another by now."""
+    """Return the error for an object that is another by now."""
     return error_of(CHANGED, source.path)
 
 
@@ -173,7 +173,7 @@ def _is_same(one: StoredObject, other: StoredObject) -> bool:
 
 
 def _numbered(parts: Iterable[Part], sizes: list[int]) -> Iterator[tuple[int, Part]]:
-    """The parts with their numbers; their sizes go into ``sizes``."""
+    """Yield the parts with their numbers; their sizes go into ``sizes``."""
     for number, part in enumerate(parts, 1):
         sizes.append(part.length if isinstance(part, OldRange) else len(part))
         yield number, part

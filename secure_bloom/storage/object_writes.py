@@ -36,7 +36,7 @@ def write_beside(
     """Write under a hidden name, then move: atomic where the store's rename is.
 
     ``check`` is called right before the file becomes visible, and may raise to prevent that.
-    After an exception, what stood at the key stands there still.  HDFS refuses to rename onto a
+    After an exception, what stood at the key is there still.  HDFS refuses to rename onto a
     file, and pyarrow deletes the old one first: a kill between the two leaves the new content
     under the hidden name only.  A kill earlier leaves a part of it.
     """
@@ -107,7 +107,7 @@ def replace_object(
 ) -> int:
     """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
 
-    With ``must_be_new`` none may stand there, and with ``over`` no other one.  Stores with an SDK
+    With ``must_be_new`` none may be there, and with ``over`` no other one.  Stores with an SDK
     take all of them as conditions.  HDFS is asked right before the new file becomes visible, so
     another writer can still be faster.
     """
@@ -146,7 +146,7 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
 
 
 def conditions_at(path: str) -> Conditions:
-    """The conditions that the store of ``path`` takes."""
+    """Return the conditions that the store of ``path`` takes."""
     filesystem, key = arrow_location(path)
     if filesystem.type_name not in _SDKS:
         return NO_CONDITIONS
@@ -157,7 +157,7 @@ def conditions_at(path: str) -> Conditions:
 
 
 def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
-    """The writer of the object, and the object."""
+    """Return the writer of the object, and the object."""
     sdk = _SDKS[filesystem.type_name]
     with imported_for(f"writing to {sdk.store}", sdk.extra):
         package = sdk.load()
@@ -167,7 +167,7 @@ def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredOb
 
 
 def _origin(source: InputFile, target: StoredObject) -> Origin | None:
-    """The source as an object that the store of ``target`` can copy from."""
+    """Return the source as an object that the store of ``target`` can copy from."""
     if not is_object_uri(source.path):
         return None
     filesystem, key = arrow_location(source.path)

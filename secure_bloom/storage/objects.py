@@ -145,11 +145,11 @@ class _Held:
         self._pieces.append((offset, content))
 
     def end_from(self, size: int) -> int:
-        """The start of the piece that reaches to the end, which is at ``size``."""
+        """Return the start of the piece that reaches to the end, which is at ``size``."""
         return min((start for start, it in self._pieces if start + len(it) == size), default=size)
 
     def find(self, offset: int, length: int) -> bytes | None:
-        """The bytes, if all of them are here in one piece."""
+        """Return the bytes, if all of them are here in one piece."""
         for start, content in self._pieces:
             if start <= offset and offset + length <= start + len(content):
                 return content[offset - start : offset - start + length]
@@ -157,7 +157,7 @@ class _Held:
 
 
 def _joined(extents: Sequence[Extent]) -> Iterator[Extent]:
-    """The extents in order, those that lie close as one."""
+    """Yield the extents in order, those that lie close as one."""
     joined: list[Extent] = []
     for start, end in sorted(extents):
         if joined and start <= joined[-1][1] + _GAP:
@@ -175,13 +175,13 @@ def open_object(path: str) -> ObjectFile:
 
 
 def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | None:
-    """The mark in an identity by which conditions name an object; None where there is none."""
+    """Return the mark in an identity by which conditions name an object; None if there is none."""
     mark = identity[_MARK_AT[filesystem.type_name]] if filesystem.type_name in _MARK_AT else None
     return mark.decode() if isinstance(mark, bytes) else None
 
 
 def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a URI, and what pyarrow calls the path in it."""
+    """Return the file system of a URI, and what pyarrow calls the path in it."""
     uri = object_uri(path)
     with store_errors(path):
         filesystem, root = _connect(uri.store(), credentials_of_environment())
@@ -200,7 +200,7 @@ def _connect(store: str, of_azure: tuple[str, str] | None) -> tuple[fs.FileSyste
 
 
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
-    """The opened object and its identity; from S3 in one request."""
+    """Return the opened object and its identity; from S3 in one request."""
     try:
         file = filesystem.open_input_file(key)
     except OSError:

@@ -49,13 +49,16 @@ class OpenFolder:
         return os.open(name, flags | _EVERY_FILE, PRIVATE, dir_fd=self._fd)
 
     def open_nameless(self) -> int:
-        """A new private file without a name; OSError where the file system has no such thing."""
+        """Return a new private file without a name.
+
+        OSError where the file system has no such thing.
+        """
         if not _has_descriptors():
             raise FileNotFoundError  # without /proc it could never be given its name
         return os.open(".", os.O_TMPFILE | os.O_RDWR | CLOEXEC, PRIVATE, dir_fd=self._fd)
 
     def status(self, name: str, *, follow: bool = False) -> os.stat_result | None:
-        """The status of the file at the name; None for nothing."""
+        """Return the status of the file at the name; None for nothing."""
         try:
             return os.stat(name, dir_fd=self._fd, follow_symlinks=follow)
         except OSError as exc:
@@ -64,7 +67,7 @@ class OpenFolder:
             raise
 
     def holds(self, name: str, fd: int) -> bool:
-        """Whether the open file ``fd`` has this name."""
+        """Return whether the open file ``fd`` has this name."""
         found = self.status(name)
         return found is not None and os.path.samestat(found, os.fstat(fd))
 

@@ -18,7 +18,10 @@ from secure_bloom.storage.paths import (
 
 
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
-    """The new path of each file: below ``output`` as below the folder that it was found in."""
+    """Return the new path of each file.
+
+    Below ``output`` as below the folder that it was found in.
+    """
     folders = [local_path(path) for path in paths]
     targets: dict[str, str] = {}
     for file in files:

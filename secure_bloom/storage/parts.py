@@ -28,12 +28,15 @@ Part = OldRange | bytes
 
 
 def can_copy(keep: int) -> bool:
-    """Whether the kept bytes are enough for a part."""
+    """Return whether the kept bytes are enough for a part."""
     return keep >= LEAST_PART
 
 
 def copied_ranges(keep: int) -> list[OldRange]:
-    """The kept bytes as ranges of one length; fewer bytes than there are ranges are left over."""
+    """Return the kept bytes as ranges of one length.
+
+    Fewer bytes than there are ranges are left over.
+    """
     # `-(-a // b)` rounds up: ranges grow where there would be too many of them.
     count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))
     size = keep // count
@@ -50,7 +53,10 @@ def parts_after_copies(source: InputFile, keep: int, tail: Sequence[bytes]) -> I
 
 
 def uploaded_parts(pieces: Iterable[bytes], expected: int) -> Iterator[bytes]:
-    """The pieces as parts of one size, of about ``expected`` bytes in all; at least one part."""
+    """Yield the pieces as parts of one size, of about ``expected`` bytes in all.
+
+    At least one part.
+    """
     size = max(_UPLOADED, -(-expected // _MOST_PARTS))
     waiting = bytearray()
     for piece in pieces:

@@ -54,7 +54,7 @@ class ObjectUri:
         return self._with(self.scheme, "/" + self.key if self.key else "")
 
     def store(self) -> str:
-        """The URI of the whole store, as pyarrow wants it: no key, but the query."""
+        """Return the URI of the whole store, as pyarrow wants it: no key, but the query."""
         return self._with(self.kind, "/")
 
     @property
@@ -63,7 +63,7 @@ class ObjectUri:
         return OBJECT_SCHEMES[self.scheme.lower()]
 
     def at(self, key: str) -> ObjectUri:
-        """The URI of another key in the store."""
+        """Return the URI of another key in the store."""
         return replace(self, key=key)
 
     def _with(self, scheme: str, path: str) -> str:
@@ -72,7 +72,7 @@ class ObjectUri:
 
 
 def is_object_uri(path: str) -> bool:
-    """Whether the path names an object store; a scheme nobody here can read is an error."""
+    """Return whether the path names an object store; a scheme nobody here can read is an error."""
     scheme = _SCHEME.match(path)
     if scheme is None or scheme[1].lower() == "file":
         return False
@@ -85,14 +85,14 @@ def is_object_uri(path: str) -> bool:
 
 
 def files_at_once(paths: Iterable[str]) -> int:
-    """The number of files to open side by side: an object store answers late."""
+    """Return the number of files to open side by side: an object store answers late."""
     return _OBJECTS_AT_ONCE if any(map(is_object_uri, paths)) else 1
 
 
 def object_uri(path: str) -> ObjectUri:
     """Take a URI apart.
 
-    A password in it is refused: paths stand in reports and logs.
+    A password in it is refused: paths are in reports and logs.
     """
     scheme, rest = path.split("://", 1)
     # A key of S3 may hold a question mark; pyarrow takes it for the query all the same, so we do
@@ -109,7 +109,7 @@ def object_uri(path: str) -> ObjectUri:
 
 
 def sibling(path: str, name: str) -> str:
-    """The path of ``name`` in the folder of ``path``."""
+    """Return the path of ``name`` in the folder of ``path``."""
     if not is_object_uri(path):
         folder, slash, _ = path.rpartition("/")
         return f"{folder}{slash}{name}"
@@ -119,7 +119,7 @@ def sibling(path: str, name: str) -> str:
 
 
 def join(folder: str, name: str) -> str:
-    """The path of ``name``, which may have folders of its own, in ``folder``."""
+    """Return the path of ``name``, which may have folders of its own, in ``folder``."""
     if not is_object_uri(folder):
         return f"{folder.rstrip('/')}/{name}"
     uri = object_uri(folder)
@@ -127,7 +127,7 @@ def join(folder: str, name: str) -> str:
 
 
 def below(path: str, folder: str) -> str | None:
-    """The path of a file relative to ``folder``; None where it lies elsewhere."""
+    """Return the path of a file relative to ``folder``; None where it lies elsewhere."""
     if is_object_uri(path) and is_object_uri(folder):
         file, top = object_uri(path), object_uri(folder)
         if file.store() != top.store():
@@ -139,12 +139,12 @@ def below(path: str, folder: str) -> str | None:
 
 
 def name_of(path: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return (object_uri(path).key if is_object_uri(path) else path).rpartition("/")[2]
 
 
 def local_path(path: str | PathLike[str]) -> str:
-    """The file system's path for a local path or a ``file:`` URI.
+    """Return the file system's path for a local path or a ``file:`` URI.
 
     file:/x, file:///x; on Windows file:///C:/x too.
     """
@@ -162,18 +162,18 @@ def local_path(path: str | PathLike[str]) -> str:
 
 
 def with_slashes(path: str) -> str:
-    """A local path with the separator that all code here splits by; Windows takes either."""
+    """Return a local path with the separator that all code here splits by; Windows takes either."""
     return path if os.sep == "/" else path.replace(os.sep, "/")
 
 
 def absolute_path(path: str | PathLike[str]) -> str:
-    """The path or URI for processes that run in another folder."""
+    """Return the path or URI for processes that run in another folder."""
     text = os.fspath(path)
     return text if is_object_uri(text) else str(Path(local_path(text)).absolute())
 
 
 def as_paths(paths: Paths) -> list[str]:
-    """One path or many, as a list of texts; PolicyError for none."""
+    """Return one path or many, as a list of texts; PolicyError for none."""
     many: Any = [paths] if isinstance(paths, str | PathLike) else paths
     if not hasattr(many, "__iter__") or isinstance(many, bytes | bytearray):
         kind = type(paths).__name__
@@ -192,7 +192,7 @@ def _as_text(path: object) -> str:
 
 
 def as_path(path: str | PathLike[str]) -> str:
-    """The path as a text; PolicyError for a text that no file can have as its name."""
+    """Return the path as a text; PolicyError for a text that no file can have as its name."""
     # Not the text itself: the system takes numpy's texts for bytes.
     text = str(os.fspath(path))
     if not text:

@@ -38,7 +38,7 @@ Batch = list[bytes] | OldRange
 
 
 def _batches(parts: Iterable[bytes | OldRange]) -> Iterator[tuple[Batch, int]]:
-    """The parts, small ones together, and the bytes of each batch."""
+    """Yield the parts, small ones together, and the bytes of each batch."""
     batch: list[bytes] = []
     length = 0
     for part in parts:

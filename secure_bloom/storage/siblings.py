@@ -1,6 +1,6 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH100, PTH120
-"""Files that stand beside a data file and belong to it: removed when it needs them no more."""
+"""Files that are beside a data file and belong to it: removed when it needs them no more."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ class FileFilter(Protocol):
     """The folders and files of a listing that are wanted."""
 
     def folder(self, path: str, /) -> bool:
-        """Whether any file below the folder may be wanted."""
+        """Return whether any file below the folder may be wanted."""
 
     def file(self, tree: Tree, path: str, /) -> bool:
-        """Whether the file is wanted."""
+        """Return whether the file is wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,10 @@ def list_upper_part(
 
 
 def list_branch(branch: Branch, selection: FileFilter) -> Iterator[Entry]:
-    """The files of a branch, found one folder after the other; errors as :func:`find_files`'."""
+    """Yield the files of a branch, found one folder after the other.
+
+    Errors as :func:`find_files`'.
+    """
     tree = tree_of(branch.folder)
     if not branch.deep:
         # Without a bound: the bound of the first part is why this folder was left to another

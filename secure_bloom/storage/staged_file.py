@@ -50,7 +50,7 @@ def hidden_name(name: str, ending: str) -> str:
 
 
 def temporary_name(name: str) -> str:
-    """The hidden name of a file under construction."""
+    """Return the hidden name of a file under construction."""
     return hidden_name(name, "secure-bloom")
 
 
@@ -204,7 +204,7 @@ class StagedFile:
         self.fd = -1
 
     def _is_ours(self) -> bool:
-        """Whether the temporary name is of our file, or of the file that it has replaced."""
+        """Return whether the temporary name is of our file, or of the file that it has replaced."""
         return self.folder.holds(self._temporary, self.fd) or (
             self._named and self.folder.holds(self.name, self.fd)
         )

@@ -32,23 +32,23 @@ KEPT: Answer = (
 
 
 def denied(what_to_do: str) -> Answer:
-    """The store knows the caller, or not, and does not let it do this."""
+    """Return the store knows the caller, or not, and does not let it do this."""
     return (AccessDeniedError, DENIED, what_to_do)
 
 
 def error_of(answer: Answer, path: str, code: str = "") -> SecureBloomError:
-    """The error about ``path``, with the store's own code where that says more."""
+    """Return the error about ``path``, with the store's own code where that says more."""
     kind, message, hint = answer
     said = "" if kind is FileChangedError or not code else f": {code}"
     return kind(message + said, hint=hint, path=path)
 
 
 def without_credentials(path: str, what_to_do: str) -> AccessDeniedError:
-    """The error where nothing says who the caller is."""
+    """Return the error where nothing says who the caller is."""
     return AccessDeniedError("there are no credentials for the store", hint=what_to_do, path=path)
 
 
 def unreachable(path: str, error: Exception) -> PolicyError:
-    """The error where no answer came."""
+    """Return the error where no answer came."""
     message, hint = UNREACHABLE
     return PolicyError(f"{message}: {type(error).__name__}", hint=hint, path=path)

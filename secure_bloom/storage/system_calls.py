@@ -46,7 +46,7 @@ _RENAME_EXCHANGE = 2
 
 
 def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
-    """Stand in for pread(2) where there is none: threads take turns at the one position."""
+    """Stand in for pread(2) if there is none: threads take turns at the one position."""
     with _seeking:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, length)
@@ -82,7 +82,7 @@ def exchange_names(folder: int, one: str, other: str) -> None:
 
 @functools.cache
 def _renameat2() -> Callable[..., int] | None:
-    """The function of the C library; None where it has none."""
+    """Return the function of the C library; None where it has none."""
     # Loaded here, because a run that only reads needs no ctypes.
     import ctypes
 

@@ -7,7 +7,7 @@ from secure_bloom.storage.paths import is_object_uri
 
 
 def tree_of(path: str) -> Tree:
-    """The tree that a path belongs to; pyarrow is loaded only for object stores."""
+    """Return the tree that a path belongs to; pyarrow is loaded only for object stores."""
     if not is_object_uri(path):
         return LocalTree()
     from secure_bloom.storage.object_trees import ObjectTree

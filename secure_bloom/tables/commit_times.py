@@ -23,7 +23,10 @@ _FIRST_READ = 16 * 1024
 
 
 def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
-    """The last version that was committed until ``timestamp``; PolicyError where there is none."""
+    """Return the last version that was committed until ``timestamp``.
+
+    PolicyError if there is none.
+    """
     wanted = milliseconds(timestamp)
     at = None
     for version, committed in _commit_times(log, files).items():
@@ -39,7 +42,7 @@ def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
 
 
 def milliseconds(timestamp: str | datetime) -> int:
-    """A time as milliseconds after 1970, rounded down; without a zone it is UTC."""
+    """Return a time as milliseconds after 1970, rounded down; without a zone it is UTC."""
     try:
         at = timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(timestamp)
     except (TypeError, ValueError) as exc:
@@ -66,7 +69,7 @@ def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
 
 
 def _first_line(path: str) -> bytes:
-    """The first line of a commit, which may have megabytes."""
+    """Return the first line of a commit, which may have megabytes."""
     with open_input(path) as file:
         head = file.read_at(0, min(file.size, _FIRST_READ))
     line, newline, _ = head.partition(b"\n")
@@ -74,7 +77,7 @@ def _first_line(path: str) -> bytes:
 
 
 def in_commit_timestamp(path: str) -> int | None:
-    """The time in a commit's first action, where it has one."""
+    """Return the time in a commit's first action, where it has one."""
     with located(path=path):
         first = next(json_lines(_first_line(path)), {})
         return optional_count(fields_of(first, "commitInfo") or {}, "inCommitTimestamp")

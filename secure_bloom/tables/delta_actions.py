@@ -18,7 +18,7 @@ Action = dict[str, Any]
 
 
 def json_lines(data: bytes) -> Iterator[Action]:
-    """The actions of a commit, a compacted log file or a checkpoint in JSON."""
+    """Yield the actions of a commit, a compacted log file or a checkpoint in JSON."""
     # Not splitlines, which also cuts at characters that JSON may have in a text.
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -42,7 +42,7 @@ def _parsed(data: bytes, what: str) -> Any:
 
 
 def fields_of(action: Action, name: str) -> Mapping[str, Any] | None:
-    """The fields of an action of this name; None where it is another."""
+    """Return the fields of an action of this name; None where it is another."""
     found = action.get(name)
     if found is not None and not isinstance(found, dict):
         raise FormatError(f"{name} is of type {type(found).__name__}, wanted an object")
@@ -50,13 +50,13 @@ def fields_of(action: Action, name: str) -> Mapping[str, Any] | None:
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """A field that must be a text."""
+    """Return a field that must be a text."""
     found: str = _typed(fields, name, str)
     return found
 
 
 def count(fields: Mapping[str, Any], name: str) -> int:
-    """A field that must be a whole number, not negative."""
+    """Return a field that must be a whole number, not negative."""
     found: int = _typed(fields, name, int)
     # True is an int to Python.
     if isinstance(found, bool) or found < 0:
@@ -70,7 +70,7 @@ def optional_count(fields: Mapping[str, Any], name: str) -> int | None:
 
 
 def texts(fields: Mapping[str, Any], name: str) -> list[str]:
-    """A field that is a list of texts; empty where it is missing or null."""
+    """Return a field that is a list of texts; empty where it is missing or null."""
     if fields.get(name) is None:
         return []
     found: list[str] = _typed(fields, name, list)
@@ -80,7 +80,7 @@ def texts(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def text_map(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
-    """A field that maps texts to texts or null; empty where it is missing or null."""
+    """Return a field that maps texts to texts or null; empty where it is missing or null."""
     if fields.get(name) is None:
         return {}
     found: dict[str, str | None] = _typed(fields, name, dict)
@@ -97,7 +97,7 @@ def _typed(fields: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
 
 
 def protocol_of(fields: Mapping[str, Any]) -> Protocol:
-    """The protocol that an action sets."""
+    """Return the protocol that an action sets."""
     return Protocol(
         min_reader_version=count(fields, "minReaderVersion"),
         min_writer_version=count(fields, "minWriterVersion"),
@@ -107,7 +107,7 @@ def protocol_of(fields: Mapping[str, Any]) -> Protocol:
 
 
 def deletion_vector_of(fields: Mapping[str, Any]) -> DeletionVector | None:
-    """The deletion vector of an ``add`` or ``remove`` action."""
+    """Return the deletion vector of an ``add`` or ``remove`` action."""
     found = fields_of(dict(fields), "deletionVector")
     if found is None:
         return None
@@ -121,7 +121,7 @@ def deletion_vector_of(fields: Mapping[str, Any]) -> DeletionVector | None:
 
 
 def metadata_of(fields: Mapping[str, Any]) -> TableMetadata:
-    """The table's metadata that an action sets."""
+    """Return the table's metadata that an action sets."""
     schema_string = text(fields, "schemaString")
     schema = _schema(schema_string)
     configuration = {k: v for k, v in text_map(fields, "configuration").items() if v is not None}

@@ -28,13 +28,13 @@ _BATCH_ROWS = 10_000
 
 
 def read_log_file(path: str) -> bytes:
-    """All bytes of a file of the log."""
+    """Return all bytes of a file of the log."""
     with located(path=path), open_input(path) as file:
         return file.all_bytes()
 
 
 def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
-    """The actions of one part of a checkpoint, and of the sidecar files that it names."""
+    """Yield the actions of one part of a checkpoint, and of the sidecar files that it names."""
     for action in log_actions(path):
         sidecar = fields_of(action, "sidecar")
         if sidecar is None:
@@ -48,7 +48,7 @@ def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
 
 
 def log_actions(path: str) -> Iterator[Action]:
-    """The actions of one file of the log, a commit or a part of a checkpoint."""
+    """Yield the actions of one file of the log, a commit or a part of a checkpoint."""
     with located(path=path):
         data = read_log_file(path)
         is_json = name_of(path).endswith(".json")
@@ -86,7 +86,7 @@ def _refuse_large(metadata: pq.FileMetaData, columns: Sequence[str]) -> None:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    """The columns to read: of each wanted action all but the copies of others."""
+    """Return the columns to read: of each wanted action all but the copies of others."""
     return [
         f"{name}.{member.name}"
         for name in ACTIONS
@@ -98,7 +98,7 @@ def _columns(schema: pa.Schema) -> list[str]:
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Any]:
-    """An action as JSON has it: without the fields that are null, inside of it too."""
+    """Return an action as JSON has it: without the fields that are null, inside of it too."""
     found = {
         name: _set(value) if isinstance(value, dict) and name not in _MAPS else value
         for name, value in fields.items()

@@ -73,7 +73,10 @@ def sort_names(names: Iterable[str]) -> LogFiles:
 
 
 def _complete(parts: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
-    """The names of one complete checkpoint among these parts; several writers may have made one."""
+    """Return the names of one complete checkpoint among these parts.
+
+    Several writers may have made one.
+    """
     by_count: dict[int, dict[int, str]] = defaultdict(dict)
     for part, of, name in parts:
         by_count[of].setdefault(part, name)
@@ -86,7 +89,7 @@ def _complete(parts: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
 
 
 def segment(files: LogFiles, version: int | None) -> LogSegment:
-    """The files to read for ``version``, the latest unless given.
+    """Return the files to read for ``version``, the latest unless given.
 
     Raises PolicyError for a version that the log does not have, or no longer.
     """
@@ -107,7 +110,7 @@ def segment(files: LogFiles, version: int | None) -> LogSegment:
 
 
 def _step(files: LogFiles, wanted: int, last: int) -> tuple[int, str]:
-    """The longest file of actions from a version on.
+    """Return the longest file of actions from a version on.
 
     The last commit is read itself: compacted files lack what it says of its time.
     """

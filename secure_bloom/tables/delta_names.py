@@ -20,7 +20,10 @@ _DEEPEST = 100
 
 
 def column_names(metadata: TableMetadata) -> NamesOfTable | None:
-    """The names that the table gives the columns of its files; None without column mapping."""
+    """Return the names that the table gives the columns of its files.
+
+    None without column mapping.
+    """
     mode = metadata.column_mapping_mode
     return None if mode == "none" else _members_of(metadata.schema, mode, _DEEPEST)
 
@@ -48,7 +51,7 @@ def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
 
 
 def _inside(kind: object, mode: str, depth: int) -> NamesOfTable | None:
-    """The names inside a type; None for one without fields."""
+    """Return the names inside a type; None for one without fields."""
     if depth < 0:
         raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
     if not isinstance(kind, dict):

@@ -42,8 +42,9 @@ def snapshot(
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> Snapshot | None:
-    """The Delta table in a folder at a version, the latest unless asked; None for no such table.
+    """Return the Delta table in a folder at a version, the latest unless asked.
 
+    None for no such table.
     ``timestamp`` (ISO 8601, UTC unless it says so) asks for the last version committed until then.
     Raises UnsupportedFeatureError for a reader feature that is not known here, by its name.  Raises
     FormatError for a log that contradicts the protocol, and PolicyError for a version that the log
@@ -108,7 +109,7 @@ class _Replay:
                     taker(fields)
 
     def snapshot(self, version: int) -> Snapshot:
-        """The table as the actions so far leave it."""
+        """Return the table as the actions so far leave it."""
         if self._protocol is None or self._metadata is None:
             raise FormatError("the table's log has no protocol or no metadata")
         refuse_unknown(self._protocol, self._metadata)

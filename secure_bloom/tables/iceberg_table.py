@@ -284,13 +284,16 @@ def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
 
 
 def _location(path: str) -> str | None:
-    """The folder of the table; None where the metadata file is not in its folder ``metadata``."""
+    """Return the folder of the table.
+
+    None where the metadata file is not in its folder ``metadata``.
+    """
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - a text
     return os.path.dirname(folder) if os.path.basename(folder) == METADATA_FOLDER else None  # noqa: PTH119, PTH120
 
 
 def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
-    """The columns with bounds in manifests of other snapshots, and of how many files.
+    """Return the columns with bounds in manifests of other snapshots, and of how many files.
 
     Every metadata file beside the table's own counts, with all snapshots that it names.
     """
@@ -306,7 +309,7 @@ def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
 
 
 def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The files of all entries of all snapshots, each with its columns that have bounds."""
+    """Yield the files of all entries of all snapshots, each with its columns that have bounds."""
     from secure_bloom.tables.iceberg_files import manifest_entries
 
     seen: set[str] = set()
@@ -329,12 +332,12 @@ def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _bounded_fields(file: Any) -> set[int]:
-    """The ids of the columns of which a manifest has a bound."""
+    """Return the ids of the columns of which a manifest has a bound."""
     return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
 
 
 def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
-    """The ids of the columns that partition the files, but for hashes of them."""
+    """Return the ids of the columns that partition the files, but for hashes of them."""
     specs = {it.data_file.spec_id: table.specs()[it.data_file.spec_id] for it in entries}
     return sorted(
         {
@@ -347,7 +350,7 @@ def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
 
 
 def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
-    """The dotted names of columns: today's, or of one that was dropped its last."""
+    """Yield the dotted names of columns: today's, or of one that was dropped its last."""
     schemas = [table.schema(), *reversed(table.schemas().values())]
     for number in ids:
         names = (schema.find_column_name(number) for schema in schemas)
@@ -426,7 +429,7 @@ def _inside(kind: Any) -> NamesOfTable | None:
 
 
 def _held(kind: Any) -> list[Any]:
-    """The fields inside a list or a map."""
+    """Return the fields inside a list or a map."""
     names = ("element_field", "key_field", "value_field")
     return [getattr(kind, name) for name in names if hasattr(kind, name)]
 

@@ -24,7 +24,7 @@ _DEEPEST = 100
 
 
 def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tuple[str, ...]]:
-    """The columns with a bound in an `add` action, by the names that people use.
+    """Return the columns with a bound in an `add` action, by the names that people use.
 
     A checkpoint may have them as columns (``stats_parsed``), beside a text or without.
     """
@@ -41,7 +41,7 @@ def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tu
 def without_bounds(
     add: Mapping[str, Any], schema: Mapping[str, Any], is_secret: IsSecret
 ) -> str | None:
-    """The statistics of an `add` action without the bounds of secret columns."""
+    """Return the statistics of an `add` action without the bounds of secret columns."""
     text: str | None = add.get("stats")
     if not any(map(is_secret, bounded_columns(add, schema))):
         return text
@@ -94,7 +94,10 @@ def _leaves(
 def _public_bounds(
     values: Mapping[str, Any], kind: object, above: tuple[str, ...], is_secret: IsSecret
 ) -> dict[str, Any]:
-    """The bounds of columns that are not secret; those that lie too deep to be seen go too."""
+    """Return the bounds of columns that are not secret.
+
+    Those that lie too deep to be seen go too.
+    """
     kept: dict[str, Any] = {}
     for stored, path, value, inner in _named_values(values, kind, above):
         if not isinstance(value, dict):
@@ -115,7 +118,7 @@ def _named_values(
 
 
 def _fields(kind: object) -> Mapping[str, Mapping[str, Any]]:
-    """The fields of a structure in the table's schema, by what statistics call them."""
+    """Return the fields of a structure in the table's schema, by what statistics call them."""
     fields = kind.get("fields") if isinstance(kind, Mapping) else None
     named = [field for field in fields or () if isinstance(field, Mapping)]
     return {

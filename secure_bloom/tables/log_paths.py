@@ -14,7 +14,7 @@ _NO_NAMES = frozenset({"", ".", ".."})
 
 
 def resolve(folder: str, path: str) -> str:
-    """The path or URI that opens what a log in ``folder`` calls ``path``.
+    """Return the path or URI that opens what a log in ``folder`` calls ``path``.
 
     A file has one such path, whether the log names it with the table's folder or without.
     """
@@ -30,7 +30,7 @@ def _inside(path: str) -> str:
 
 
 def _local(folder: str, path: str) -> str:
-    """A local file that the log names by its whole path, as shallow clones of a table do."""
+    """Return a local file that the log names by its whole path, as shallow clones of a table do."""
     if not path.startswith("/") and not path.lower().startswith("file:/"):
         raise UnsupportedFeatureError("the log of a local table names a file that is not local")
     found = unquote(path) if path.startswith("/") else local_path(path)
@@ -40,7 +40,7 @@ def _local(folder: str, path: str) -> str:
 
 
 def _object(folder: str, path: str) -> str:
-    """An object that the log names with its bucket, opened as the table's own are."""
+    """Return an object that the log names with its bucket, opened as the table's own are."""
     if not is_object_uri(path):
         raise UnsupportedFeatureError("the log of a table in an object store names no object")
     table, named = object_uri(folder), object_uri(path)

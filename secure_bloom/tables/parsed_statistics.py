@@ -16,7 +16,7 @@ from typing import Any
 
 
 def stats_text(parsed: Mapping[str, Any]) -> str:
-    """The text that says the same; PROTOCOL.md, "Per-file Statistics"."""
+    """Return the text that says the same; PROTOCOL.md, "Per-file Statistics"."""
     return json.dumps(_plain(parsed), separators=(",", ":"), ensure_ascii=False)
 
 

@@ -27,7 +27,10 @@ _U16 = np.dtype("<u2")
 
 
 def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
-    """The numbers in a bitmap, ascending; FormatError for damage, or more than ``most`` of them."""
+    """Return the numbers in a bitmap, ascending.
+
+    FormatError for damage, or more than ``most`` of them.
+    """
     cursor = _Cursor(data)
     parts: list[NDArray[np.int64]] = []
     last_key = -1
@@ -57,18 +60,18 @@ class _Cursor:
         return len(self._data) - self._at
 
     def bytes(self, count: int) -> bytes:
-        """The next bytes; FormatError where there are not so many."""
+        """Return the next bytes; FormatError where there are not so many."""
         if count > self.left:
             raise FormatError(f"a bitmap wants {count} bytes, {self.left} are left")
         start, self._at = self._at, self._at + count
         return self._data[start : self._at]
 
     def number(self, width: int) -> int:
-        """The next number."""
+        """Return the next number."""
         return int.from_bytes(self.bytes(width), "little")
 
     def numbers(self, count: int) -> NDArray[np.int64]:
-        """The next numbers of two bytes."""
+        """Return the next numbers of two bytes."""
         return np.frombuffer(self.bytes(2 * count), _U16).astype(np.int64)
 
 

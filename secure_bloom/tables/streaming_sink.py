@@ -36,7 +36,7 @@ def committed_files(folder: str) -> tuple[str, ...]:
 
 
 def _batches(names: list[str] | tuple[str, ...]) -> list[str]:
-    """The names of the last compacted batch and of those after it; FormatError for a gap."""
+    """Return the names of the last compacted batch and of those after it; FormatError for a gap."""
     batches = {int(m[1]): m[0] for name in names if (m := _BATCH.fullmatch(name)) and not m[2]}
     compacted = {int(m[1]): m[0] for name in names if (m := _BATCH.fullmatch(name)) and m[2]}
     # Batches are counted from 0, so without a compacted one the next is 0.

@@ -73,7 +73,7 @@ def list_tables(
 ) -> TableListing:
     """The files that ``paths`` mean, as :func:`secure_bloom.storage.find_unmanaged` finds them.
 
-    ``at`` asks for a version of the Delta tables among them; PolicyError where there is none.
+    ``at`` asks for a version of the Delta tables among them; PolicyError if there is none.
     """
     found = _Listed(at or TableVersion())
     folders = []
@@ -104,12 +104,15 @@ def list_tables(
 
 
 def _is_metadata(path: str) -> bool:
-    """Whether the path is the metadata file of an Iceberg table, by its name."""
+    """Return whether the path is the metadata file of an Iceberg table, by its name."""
     return name_of(local_path(path)).endswith(METADATA_SUFFIX)
 
 
 def _matches(path: str) -> list[str]:
-    """The files that a path means; none where nothing is there, which is told with the others."""
+    """Return the files that a path means.
+
+    None where nothing is there, which is told with the others.
+    """
     try:
         return expand([path])
     except PolicyError:
@@ -117,7 +120,7 @@ def _matches(path: str) -> list[str]:
 
 
 def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
-    """The innermost folder above a path that has a log; None for none."""
+    """Return the innermost folder above a path that has a log; None for none."""
     folders = [folder for folder in tree_of(path).parents(path) if folder in above]
     # All of them lie above one path, so the longest is the innermost.
     return max(folders, key=len, default=None)
@@ -136,7 +139,7 @@ class _Listed:
         self._names: dict[str, NamesOfTable] = {}
 
     def listing(self) -> TableListing:
-        """All that was found."""
+        """Return all that was found."""
         if not self._at.is_latest and not self._snapshots and not self._iceberg:
             raise PolicyError(
                 "a version was asked for, and only Delta and Iceberg tables have versions that can "
@@ -152,7 +155,10 @@ class _Listed:
         )
 
     def is_empty_table(self, path: str | None) -> bool:
-        """Whether the path is a table whose log names no file: it has a schema, and no rows."""
+        """Return whether the path is a table whose log names no file.
+
+        It has a schema, and no rows.
+        """
         state = None if path is None else self._snapshots.get(tree_of(path).key(path))
         return state is not None and not state.files
 
@@ -165,7 +171,7 @@ class _Listed:
             self._paths.setdefault(tree.key(path), path)
 
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
-        """The live files of a folder that is a table; None for another."""
+        """Return the live files of a folder that is a table; None for another."""
         log = refuse_folder(tree, folder, folders, honoured=_READERS)
         return None if log is None else self._files_of(log, folder, folder)
 
@@ -197,7 +203,7 @@ class _Listed:
         self.take(files)
 
     def _files_of(self, log: TableLog, table: str, path: str) -> list[str]:
-        """The live files of a table that are or lie in ``path``, which leads into it."""
+        """Return the live files of a table that are or lie in ``path``, which leads into it."""
         tree = tree_of(path)
         self._folders.append(path)
         if log is TableLog.STREAMING:
@@ -269,7 +275,7 @@ def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator
 
 
 def _below(file: Hashable, top: Hashable) -> str | None:
-    """The path of a file below another, by their keys; empty for the file itself."""
+    """Return the path of a file below another, by their keys; empty for the file itself."""
     if file == top:
         return ""
     if isinstance(file, str) and isinstance(top, str):

@@ -125,7 +125,7 @@ def _is_text(value: bytes) -> bool:
 
 
 def _binary(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Return the binary value at an offset and where it ends; None where there is none."""
+    """Return the binary value at an offset and where it ends; None if there is none."""
     length = 0
     for shift in range(0, 14, 7):
         byte = data[at] if at < len(data) else 0xFF

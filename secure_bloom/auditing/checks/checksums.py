@@ -1,6 +1,6 @@
 """Check of the checksums that Hadoop leaves beside a file on a local disk.
 
-    .<name>.crc:  "crc" | 0 | bytes per checksum (4, BE) | a CRC32 (4, BE) of each so many bytes
+    .<name>.crc:  "crc" | 0 | bytes per checksum (4, BE) | a CRC32 (4, BE) of each that many bytes
 
 If something else has written the data file since, they are the checksums of the old file, and Spark
 refuses the new one.  org.apache.hadoop.fs.ChecksumFileSystem.

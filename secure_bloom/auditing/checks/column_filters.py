@@ -35,7 +35,7 @@ _USELESS = 0.5
 
 
 def check_filter(subject: ChunkSubject) -> Findings:
-    """Everything about the filter, as far as it can be seen."""
+    """Return everything about the filter, as far as it can be seen."""
     meta_data = subject.meta_data
     if meta_data is None:
         return
@@ -114,7 +114,10 @@ def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findin
 
 
 def _check_bounds(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
-    """The filter has the smallest and the largest value; that of another column has neither."""
+    """Check that the filter has the smallest and the largest value.
+
+    That of another column has neither.
+    """
     statistics, type_ = chunk.meta_data.statistics, subject.leaf.type
     if statistics is None or type_ not in _LONGEST_BOUND:
         return

@@ -44,7 +44,7 @@ _DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 
 
 def check_counts(subject: ChunkSubject) -> Findings:
-    """A column has a value for each row; a list has at least that many."""
+    """Check that a column has a value for each row; a list has at least that many."""
     chunk = subject.chunk
     if chunk is not None:
         for what in contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
@@ -52,7 +52,7 @@ def check_counts(subject: ChunkSubject) -> Findings:
 
 
 def check_footer_counts(subject: FooterSubject) -> Findings:
-    """The row groups have the rows of the file, and no number is negative."""
+    """Check that the row groups have the rows of the file, and no number is negative."""
     metadata, groups = subject.footer.metadata, subject.footer.row_groups
     rows = [group.num_rows for group in groups]
     if metadata.num_rows != sum(rows) or min(rows, default=0) < 0:
@@ -69,7 +69,7 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
 
 
 def check_sizes(subject: ChunkSubject) -> Findings:
-    """The chunk's pages stand in the file's data, behind its dictionary."""
+    """Check that the chunk's pages are in the file's data, behind its dictionary."""
     chunk = subject.chunk
     # A chunk without values may have no pages, and offsets of zero.
     if chunk is None or chunk.meta_data.num_values == 0:
@@ -90,7 +90,7 @@ def check_sizes(subject: ChunkSubject) -> Findings:
 
 
 def check_overlaps(subject: FooterSubject) -> Findings:
-    """No two column chunks share bytes."""
+    """Return no two column chunks share bytes."""
     found = []
     for one in subject.chunks:
         # A chunk without values may have no pages, and offsets that mean nothing.
@@ -108,7 +108,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
 
 
 def check_statistics(subject: ChunkSubject) -> Findings:
-    """The statistics can be true of the column."""
+    """Check that the statistics can be true of the column."""
     chunk = subject.chunk
     if chunk is None:
         return
@@ -134,12 +134,15 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
 
 
 def _order_of(leaf: Leaf) -> OrderKey | None:
-    """The order in which bounds must be; None for INT96, for which older writers had many."""
+    """Return the order in which bounds must be.
+
+    None for INT96, for which older writers had many.
+    """
     return None if leaf.type is Type.INT96 else order_of(leaf)
 
 
 def check_encodings(subject: ChunkSubject) -> Findings:
-    """The type is that of the schema, and no encoding has a negative number of pages."""
+    """Check that the type is that of the schema, and no encoding has a negative number of pages."""
     if subject.chunk is None:
         return
     wanted = subject.leaf.type
@@ -155,7 +158,7 @@ def check_encodings(subject: ChunkSubject) -> Findings:
 
 
 def check_page_indexes(subject: FooterSubject) -> Findings:
-    """The page indexes can be true of their chunks; they are read in few requests."""
+    """Check that the page indexes can be true of their chunks; they are read in few requests."""
     file = subject.of.file
     extents: dict[tuple[int, str], OffsetAndLength] = {}
     for number, one in enumerate(subject.chunks):
@@ -256,7 +259,7 @@ def _counts_its_encodings(chunk: Chunk, data: list[Page]) -> bool:
 
 
 def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
-    """Contradictions in headers of version 2, on rows, nulls and levels."""
+    """Yield contradictions in headers of version 2, on rows, nulls and levels."""
     headers = [detail for page in data if (detail := page.header.data_page_header_v2) is not None]
     # A value of a flat column is a row, so the two counts of a header can be held against each
     # other.
@@ -289,7 +292,7 @@ def _plain_name(encoding: Encoding) -> Encoding:
 
 
 def _check_rows(subject: ChunkSubject, chunk: Chunk, data: list[Page]) -> Findings:
-    """The pages of a flat column have the rows that the offset index says."""
+    """Check that the pages of a flat column have the rows that the offset index says."""
     extent = offset_index_extent(chunk, subject.of.file.size)
     if extent is None or chunk.leaf.is_repeated:
         return

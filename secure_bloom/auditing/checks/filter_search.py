@@ -48,7 +48,7 @@ def plain_filters(data: bytes, room: int) -> Iterator[int]:
 
 
 def has_plain_page(data: bytes) -> bool:
-    """Whether the header of a page in clear stands anywhere in ``data``."""
+    """Return whether the header of a page in clear stands anywhere in ``data``."""
     return _PAGE.search(data) is not None
 
 
@@ -58,7 +58,7 @@ def begins_with_page(head: bytes) -> bool:
 
 
 def plain_filter(data: bytes) -> SplitBlockBloomFilter:
-    """The filter that ``data`` begins with."""
+    """Return the filter that ``data`` begins with."""
     found = _HEADER.match(data)
     if found is None:
         raise FormatError("there is no Bloom filter in clear")
@@ -66,7 +66,7 @@ def plain_filter(data: bytes) -> SplitBlockBloomFilter:
 
 
 def plain_filter_size(head: bytes) -> int:
-    """The size, with its header, of the filter whose first bytes ``head`` has."""
+    """Return the size, with its header, of the filter whose first bytes ``head`` has."""
     found = _HEADER.match(head)
     if found is None:
         raise FormatError("there is no Bloom filter in clear")

@@ -58,12 +58,12 @@ def check_folders(
 
 
 def _folder(path: str) -> str:
-    """The folder of a file, as a path of its own."""
+    """Return the folder of a file, as a path of its own."""
     return sibling(path, "").rstrip("/") or ("/" if path.startswith("/") else ".")
 
 
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
-    """The folders above these, as far as the paths that were given."""
+    """Yield the folders above these, as far as the paths that were given."""
     for folder in folders:
         # A path may name one partition alone: its table, and the summary there, stand above it.
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):
@@ -165,7 +165,7 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
 
 
 def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Finding]:
-    """Findings about the texts in a summary, as in the readable footer of a data file."""
+    """Yield findings about the texts in a summary, as in the readable footer of a data file."""
     texts = texts_of(footer)
     shown = shown_record_keys(texts)
     if shown is not None:

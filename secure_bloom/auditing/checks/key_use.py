@@ -1,6 +1,6 @@
 """Checks of keys: what the policy protects is encrypted, under its key, with keys long enough.
 
-No key is needed to check this: key material names its master key, and its length tells how long
+No key is needed to check this: key material names its master key, and its length says how long
 the key inside is.  Whether the key unwraps shows when the file is opened.
 """
 
@@ -56,7 +56,7 @@ BROKEN_RULES = LOST_KEY | {
 
 
 def check_footer_mode(subject: FileSubject) -> Findings:
-    """The footer is encrypted, or signed, where the policy wants it so."""
+    """Check that the footer is encrypted, or signed, where the policy wants it so."""
     wanted, found = subject.request.policy.footer_mode, subject.tail.mode
     if wanted is FooterMode.ENCRYPTED and found is not FooterMode.ENCRYPTED:
         yield subject.finding(
@@ -67,7 +67,7 @@ def check_footer_mode(subject: FileSubject) -> Findings:
 
 
 def check_algorithm(subject: FileSubject) -> Findings:
-    """No weaker algorithm than the policy's."""
+    """Return no weaker algorithm than the policy's."""
     algorithm = subject.tail.algorithm
     if algorithm is None:
         return
@@ -79,13 +79,13 @@ def check_algorithm(subject: FileSubject) -> Findings:
 
 
 def check_key_texts(subject: FileSubject) -> Findings:
-    """No footer that anyone can read holds a key."""
+    """Return no footer that anyone can read holds a key."""
     if subject.is_readable and holds_keys(subject.tail.clear, subject.key_forms):
         yield subject.finding(KEYS_IN_LAKE, "the footer, which anyone can read, holds keys")
 
 
 def check_footer_key(subject: FileSubject) -> Findings:
-    """The footer's key is the policy's."""
+    """Check that the footer's key is the policy's."""
     if subject.tail.algorithm is not None:
         wanted = subject.request.policy.footer_key
         yield from _check_name(
@@ -94,14 +94,14 @@ def check_footer_key(subject: FileSubject) -> Findings:
 
 
 def check_footer_key_length(subject: FooterSubject) -> Findings:
-    """The footer's key has as many bits as the policy wants."""
+    """Check that the footer's key has as many bits as the policy wants."""
     if subject.of.tail.algorithm is not None:
         bits = _key_bits(subject.of.keys, subject.footer.key, subject.of.tail.key_metadata)
         yield from _check_bits(subject.of, subject.of, bits)
 
 
 def check_column_key(subject: ChunkSubject) -> Findings:
-    """A sensitive column is encrypted, under its key."""
+    """Check that a sensitive column is encrypted, under its key."""
     crypto, wanted = subject.column_chunk.crypto_metadata, subject.wanted.key
     if crypto is None:
         if wanted is not None:
@@ -117,7 +117,7 @@ def check_column_key(subject: ChunkSubject) -> Findings:
 
 
 def check_column_key_length(subject: ChunkSubject) -> Findings:
-    """A column's own key has as many bits as the policy wants."""
+    """Check that a column's own key has as many bits as the policy wants."""
     crypto = subject.column_chunk.crypto_metadata
     own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
     if own is not None:
@@ -128,7 +128,10 @@ def check_column_key_length(subject: ChunkSubject) -> Findings:
 
 
 def check_shared_keys(subject: FooterSubject) -> Findings:
-    """No data key serves two master keys: whoever may use one of them reads what both protect."""
+    """Return no data key serves two master keys.
+
+    Whoever may use one of them reads what both protect.
+    """
     served: defaultdict[bytes, set[str | None]] = defaultdict(set)
     if subject.footer.key is not None and subject.of.request.policy.footer_key is not None:
         served[subject.footer.key.key].add(subject.of.request.policy.footer_key)
@@ -142,7 +145,7 @@ def check_shared_keys(subject: FooterSubject) -> Findings:
 
 
 def _own_key(chunk: ChunkSubject) -> bytes | None:
-    """The data key of a sensitive column that has one of its own, where it is at hand."""
+    """Return the data key of a sensitive column that has one of its own, where it is available."""
     crypto, opened = chunk.column_chunk.crypto_metadata, chunk.chunk
     has_own = crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
     if not has_own or chunk.wanted.key is None or opened is None or opened.cipher is None:
@@ -153,7 +156,7 @@ def _own_key(chunk: ChunkSubject) -> bytes | None:
 def _check_name(
     subject: Subject, of: FileSubject, key_metadata: bytes | None, wanted: str | None, rule: Rule
 ) -> Findings:
-    """The key material is undamaged, and names the ``wanted`` master key."""
+    """Check that the key material is undamaged, and names the ``wanted`` master key."""
     try:
         material = None if key_metadata is None else of.keys.material(key_metadata)
         if material is not None:
@@ -205,7 +208,7 @@ def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
 
 
 def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -> int | None:
-    """The length of a data key in bits: of the key itself, else by its key material."""
+    """Return the length of a data key in bits: of the key itself, else by its key material."""
     if key is not None:
         return 8 * len(key.key)
     try:
@@ -217,7 +220,10 @@ def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -
 
 
 def _wrapped_bits(material: KeyMaterial) -> int | None:
-    """The length of the wrapped key; None for one that a KMS wrapped in a form of its own."""
+    """Return the length of the wrapped key.
+
+    None for one that a KMS wrapped in a form of its own.
+    """
     if material.kek is None:
         return None
     try:

@@ -1,6 +1,6 @@
 """Checks of what a file shows of a sensitive column: statistics, page indexes, texts.
 
-A column that stands in clear under another spelling counts too.
+A column that is in clear under another spelling counts too.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def check_statistics(subject: ChunkSubject) -> Findings:
 
 
 def _shown_counts(shown: ColumnMetaData, *, with_sizes: bool) -> Iterator[str]:
-    """The parts of the metadata that tell of values without a smallest or largest one."""
+    """Yield the parts of the metadata that tell of values without a smallest or largest one."""
     if shown.statistics is not None and not has_bounds(shown):
         yield "counts"
     if shown.encoding_stats is not None:
@@ -82,7 +82,7 @@ def _shown_counts(shown: ColumnMetaData, *, with_sizes: bool) -> Iterator[str]:
 
 
 def _is_shown_to_others(subject: ChunkSubject) -> bool:
-    """Whether people without the column's key see the metadata in the footer."""
+    """Return whether people without the column's key see the metadata in the footer."""
     crypto = subject.column_chunk.crypto_metadata
     if crypto is None:
         return False
@@ -105,7 +105,7 @@ def _has_any(statistics: Statistics) -> bool:
 
 
 def check_page_indexes(subject: ChunkSubject) -> Findings:
-    """The page indexes of an encrypted column are encrypted modules."""
+    """Check that the page indexes of an encrypted column are encrypted modules."""
     if not subject.is_encrypted:
         return
     listed = subject.column_chunk
@@ -120,7 +120,7 @@ def check_page_indexes(subject: ChunkSubject) -> Findings:
 
 
 def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
-    """Whether a Thrift structure stands there instead of a module; FormatError for neither."""
+    """Return whether a Thrift structure is there instead of a module; FormatError for neither."""
     if not cipher.LENGTH_SIZE <= length <= _MOST_INDEX:
         raise FormatError(f"a page index has {length} bytes")
     file = subject.of.file
@@ -135,7 +135,7 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
 
 
 def check_pages(subject: ChunkSubject) -> Findings:
-    """The first page of an encrypted column is no page in clear."""
+    """Check that the first page of an encrypted column is no page in clear."""
     meta_data, file = subject.meta_data, subject.of.file
     if not subject.is_encrypted or meta_data is None:
         return
@@ -150,7 +150,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
 
 
 def check_hudi(subject: FooterSubject) -> Findings:
-    """A footer that anyone can read shows no sensitive record keys."""
+    """Return a footer that anyone can read shows no sensitive record keys."""
     shown = shown_record_keys(_texts(subject))
     if shown is not None and _has_secret_record_keys(subject):
         yield subject.of.finding(HUDI_KEYS_IN_CLEAR, shown)
@@ -161,14 +161,17 @@ def check_hudi(subject: FooterSubject) -> Findings:
 
 
 def shown_record_keys(texts: Mapping[str, str]) -> str | None:
-    """The part of Hudi's record keys that a footer's texts show; None if they show nothing."""
+    """Return the part of Hudi's record keys that a footer's texts show.
+
+    None if they show nothing.
+    """
     filters, bounds = texts.keys() & {FILTER, OLD_FILTER}, texts.keys() & {MIN_KEY, MAX_KEY}
     shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
     return f"anyone can read {' and '.join(shown)} the record keys" if shown else None
 
 
 def _has_secret_record_keys(subject: FooterSubject) -> bool:
-    """Whether the shown keys are of a sensitive column, or made of columns that may be."""
+    """Return whether the shown keys are of a sensitive column, or made of columns that may be."""
     sensitive = subject.sensitive()
     name = _texts(subject).get(KEY_COLUMN, _HUDI_COLUMN)
     is_column = any(leaf.name == name for leaf in subject.footer.leaves)
@@ -176,7 +179,7 @@ def _has_secret_record_keys(subject: FooterSubject) -> bool:
 
 
 def _has_unruled_record_keys(subject: FooterSubject) -> bool:
-    """Whether a file with sensitive columns has record keys in clear that no rule names."""
+    """Return whether a file with sensitive columns has record keys in clear that no rule names."""
     sensitive = subject.sensitive()
     return (
         bool(sensitive)
@@ -219,12 +222,12 @@ def check_schemas(subject: FooterSubject) -> Findings:
 
 
 def _texts(subject: FooterSubject) -> dict[str, str]:
-    """The key-value metadata that anyone can read."""
+    """Return the key-value metadata that anyone can read."""
     return texts_of(subject.footer) if subject.of.is_readable else {}
 
 
 def texts_of(footer: Footer) -> dict[str, str]:
-    """The key-value metadata of a footer."""
+    """Return the key-value metadata of a footer."""
     texts: list[KeyValue] = footer.metadata.key_value_metadata or []
     return {text.key: text.value or "" for text in texts}
 

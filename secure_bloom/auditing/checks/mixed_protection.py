@@ -21,7 +21,7 @@ _FOOTER = ""
 
 
 def protection_of(subject: FooterSubject) -> Protection:
-    """The protection of each part of a file; a column's row groups are taken together."""
+    """Return the protection of each part of a file; a column's row groups are taken together."""
     tail, keys = subject.of.tail, subject.of.keys
     columns: dict[str, set[str]] = {}
     for chunk in subject.chunks:
@@ -76,7 +76,7 @@ class Mixture:
                         yield MIXED_RULES.finding(subject + what, path=path, column=part or None)
 
     def _usual(self) -> dict[str, str]:
-        """The protection of each part in most files."""
+        """Return the protection of each part in most files."""
         counts: dict[str, Counter[str]] = {}
         for parts, paths in self._paths.items():
             for part, state in parts:

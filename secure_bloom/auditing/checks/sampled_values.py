@@ -22,7 +22,7 @@ _MOST_READ = 64 * 1024 * 1024
 def check_sample(
     subject: ChunkSubject, chunk: Chunk, bloom_filter: SplitBlockBloomFilter
 ) -> Findings:
-    """The filter has all values of the chunk's first page."""
+    """Check that the filter has all values of the chunk's first page."""
     try:
         sample = read_sample(subject.of.file, chunk)
         # A zero of the other sign is no value of the column: its absence is a finding of its own.
@@ -35,7 +35,10 @@ def check_sample(
 
 
 def has_zero(file: InputFile, chunk: Chunk) -> bool | None:
-    """Whether the chunk holds a zero; None where its values cannot be read, or are too many."""
+    """Return whether the chunk holds a zero.
+
+    None where its values cannot be read, or are too many.
+    """
     if chunk.meta_data.total_compressed_size > _MOST_READ:
         return None
     try:

@@ -27,7 +27,7 @@ _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 def check_zeros(
     subject: ChunkSubject, chunk: Chunk, bloom_filter: SplitBlockBloomFilter
 ) -> Findings:
-    """Both signs of zero are in the filter, or none is, or there is no zero."""
+    """Check that both signs of zero are in the filter, or none is, or there is no zero."""
     layout = _layout(chunk.leaf)
     if layout is None:
         return
@@ -51,7 +51,7 @@ def check_zeros(
 
 
 def check_doubts(subject: FooterSubject) -> Findings:
-    """No column has more filters with one zero than chance explains."""
+    """Check that no column has more filters with one zero than chance explains."""
     for column, tally in subject.of.tally.zeros.items():
         if _is_chance(len(tally.row_groups), tally.by_chance):
             continue
@@ -65,8 +65,9 @@ def check_doubts(subject: FooterSubject) -> Findings:
 
 
 def _is_chance(count: int, expected: float) -> bool:
-    """Whether chance explains so many: Chernoff's bound on the tail of a Poisson distribution.
+    """Return whether chance explains so many.
 
+    Chernoff's bound on the tail of a Poisson distribution.
     P(X >= n) <= e^-m (e m / n)^n for a mean m below n.
     """
     if count <= expected:
@@ -76,14 +77,17 @@ def _is_chance(count: int, expected: float) -> bool:
 
 
 def _layout(leaf: Leaf) -> str | None:
-    """The struct format of the column's values; None for a column that is not floating-point."""
+    """Return the struct format of the column's values.
+
+    None for a column that is not floating-point.
+    """
     if logical_type(leaf.element).kind is Kind.FLOAT16:
         return "<e"
     return _FORMATS.get(leaf.type)
 
 
 def _statistics_say(chunk: Chunk, layout: str) -> bool | None:
-    """Whether there is a zero; None where the statistics do not tell."""
+    """Return whether there is a zero; None where the statistics do not tell."""
     statistics = chunk.meta_data.statistics
     bounds = [] if statistics is None else [statistics.min_value, statistics.max_value]
     size = struct.calcsize(layout)

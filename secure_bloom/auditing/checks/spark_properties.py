@@ -80,7 +80,7 @@ _ALIKE, _LONGEST = 0.88, 200
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties in a Java properties file or a `spark-defaults.conf`.
+    """Return the properties in a Java properties file or a `spark-defaults.conf`.
 
     Both have the syntax of `java.util.Properties.load`; Spark strips blanks off the ends of values.
     """
@@ -89,7 +89,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """The logical lines: a backslash joins a line with the next one, but not in a comment."""
+    """Yield the logical lines: a backslash joins a line with the next one, but not in a comment."""
     begun: str | None = None
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
@@ -105,7 +105,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The text without its escapes."""
+    """Return the text without its escapes."""
     return _ESCAPE.sub(
         lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), text
     )
@@ -120,11 +120,11 @@ class _Session:
     column_keys: tuple[tuple[str, str], ...]
 
     def get(self, word: str) -> str:
-        """The value of an encryption property, empty where it is not set."""
+        """Return the value of an encryption property, empty where it is not set."""
         return self.properties.get(_ENCRYPTION + word, "").strip()
 
     def is_true(self, word: str) -> bool:
-        """Whether a flag is set, as Hadoop reads it."""
+        """Return whether a flag is set, as Hadoop reads it."""
         return self.get(word).lower() == "true"
 
     @property
@@ -133,7 +133,7 @@ class _Session:
         return self.get("uniform.key") or self.get("footer.key")
 
     def key_of(self, column: str) -> str | None:
-        """The key of a column; None where it stays in clear."""
+        """Return the key of a column; None where it stays in clear."""
         if self.get("uniform.key"):
             return self.get("uniform.key")
         named = dict(self.column_keys).get(column)
@@ -212,7 +212,7 @@ def _check_name(name: str) -> Iterator[Finding]:
 def _check_names(
     session: _Session, policy: KeyPolicy, columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
-    """Every column that a property names is there, once."""
+    """Yield every column that a property names is there, once."""
     counts = Counter(column for column, _ in session.column_keys)
     for column in sorted(column for column, count in counts.items() if count > 1):
         yield SPARK_TWO_KEYS.finding("parquet.encryption.column.keys names it twice", column=column)
@@ -235,7 +235,7 @@ def _check_names(
 
 
 def _by_name(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Leaves as their dotted names say them, where no file says it better."""
+    """Return leaves as their dotted names say them, where no file says it better."""
     return {column: tuple(column.split(".")) for column in columns}
 
 
@@ -286,8 +286,9 @@ def _check_strength(session: _Session, policy: KeyPolicy) -> Iterator[Finding]:
 
 
 def _sensitive(policy: KeyPolicy, columns: Collection[str], session: _Session) -> dict[str, str]:
-    """The sensitive leaves with their keys: of the files, else as policy and properties name them.
+    """Return the sensitive leaves with their keys.
 
+    Of the files, else as policy and properties name them.
     A parent in the policy is no leaf where the properties name what is below it.
     """
     named = {column for column, _ in session.column_keys}

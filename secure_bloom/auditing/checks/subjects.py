@@ -26,7 +26,7 @@ class ZeroTally:
     """One column's row groups whose filter has exactly one of the two zeros.
 
     ``by_chance`` is how many of them chance explains: the expected number, over the row groups
-    whose statistics do not tell whether there is a zero.
+    whose statistics do not say whether there is a zero.
     """
 
     row_groups: list[int] = field(default_factory=list)
@@ -61,7 +61,7 @@ class FileSubject:
         return self.tail.mode is not FooterMode.ENCRYPTED
 
     def finding(self, rule: Rule, what: str, *, column: str | None = None) -> Finding:
-        """A finding of this file."""
+        """Return a finding of this file."""
         return rule.finding(what, path=self.file.path, column=column)
 
 
@@ -74,7 +74,7 @@ class FooterSubject:
     chunks: tuple[ChunkSubject, ...]
 
     def finding(self, rule: Rule, what: str) -> Finding:
-        """A finding of this file."""
+        """Return a finding of this file."""
         return self.of.finding(rule, what)
 
     def sensitive(self) -> dict[str, Leaf]:
@@ -119,7 +119,7 @@ class ChunkSubject:
         return self.column_chunk.meta_data if self.chunk is None else self.chunk.meta_data
 
     def finding(self, rule: Rule, what: str) -> Finding:
-        """A finding of this chunk."""
+        """Return a finding of this chunk."""
         return rule.finding(
             what, path=self.of.file.path, row_group=self.row_group, column=self.leaf.name
         )

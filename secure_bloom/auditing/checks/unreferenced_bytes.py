@@ -61,7 +61,10 @@ class ClearFilters:
         self._left = _MOST_COMPARED
 
     def explain(self, found: SplitBlockBloomFilter) -> bool:
-        """Whether ``found`` tells nothing new: its values are values of these filters, or none."""
+        """Return whether ``found`` tells nothing new.
+
+        Its values are values of these filters, or none.
+        """
         # Empty or full: it says the same of every value.
         if found.fill() in (0.0, 1.0):
             return True
@@ -73,7 +76,7 @@ class ClearFilters:
         return any(self._is_part(found, each) for each in self._filters)
 
     def _is_part(self, found: SplitBlockBloomFilter, other: SplitBlockBloomFilter) -> bool:
-        """Whether ``other`` has all bits of ``found``, and not by chance."""
+        """Return whether ``other`` has all bits of ``found``, and not by chance."""
         # A file may hold any number of stray filters, each compared with each present one.
         self._left -= max(found.byte_count, other.byte_count)
         smaller = min(found.block_count, other.block_count)
@@ -86,7 +89,7 @@ class ClearFilters:
 
 
 def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
-    """The filter and its foldings, up to the last one that still rules values out."""
+    """Yield the filter and its foldings, up to the last one that still rules values out."""
     while made.fpp() <= _USELESS:
         yield made
         if made.block_count % 2:
@@ -95,7 +98,7 @@ def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
 
 
 def _folded_to(made: SplitBlockBloomFilter, block_count: int) -> SplitBlockBloomFilter | None:
-    """The filter with so many blocks; None where folding does not lead there."""
+    """Return the filter with so many blocks; None where folding does not lead there."""
     while made.block_count > block_count and made.block_count % 2 == 0:
         made = made.folded()
     return made if made.block_count == block_count else None
@@ -122,7 +125,7 @@ _WHAT_PAGE = "a page in clear stands where nothing refers to it"
 
 
 def check_gaps(subject: FooterSubject) -> Findings:
-    """The gaps of a file with sensitive columns hold no filter and no page in clear."""
+    """Return the gaps of a file with sensitive columns hold no filter and no page in clear."""
     if not subject.sensitive():
         return
     left = _MOST_SEARCHED
@@ -146,7 +149,7 @@ def check_gaps(subject: FooterSubject) -> Findings:
 
 
 def _legal_bounds(subject: FooterSubject) -> LegalBounds:
-    """The bounds and the column indexes of columns in clear."""
+    """Return the bounds and the column indexes of columns in clear."""
     clear = [chunk for chunk in subject.chunks if not chunk.is_sensitive]
     statistics = (chunk.meta_data.statistics for chunk in clear if chunk.meta_data is not None)
     return LegalBounds(
@@ -161,7 +164,7 @@ def _legal_bounds(subject: FooterSubject) -> LegalBounds:
 
 
 def check_before_footer(subject: FileSubject) -> Findings:
-    """The last MiB before a footer that cannot be read holds no filter in clear.
+    """Return the last MiB before a footer that cannot be read holds no filter in clear.
 
     If the policy asks for filters of columns in clear, a filter may be one of those.
     """
@@ -179,7 +182,7 @@ def _filter_at(file: InputFile, offset: int, end: int) -> SplitBlockBloomFilter:
 
 
 def _filters_in_clear(subject: FooterSubject) -> Iterator[SplitBlockBloomFilter]:
-    """The filters of columns in clear, up to the bytes that their own checks read."""
+    """Yield the filters of columns in clear, up to the bytes that their own checks read."""
     left = MOST_FILTERS
     for chunk in subject.chunks:
         if chunk.chunk is None or chunk.is_sensitive:
@@ -201,25 +204,25 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
 
 
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
-    """The offsets between two offsets at which filters in clear begin; none counts twice."""
+    """Yield the offsets between two offsets at which filters in clear begin; none counts twice."""
     for at, data in _steps(file, start, end):
         yield from _filters_in(data, at, end)
 
 
 def _filters_in(data: bytes, offset: int, end: int) -> Iterator[int]:
-    """The offsets at which filters begin in a step that was read at ``offset``."""
+    """Return the offsets at which filters begin in a step that was read at ``offset``."""
     return (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
 
 
 def _steps(file: InputFile, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes between two offsets, step by step, each with its offset."""
+    """Yield the bytes between two offsets, step by step, each with its offset."""
     for offset in range(start, end, _STEP):
         # Read this far beyond the step, so that a header which begins in it is whole.
         yield offset, file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
 
 
 def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:
-    """The regions between the first magic bytes and ``end`` that nothing owns."""
+    """Yield the regions between the first magic bytes and ``end`` that nothing owns."""
     position = len(MAGIC)
     for start, stop in sorted(owned):
         if start > position:

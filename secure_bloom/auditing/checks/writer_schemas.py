@@ -41,7 +41,7 @@ def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]
 
 
 def has_attributes(texts: Mapping[str, str]) -> bool:
-    """Whether pandas stored attributes of the whole table, which may tell of any column."""
+    """Return whether pandas stored attributes of the whole table, which may tell of any column."""
     text = texts.get("pandas", "")
     return bool(text) and len(text) <= _MOST_TEXT and bool(_json(text).get("attributes"))
 

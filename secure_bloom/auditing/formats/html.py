@@ -59,7 +59,7 @@ def render_html(
     created: datetime | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> str:
-    """The report as one page.
+    """Return the report as one page.
 
     ``subject`` names the audited table, ``created`` is the time, and ``meanings`` explain the ids.
     """
@@ -82,7 +82,7 @@ def _asset(name: str) -> str:
 
 
 def _head(report: AuditReport, groups: Sequence[Mistake], subject: str) -> Iterator[str]:
-    """The audited dataset, and the conclusion in one sentence."""
+    """Yield the audited dataset, and the conclusion in one sentence."""
     result = verdict(report, groups)
     yield "<header>"
     yield '<p class="product">secure-bloom audit</p>'
@@ -93,7 +93,7 @@ def _head(report: AuditReport, groups: Sequence[Mistake], subject: str) -> Itera
 
 
 def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
-    """The facts that are needed to do the audit again: policy, options, time, versions."""
+    """Yield the facts that are needed to do the audit again: policy, options, time, versions."""
     scope = report.scope
     digest = f" SHA-256 {scope.policy_sha256}" if scope.policy_sha256 else ""
     lines = {
@@ -111,7 +111,10 @@ def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
 
 
 def _legend(groups: Sequence[Mistake]) -> Iterator[str]:
-    """The states with their colours and counts; with the script each switches its state off."""
+    """Yield the states with their colours and counts.
+
+    With the script each switches its state off.
+    """
     yield '<section class="legend" aria-label="Legend and filter">'
     yield '<input type="search" id="search" placeholder="Search columns, paths, ids" hidden>'
     for tally in tallies(groups):
@@ -135,7 +138,7 @@ def _chip(state: State, count: str) -> str:
 
 
 def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[str]:
-    """Files or folders by columns."""
+    """Yield files or folders by columns."""
     grouped = any(len(row.files.paths) > 1 for row in matrix.rows)
     yield '<section class="matrix">'
     yield f"<h2>{'Folders' if grouped else 'Files'} by column</h2>"
@@ -151,7 +154,7 @@ def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[
 
 
 def _reading(matrix: Matrix, *, grouped: bool) -> str:
-    """A note that explains the matrix."""
+    """Return a note that explains the matrix."""
     number = "A number says how many files are in the colour's state. " if grouped else ""
     hidden = f"{counted(matrix.hidden, 'column')} with the least to tell left out. "
     order = "Worst rows and columns first. Each cell has the colour of its worst state. "
@@ -206,7 +209,7 @@ def _cell_text(cell: Cell, count: int, groups: Sequence[Mistake]) -> str:
 
 
 def _findings(groups: Sequence[Mistake], folder: str, meanings: Mapping[str, str]) -> Iterator[str]:
-    """The mistakes under their headings; a heading without any is left out."""
+    """Yield the mistakes under their headings; a heading without any is left out."""
     most = max(_EXAMPLES, min(_MOST_PATHS, _MOST_PATHS_OF_ALL // max(len(groups), 1)))
     numbered = list(enumerate(groups, start=1))
     for heading, states in _HEADINGS.items():
@@ -232,7 +235,7 @@ def _finding(number: int, group: Mistake, meaning: str | None, paths: str) -> st
 
 
 def _paths(paths: Sequence[str], folder: str, most: int) -> Iterator[str]:
-    """A few paths, more of them on demand, and how many there are beyond ``most``."""
+    """Yield a few paths, more of them on demand, and how many there are beyond ``most``."""
     items = [f"<li>{escape(legible(path.removeprefix(folder)))}</li>" for path in paths[:most]]
     if len(paths) > most:
         items.append(f"<li>and {len(paths) - most:,} more: --format json names all</li>")

@@ -66,7 +66,7 @@ class Matrix:
 
 
 def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
-    """The matrix of a report, fit for one page however many files and columns there are.
+    """Return the matrix of a report, fit for one page however many files and columns there are.
 
     Findings that concern no file, such as mistakes in the policy, are the first row, without files.
     """
@@ -86,26 +86,29 @@ def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
 
 
 def _badness(row: Row) -> tuple[bool, int, int]:
-    """Worst rows first, after the one without files; equals keep the order of their names."""
+    """Return worst rows first, after the one without files.
+
+    Equals keep the order of their names.
+    """
     worst = row.states[0]
     return bool(row.files.paths), worst.rank, -sum(cell.state is worst for cell in row.cells)
 
 
 def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """The whole file, the policy's columns, and others that were found."""
+    """Return the whole file, the policy's columns, and others that were found."""
     found = (column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *report.columns, *found)))
 
 
 def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """The columns that fit, the worst ones first: a narrow window shows a few of 40."""
+    """Return the columns that fit, the worst ones first: a narrow window shows a few of 40."""
     # Mistakes come worst first, and so do their columns here.
     worst = dict.fromkeys(column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]
 
 
 def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[PathRow]:
-    """The files looked at, and others that findings name."""
+    """Return the files looked at, and others that findings name."""
     found = (path for group in groups for path in group.paths)
     paths = tuple(dict.fromkeys((*report.paths, *found)))
     rows = path_rows(paths, common_folder(report.paths), most)
@@ -116,7 +119,7 @@ def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[Pat
 def _cells(
     rows: Sequence[PathRow], columns: tuple[_Column, ...], groups: Sequence[Mistake]
 ) -> dict[tuple[int, _Column], Cell]:
-    """The cells that are not clean, by row and column."""
+    """Return the cells that are not clean, by row and column."""
     row_of: dict[str | None, int] = {p: i for i, row in enumerate(rows) for p in row.paths}
     row_of[None] = 0
     cells: dict[tuple[int, _Column], Cell] = {}
@@ -129,5 +132,5 @@ def _cells(
 
 
 def _hides_columns(finding: Finding) -> bool:
-    """Whether nothing is known of any column of a file."""
+    """Return whether nothing is known of any column of a file."""
     return finding.path is not None and finding.column is None and is_unchecked(finding)

@@ -45,12 +45,12 @@ _Key = tuple[str, Severity, str | None, str | None]
 
 
 def is_unchecked(finding: Finding) -> bool:
-    """Whether it says that something could not be checked, rather than that it is wrong."""
+    """Return whether it says that something could not be checked, rather than that it is wrong."""
     return finding.id.startswith("unchecked")
 
 
 def state_of(finding: Finding) -> State:
-    """The state of the place of a finding that is not ignored."""
+    """Return the state of the place of a finding that is not ignored."""
     return State.UNCHECKED if is_unchecked(finding) else State(finding.severity)
 
 
@@ -73,7 +73,7 @@ class Mistake:
 
 
 def group_report(report: AuditReport) -> tuple[Mistake, ...]:
-    """All mistakes, in reading order: what was found, is unchecked, is a note, is ignored.
+    """Return all mistakes, in reading order: what was found, is unchecked, is a note, is ignored.
 
     Among equals the widest come first, and the mistakes of one id stay together.
     """
@@ -95,7 +95,10 @@ def group_report(report: AuditReport) -> tuple[Mistake, ...]:
 
 
 def _groups(findings: Iterable[Finding], state: State | None = None) -> Iterable[Mistake]:
-    """Findings with the same key become one mistake; ``state`` overrules their own states."""
+    """Return findings with the same key become one mistake.
+
+    ``state`` overrules their own states.
+    """
     findings = tuple(findings)
     wordings = Counter(finding.id for finding in {_key(f): f for f in findings}.values())
     by_key: dict[_Key, list[Finding]] = {}
@@ -129,7 +132,7 @@ def _group(key: _Key, members: list[Finding], state: State | None) -> Mistake:
 
 
 def extent(group: Mistake) -> str:
-    """The extent of a mistake: its files and row groups."""
+    """Return the extent of a mistake: its files and row groups."""
     if not group.paths:
         return "in the policy, or the dataset as a whole"
     files = counted(len(group.paths), "file")
@@ -155,7 +158,7 @@ class StateCount:
 
 
 def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
-    """The counts of every state but ``CLEAN``, worst first."""
+    """Return the counts of every state but ``CLEAN``, worst first."""
     mistakes: Counter[State] = Counter()
     places: Counter[State] = Counter()
     for group in groups:
@@ -166,7 +169,10 @@ def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
 
 
 def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
-    """The conclusion of an audit; clean means that there are files, and all were looked at."""
+    """Return the conclusion of an audit.
+
+    Clean means that there are files, and all were looked at.
+    """
     found = [group for group in groups if group.state not in HARMLESS]
     state = min((group.state for group in found), key=lambda s: s.rank, default=State.CLEAN)
     if not report.files:

@@ -19,7 +19,7 @@ class PathRow:
 
 
 def common_folder(paths: Sequence[str]) -> str:
-    """The deepest folder that holds all paths, with its slash; empty where there is none."""
+    """Return the deepest folder that holds all paths, with its slash; empty if there is none."""
     if not paths:
         return ""
     # The folders that the first and the last path in order share, all paths between share too.
@@ -47,7 +47,7 @@ def path_rows(paths: Sequence[str], folder: str, most: int) -> list[PathRow]:
 
 
 def _by_label(labels: Sequence[str], paths: Sequence[str]) -> list[PathRow]:
-    """One row for each label, sorted; the folder itself, which has none, is ``./``."""
+    """Return one row for each label, sorted; the folder itself, which has none, is ``./``."""
     pairs = sorted(zip(labels, paths, strict=True))
     grouped = groupby(pairs, key=lambda pair: pair[0])
     return [
@@ -57,7 +57,7 @@ def _by_label(labels: Sequence[str], paths: Sequence[str]) -> list[PathRow]:
 
 
 def _runs(rows: Sequence[PathRow], most: int) -> list[PathRow]:
-    """Neighbours put together, so that ``most`` rows are enough."""
+    """Return neighbours put together, so that ``most`` rows are enough."""
     length = -(-len(rows) // most)
     return [_run(rows[start : start + length]) for start in range(0, len(rows), length)]
 

@@ -58,7 +58,7 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
 
 def render_sarif(report: AuditReport, *, meanings: Mapping[str, str] | None = None) -> str:
-    """The report as one SARIF log with one run; ``meanings`` say what each id means."""
+    """Return the report as one SARIF log with one run; ``meanings`` say what each id means."""
     mistakes = group_report(report)
     found = [finding for mistake in mistakes for finding in mistake.findings[:1]]
     rules = _rules(found, meanings or {})
@@ -78,7 +78,10 @@ def _driver(rules: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _rules(findings: Iterable[Finding], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rules of the ids that occur, by id; severity and fix are those of the worst finding."""
+    """Return the rules of the ids that occur, by id.
+
+    Severity and fix are those of the worst finding.
+    """
     worst: dict[str, Finding] = {}
     for finding in findings:
         known = worst.setdefault(finding.id, finding)
@@ -105,7 +108,7 @@ def _rule(finding: Finding, meaning: str | None) -> dict[str, Any]:
 
 
 def _result(mistake: Mistake, indexes: dict[str, int], dataset: str) -> dict[str, Any]:
-    """A result with its first locations; its message counts all files."""
+    """Return a result with its first locations; its message counts all files."""
     document: dict[str, Any] = {
         "ruleId": mistake.id,
         "ruleIndex": indexes[mistake.id],
@@ -122,7 +125,7 @@ def _result(mistake: Mistake, indexes: dict[str, int], dataset: str) -> dict[str
 
 
 def _message(mistake: Mistake) -> str:
-    """The message: the place, the mistake and the fix."""
+    """Return the message: the place, the mistake and the fix."""
     where = [named_columns(mistake.columns)] if mistake.columns else []
     if len(mistake.paths) > 1:
         where.append(extent(mistake))
@@ -139,13 +142,13 @@ def _row_groups_text(row_groups: list[int]) -> str:
 
 
 def _message_text(text: str) -> str:
-    """Text in which nothing is a link or a placeholder."""
+    """Return text in which nothing is a link or a placeholder."""
     plain = legible(text, _LONGEST).replace("](", "] (")
     return _PLACEHOLDER.sub(r"{{\1}}", plain)
 
 
 def _locations(mistake: Mistake, dataset: str) -> Iterator[dict[str, Any]]:
-    """A location for each file, with the columns that have the mistake there."""
+    """Yield a location for each file, with the columns that have the mistake there."""
     columns: dict[str, dict[str, None]] = {}
     for finding in mistake.findings:
         path = finding.path or dataset
@@ -172,7 +175,7 @@ def _location(path: str, columns: list[str]) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """A path as a URI reference (RFC 3986); a key of an object store is taken literally."""
+    """Return a path as a URI reference (RFC 3986); a key of an object store is taken literally."""
     scheme, separator, rest = path.partition("://")
     if separator:
         return f"{scheme}://{quote(rest, safe='/:@?&=', errors='surrogatepass')}"

@@ -68,7 +68,7 @@ def _report_lines(
 
 
 def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]:
-    """The mistake, its places and the fix; each line with its indentation."""
+    """Yield the mistake, its places and the fix; each line with its indentation."""
     from rich.text import Text
 
     state = (f" {group.state} ", _STYLES[group.state])
@@ -86,7 +86,7 @@ def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]
 
 
 def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
-    """One line for each note and each ignored mistake."""
+    """Yield one line for each note and each ignored mistake."""
     from rich.text import Text
 
     for group in groups:

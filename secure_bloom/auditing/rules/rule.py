@@ -27,7 +27,7 @@ class Rule:
         row_group: int | None = None,
         column: str | None = None,
     ) -> Finding:
-        """A finding of this kind; ``what`` says it without the place."""
+        """Return a finding of this kind; ``what`` says it without the place."""
         return Finding(
             id=self.id,
             severity=self.severity,

@@ -122,7 +122,7 @@ class AwsKmsClient:
 
     @classmethod
     def of(cls, table: ConfigTable) -> AwsKmsClient:
-        """The client of a [kms] table."""
+        """Return the client of a [kms] table."""
         seconds = table.get("retry_seconds", int)
         return cls(
             region=table.text("region"),
@@ -138,7 +138,10 @@ class AwsKmsClient:
         return _text(answer)
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with AWS's error code."""
+        """Return the key that :meth:`wrap_key` wrapped.
+
+        KeyUnavailableError with AWS's error code.
+        """
         blob = _blob(wrapped_key)
         region, key_id = self._located(master_key_identifier)
         # KeyId makes AWS refuse a blob that another key wrapped, whatever the blob itself says.
@@ -146,11 +149,11 @@ class AwsKmsClient:
         return bytes(answer["Plaintext"])
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """The key wrapped by the newest material of its master key; it never leaves AWS."""
+        """Return the key wrapped by the newest material of its master key; it never leaves AWS."""
         return self.move_key(wrapped_key, master_key_identifier, master_key_identifier)
 
     def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-        """The key wrapped by another master key; it never leaves AWS."""
+        """Return the key wrapped by another master key; it never leaves AWS."""
         _, old_id = self._located(old_master_key)
         region, new_id = self._located(new_master_key)
         answer = self._ask(
@@ -187,7 +190,7 @@ class AwsKmsClient:
             ) from exc
 
     def _client(self, region: str) -> Any:
-        """The client of a region, made when it is first asked there."""
+        """Return the client of a region, made when it is first asked there."""
         # Clients may be used by several threads, but a session must not make two at once.
         with self._making:
             if region not in self._by_region:
@@ -195,7 +198,7 @@ class AwsKmsClient:
             return self._by_region[region]
 
     def _located(self, master_key_id: str) -> tuple[str, str]:
-        """The region in which to ask for a master key, and its id there."""
+        """Return the region in which to ask for a master key, and its id there."""
         arn = _ARN.fullmatch(master_key_id)
         if arn is None or arn[2] == self._region:
             return self._region, master_key_id
@@ -248,7 +251,7 @@ class AwsKmsClient:
 
 
 def encryption_context(table: ConfigTable) -> dict[str, str]:
-    """The pairs of texts of ``encryption_context``; PolicyError for anything else."""
+    """Return the pairs of texts of ``encryption_context``; PolicyError for anything else."""
     context = table.table("encryption_context", "'encryption_context' of [kms]")
     if context is None:
         return {}
@@ -257,7 +260,7 @@ def encryption_context(table: ConfigTable) -> dict[str, str]:
 
 
 def _is_no_answer(exc: Exception) -> bool:
-    """Whether no server answered; botocore's errors of that kind have no common root."""
+    """Return whether no server answered; botocore's errors of that kind have no common root."""
     from botocore.exceptions import ConnectionError as NoConnectionError
     from botocore.exceptions import HTTPClientError
 

@@ -66,7 +66,7 @@ class AzureKmsClient:
 
     @classmethod
     def of(cls, table: ConfigTable) -> AzureKmsClient:
-        """The client of a [kms] table."""
+        """Return the client of a [kms] table."""
         vault_url, seconds = table.text("vault_url"), table.get("retry_seconds", int)
         if vault_url is None:
             raise PolicyError(
@@ -91,13 +91,13 @@ class AzureKmsClient:
         return wrapped
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with Azure's status."""
+        """Return the key that :meth:`wrap_key` wrapped; KeyUnavailableError with Azure's status."""
         version, content = _parts(wrapped_key)
         answer = self._ask("unwrap_key", master_key_identifier, version, content)
         return bytes(answer.key)
 
     def key_version(self, wrapped_key: str) -> str:
-        """The version that wrapped this key: it stands in the text of the key."""
+        """Return the version that wrapped this key: it is in the text of the key."""
         return _parts(wrapped_key)[0]
 
     def _ask(self, operation: str, name: str, version: str, content: bytes) -> Any:
@@ -156,7 +156,10 @@ class AzureKmsClient:
 
 
 def _parts(wrapped_key: str) -> tuple[str, bytes]:
-    """The version of the master key, and what it made; FormatError for another provider's."""
+    """Return the version of the master key, and what it made.
+
+    FormatError for another provider's.
+    """
     found = _WRAPPED.fullmatch(wrapped_key)
     if found is None:
         raise FormatError(

@@ -67,7 +67,7 @@ class Calls:
         self._has_answered = False
 
     def run(self, call: Callable[[], T]) -> T:
-        """The answer of ``call``, which is repeated while it raises TransientFailureError.
+        """Return the answer of ``call``, which is repeated while it raises TransientFailureError.
 
         Raises KmsUnavailableError when that goes on for ``retry_seconds``, and at once for a while
         after that.
@@ -94,7 +94,7 @@ class Calls:
                 return answer
 
     def _patience(self, failure: TransientFailureError) -> float:
-        """The seconds for which a call may go on failing like this."""
+        """Return the seconds for which a call may go on failing like this."""
         self._has_answered |= failure.answered
         if self._has_answered:
             return self._retry_seconds
@@ -113,7 +113,7 @@ class Calls:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether ``host`` is the machine itself: what is sent there crosses no network."""
+    """Return whether ``host`` is the machine itself: what is sent there crosses no network."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -121,7 +121,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def _pause(attempt: int, wanted: float | None) -> float:
-    """Seconds before the next call: a random share of a limit that doubles.
+    """Return seconds before the next call: a random share of a limit that doubles.
 
     Without the random part, all that were throttled together would come back together.
     """

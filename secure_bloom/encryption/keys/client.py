@@ -33,7 +33,7 @@ class KmsClient(Protocol):
         """``key_bytes`` encrypted under the master key, as text."""
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped."""
+        """Return the key that :meth:`wrap_key` wrapped."""
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class KeyInventory(Protocol):
     """A KMS client that can say, without using a key, whether it has it."""
 
     def has_key(self, master_key_id: str) -> bool:
-        """Whether ``master_key_id`` names a master key of this client."""
+        """Return whether ``master_key_id`` names a master key of this client."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ class KeyRewrapper(Protocol):
     """A KMS client that renews wrapped keys without giving them out."""
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """The key wrapped anew, under the newest version of the same master key."""
+        """Return the key wrapped anew, under the newest version of the same master key."""
 
 
 @runtime_checkable
@@ -57,7 +57,7 @@ class KeyVersions(Protocol):
     """A KMS client whose master keys have versions, and whose wrapped keys tell theirs."""
 
     def key_version(self, wrapped_key: str) -> str:
-        """The version of the master key that wrapped this key, told without a call."""
+        """Return the version of the master key that wrapped this key, told without a call."""
 
 
 @runtime_checkable
@@ -65,7 +65,7 @@ class KeyMover(Protocol):
     """A KMS client that brings wrapped keys under another master key without giving them out."""
 
     def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-        """The key wrapped anew, under another master key."""
+        """Return the key wrapped anew, under another master key."""
 
 
 def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
@@ -129,7 +129,10 @@ def _checked_text(kms: KmsClient, method: str, answer: object, master_key_id: st
 
 
 def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
-    """The key that ``kms`` unwraps, of a valid AES size; KeyUnavailableError when it refuses."""
+    """Return the key that ``kms`` unwraps, of a valid AES size.
+
+    KeyUnavailableError when it refuses.
+    """
     try:
         key: object = kms.unwrap_key(wrapped_key, master_key_id)
     except (KeyUnavailableError, KmsUnavailableError, FormatError):
@@ -147,7 +150,7 @@ def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
 
 
 class KeyMisfitError(KeyUnavailableError):
-    """A master key is at hand, and the wrapped key does not authenticate under it."""
+    """A master key is available, and the wrapped key does not authenticate under it."""
 
 
 def misfit(master_key_id: str) -> KeyMisfitError:

@@ -76,7 +76,7 @@ class GcpKmsClient:
 
     @classmethod
     def of(cls, table: ConfigTable) -> GcpKmsClient:
-        """The client of a [kms] table."""
+        """Return the client of a [kms] table."""
         seconds = table.get("retry_seconds", int)
         return cls(
             key_ring=table.text("key_ring"),
@@ -90,7 +90,10 @@ class GcpKmsClient:
         return base64.b64encode(answer.ciphertext).decode("ascii")
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with Google's status code."""
+        """Return the key that :meth:`wrap_key` wrapped.
+
+        KeyUnavailableError with Google's status code.
+        """
         try:
             ciphertext = base64.b64decode(wrapped_key, validate=True)
         except ValueError as exc:
@@ -101,7 +104,7 @@ class GcpKmsClient:
         return bytes(self._ask("decrypt", master_key_identifier, ciphertext=ciphertext).plaintext)
 
     def canonical_id(self, master_key_id: str) -> str:
-        """The whole path of a master key, which may be given by its name in ``key_ring``."""
+        """Return the whole path of a master key, which may be given by its name in ``key_ring``."""
         return self._path(master_key_id)
 
     def _path(self, master_key_id: str) -> str:

@@ -66,7 +66,7 @@ class Keyring:
     @classmethod
     @checked_arguments
     def load(cls, path: str | PathLike[str]) -> Keyring:
-        """The keyring in a JSON file.
+        """Return the keyring in a JSON file.
 
         Raises PolicyError with the path when there is none, or when it is not a keyring.  Warns,
         once a file and process, when group or others may read it.
@@ -76,7 +76,7 @@ class Keyring:
 
     @checked_arguments
     def has_key(self, master_key_id: str) -> bool:
-        """Whether ``master_key_id`` is one of ``master_keys``."""
+        """Return whether ``master_key_id`` is one of ``master_keys``."""
         return master_key_id in self.master_keys
 
     @checked_arguments
@@ -89,7 +89,7 @@ class Keyring:
 
     @checked_arguments
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped.
+        """Return the key that :meth:`wrap_key` wrapped.
 
         Raises KeyUnavailableError for an unknown id or a master key that does not fit, FormatError
         when ``wrapped_key`` does not have the wrapped form.

@@ -1,6 +1,6 @@
 """Key material PKMT1: the JSON of parquet-java and pyarrow that says how a data key is wrapped.
 
-It is a file's ``key_metadata`` itself (internal storage), or stands in
+It is a file's ``key_metadata`` itself (internal storage), or is in
 ``_KEY_MATERIAL_FOR_<file>.json`` and the ``key_metadata`` refers to it (external storage).
 """
 
@@ -28,7 +28,7 @@ class ExternalReference:
     key_reference: str
 
     def serialize(self) -> bytes:
-        """The JSON, the mirror of :meth:`KeyMaterial.parse`."""
+        """Return the JSON, the mirror of :meth:`KeyMaterial.parse`."""
         fields = {
             "keyMaterialType": _TYPE,
             "internalStorage": False,
@@ -64,8 +64,9 @@ class KeyMaterial:
 
     @classmethod
     def parse(cls, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
-        """The material in ``key_metadata``; None for free-form metadata, which is not PKMT1 JSON.
+        """Return the material in ``key_metadata``.
 
+        None for free-form metadata, which is not PKMT1 JSON.
         Raises FormatError for PKMT1 JSON with missing or wrong fields, UnsupportedFeatureError for
         key material of another type.
         """
@@ -90,7 +91,7 @@ class KeyMaterial:
         )
 
     def serialize(self) -> bytes:
-        """The JSON as pyarrow writes it: compact, in its order of fields."""
+        """Return the JSON as pyarrow writes it: compact, in its order of fields."""
         fields: dict[str, object] = {"keyMaterialType": _TYPE}
         # In its external file parquet-java writes material without the word, and so do we.
         if self.internal_storage:

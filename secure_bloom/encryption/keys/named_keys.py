@@ -32,7 +32,7 @@ class KeySpelling(Protocol):
     """A KMS client that knows several spellings of one master key's id."""
 
     def canonical_id(self, master_key_id: str) -> str:
-        """The same text for all spellings of one master key; no call to the KMS."""
+        """Return the same text for all spellings of one master key; no call to the KMS."""
 
 
 class NamedKeys:
@@ -60,7 +60,7 @@ class NamedKeys:
         return wrap_with(self._kms, key_bytes, master_key_identifier)
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key as the other client unwraps it."""
+        """Return the key as the other client unwraps it."""
         self._check(master_key_identifier)
         return unwrap_with(self._kms, wrapped_key, master_key_identifier)
 

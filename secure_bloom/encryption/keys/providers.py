@@ -19,8 +19,9 @@ from secure_bloom.errors import PolicyError
 
 
 def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
-    """The client that ``config``, a ``[kms]`` table, asks for; relative paths start at ``base``.
+    """Return the client that ``config``, a ``[kms]`` table, asks for.
 
+    Relative paths start at ``base``.
     ``client`` is one of ours, such as ``vault``, or ``package.module:Class``.  That class is
     imported and called with the rest of the table, so a policy file must be trusted like code.
     Raises PolicyError when the table makes no sense or the class cannot be imported.
@@ -32,7 +33,10 @@ def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
 
 
 def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
-    """The client that ``config`` names, and its table: for our own, only words that it takes."""
+    """Return the client that ``config`` names, and its table.
+
+    For our own, only words that it takes.
+    """
     table = ConfigTable(name="[kms]", entries=config)
     client = table.text("client")
     if client is None:

@@ -63,7 +63,7 @@ class KeyResolver:
         self.used: set[str] = set()
 
     def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
-        """The keys of one file.
+        """Return the keys of one file.
 
         ``external`` gives the content of the file's key material file.  It is called at most once,
         when the file first refers to it.  It may raise a SecureBloomError if there is none.
@@ -71,7 +71,7 @@ class KeyResolver:
         return FileKeys(self, external)
 
     def unwrap(self, material: KeyMaterial) -> bytes | None:
-        """The data key in ``material``, or None where no KMS here has its master key.
+        """Return the data key in ``material``, or None where no KMS here has its master key.
 
         Raises KeyUnavailableError when the KMS refuses or its key does not fit.
         """
@@ -93,16 +93,16 @@ class KeyResolver:
 
     @property
     def calls(self) -> int:
-        """The number of calls that a KMS has answered; 0 for a keyring, which is at hand."""
+        """The number of calls that a KMS has answered; 0 for a keyring, which is available."""
         return 0 if isinstance(self._kms, Keyring) else self._keks.unwrapped
 
     def _may_have(self, master_key_id: str) -> bool:
-        """Whether the KMS may have the master key; one without an inventory may have any."""
+        """Return whether the KMS may have the master key; one without an inventory may have any."""
         return self._inventory is None or self._inventory.has_key(master_key_id)
 
     @property
     def accepts_unverified(self) -> bool:
-        """Whether a signed footer whose key is not at hand may be read.
+        """Whether a signed footer whose key is missing may be read.
 
         Whoever gives keys or a policy expects signatures to be checked.  Without any, no signature
         could be checked.
@@ -144,15 +144,18 @@ class FileKeys:
         return self._explicit.aad_prefix
 
     def footer_key(self, key_metadata: bytes | None) -> DataKey:
-        """The key of the footer; KeyUnavailableError when it is not available."""
+        """Return the key of the footer; KeyUnavailableError when it is not available."""
         return self._find("the footer", key_metadata, self._explicit.footer)
 
     def column_key(self, path: str, key_metadata: bytes | None) -> DataKey:
-        """The key of the column at a dotted ``path``; KeyUnavailableError when it is not there."""
+        """Return the key of the column at a dotted ``path``.
+
+        KeyUnavailableError when it is not there.
+        """
         return self._find(f"column {path}", key_metadata, self._explicit.columns.get(path))
 
     def describe(self, key_metadata: bytes | None) -> str | None:
-        """The name of the key, found without any key; None where the file does not tell it.
+        """Return the name of the key, found without any key; None where the file does not tell it.
 
         A master key's id, or free-form metadata that is printable text.
         """
@@ -168,7 +171,7 @@ class FileKeys:
         return _printable(_utf8(key_metadata)) if material is None else material.master_key_id
 
     def material(self, key_metadata: bytes) -> KeyMaterial | None:
-        """The key material itself, or the one beside the file that it refers to.
+        """Return the key material itself, or the one beside the file that it refers to.
 
         None for free-form metadata.  Raises KeyUnavailableError where nothing is beside the file
         under that reference.
@@ -189,7 +192,7 @@ class FileKeys:
         raise _unavailable(owner, name)
 
     def _accepted(self, owner: str, key: DataKey) -> DataKey:
-        """The key, unless the policy wants a longer one."""
+        """Return the key, unless the policy wants a longer one."""
         self.trust.check_key(owner, key)
         return key
 
@@ -254,7 +257,7 @@ def _utf8(key_metadata: bytes) -> str | None:
 
 
 def _printable(text: str | None) -> str | None:
-    """The text, if it can be the name of a key; None for other texts, such as JSON."""
+    """Return the text, if it can be the name of a key; None for other texts, such as JSON."""
     # It comes from a file and is shown: control characters could drive a terminal.
     if not text or not text.isprintable() or text.startswith("{"):
         return None

@@ -12,7 +12,7 @@ _TRIAL_BYTES = 16
 
 
 def try_master_key(kms: KmsClient, name: str) -> SecureBloomError | None:
-    """Why master key ``name`` does not serve; None where it does.
+    """Return why master key ``name`` does not serve; None where it does.
 
     Raises KmsUnavailableError, which is not about the key.
     """

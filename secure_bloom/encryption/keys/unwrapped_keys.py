@@ -34,8 +34,9 @@ class KekCache:
         self.unwrapped = 0
 
     def get(self, kek_id: KekId, unwrap: Callable[[], bytes]) -> bytes:
-        """The KEK.  The first caller unwraps it; others who want the same one wait for that call.
+        """Return the KEK.  The first caller unwraps it.
 
+        Others who want the same one wait for that call.
         An error of ``unwrap`` goes to the caller who made the call; the next one tries again.
         """
         with self._lock:
@@ -72,7 +73,7 @@ class UnwrapsOnce:
         self._unwrapped = KekCache()
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key, asked for once."""
+        """Return the key, asked for once."""
         return self._unwrapped.get(
             # Whether a KEK or a DEK is inside is unknown here; the text of the wrapped key tells
             # them apart.
@@ -82,11 +83,14 @@ class UnwrapsOnce:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """The key as the other client wraps it."""
+        """Return the key as the other client wraps it."""
         return self._kms.wrap_key(key_bytes, master_key_identifier)
 
     def has_key(self, master_key_id: str) -> bool:
-        """Whether the other client has the master key; one without an inventory may have any."""
+        """Return whether the other client has the master key.
+
+        One without an inventory may have any.
+        """
         return not isinstance(self._kms, KeyInventory) or self._kms.has_key(master_key_id)
 
 

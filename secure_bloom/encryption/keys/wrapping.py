@@ -32,7 +32,7 @@ class KeyEncryptionKey:
 
     @classmethod
     def create(cls, kms: KmsClient, master_key_id: str, *, size: int = 16) -> KeyEncryptionKey:
-        """A new random KEK of ``size`` bytes; one call to the KMS."""
+        """Return a new random KEK of ``size`` bytes; one call to the KMS."""
         key = os.urandom(size)
         wrapped = wrap_with(kms, key, master_key_id)
         return cls(
@@ -46,7 +46,10 @@ class KeyEncryptionKey:
 def wrap_once(
     dek: bytes, kms: KmsClient, master_key_id: str, *, is_footer_key: bool = False
 ) -> KeyMaterial:
-    """Single wrapping: one call to the KMS for this DEK; KeyUnavailableError when it refuses."""
+    """Return single wrapping: one call to the KMS for this DEK.
+
+    KeyUnavailableError when it refuses.
+    """
     wrapped_dek = wrap_with(kms, dek, master_key_id)
     return _material(wrapped_dek, master_key_id, None, is_footer_key=is_footer_key)
 
@@ -62,7 +65,7 @@ def wrap_twice(dek: bytes, kek: KeyEncryptionKey, *, is_footer_key: bool = False
 
 
 def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
-    """The DEK in ``material``; ``keks`` keeps what the KMS unwrapped, for whoever asks next.
+    """Return the DEK in ``material``; ``keks`` keeps what the KMS unwrapped, for whoever asks next.
 
     Raises KeyUnavailableError when the KMS refuses or a key does not fit, FormatError for a wrapped
     key that is malformed.

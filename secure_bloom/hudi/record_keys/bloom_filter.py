@@ -79,7 +79,7 @@ class HudiBloomFilter(ABC):
         self._insert(encoded, run.row)
 
     def check(self, key: str) -> bool:
-        """Whether the key may have been inserted; False is certain."""
+        """Return whether the key may have been inserted; False is certain."""
         return self._has(key_bytes(key))
 
     def _insert(self, key: bytes, row: int) -> None:
@@ -130,11 +130,11 @@ class HudiBloomFilter(ABC):
         return found
 
     def fill(self) -> float:
-        """The share of all bits that are set."""
+        """Return the share of all bits that are set."""
         return sum(self._set_bits()) / (self.rows * self.vector_size)
 
     def fpp(self) -> float:
-        """The probability that a key which was not inserted passes :meth:`check`.
+        """Return the probability that a key which was not inserted passes :meth:`check`.
 
         It passes a row by chance with (share of set bits) ^ num_hashes, and must fail in all.
         """
@@ -144,13 +144,13 @@ class HudiBloomFilter(ABC):
         return abs(math.expm1(sum(_log_failing(share**self.num_hashes) for share in shares)))
 
     def serialize(self) -> str:
-        """The text that Hudi stores in the footer."""
+        """Return the text that Hudi stores in the footer."""
         return base64.b64encode(self.to_bytes()).decode()
 
     @classmethod
     @checked_arguments
     def parse(cls, text: str) -> Self:
-        """The filter of such a text; the mirror of :meth:`serialize`.
+        """Return the filter of such a text; the mirror of :meth:`serialize`.
 
         Raises FormatError for damaged ones, UnsupportedFeatureError for versions and hashes that
         are not known.
@@ -165,16 +165,16 @@ class HudiBloomFilter(ABC):
 
     @abstractmethod
     def to_bytes(self) -> bytes:
-        """The bytes that the text encodes."""
+        """Return the bytes that the text encodes."""
 
     @classmethod
     @abstractmethod
     def from_bytes(cls, stored: bytes) -> Self:
-        """The filter in these bytes; like Hudi, this ignores bytes behind it."""
+        """Return the filter in these bytes; like Hudi, this ignores bytes behind it."""
 
     @abstractmethod
     def _runs(self, count: int) -> Iterator[Run]:
-        """The rows of the next ``count`` keys; rows are added on the way."""
+        """Return the rows of the next ``count`` keys; rows are added on the way."""
 
     def _positions(self, key: bytes) -> Iterator[int]:
         return positions(self.hash_type, key, self.num_hashes, self.vector_size)
@@ -185,7 +185,7 @@ class HudiBloomFilter(ABC):
         return (self._bits, *shape, keys.offsets, keys.data)
 
     def _set_bits(self) -> list[int]:
-        """The number of set bits of each row."""
+        """Return the number of set bits of each row."""
         size = self._header.row_bytes
         rows = (self._bits[start : start + size] for start in range(0, len(self._bits), size))
         return [int.from_bytes(row, "big").bit_count() for row in rows]
@@ -203,12 +203,12 @@ def _log_failing(passing: float) -> float:
 
 
 def encode_row(header: Header, bits: bytes | bytearray) -> bytes:
-    """One row as it is stored: header and bits."""
+    """Return one row as it is stored: header and bits."""
     return header.encode() + bits
 
 
 def decode_row(stored: memoryview) -> tuple[Header, bytearray, int]:
-    """The row that ``stored`` starts with: its shape, its bits, and its length."""
+    """Return the row that ``stored`` starts with: its shape, its bits, and its length."""
     header, length = Header.decode(stored)
     whole = length + header.row_bytes
     if whole > len(stored):

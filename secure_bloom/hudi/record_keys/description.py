@@ -16,7 +16,7 @@ class RecordKeyDescription:
     """A filter's type, bytes of bits, shape, false positives and share of set bits.
 
     ``nr`` is the number of keys that fill a row of a dynamic filter, ``current`` how many the last
-    row has.  ``range`` tells whether the footer has the smallest and the largest key.  ``column``
+    row has.  ``range`` says whether the footer has the smallest and the largest key.  ``column``
     is the column of both; None where the footer does not name it.  ``type`` is None without a
     filter, and for a filter that cannot be read: ``note`` says why.
     """
@@ -37,7 +37,10 @@ class RecordKeyDescription:
 
 
 def describe_record_keys(footer: Footer) -> RecordKeyDescription | None:
-    """The footer's entries about record keys; None for nothing.  Raises none of our errors."""
+    """Return the footer's entries about record keys.
+
+    None for nothing.  Raises none of our errors.
+    """
     column, has_range = None, False
     try:
         entry = read_entry(footer)

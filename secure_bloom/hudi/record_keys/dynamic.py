@@ -81,7 +81,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         return self._current
 
     def to_bytes(self) -> bytes:
-        """Header, counts and rows."""
+        """Return header, counts and rows."""
         size = self._header.row_bytes
         rows = (self._bits[start : start + size] for start in range(0, len(self._bits), size))
         counts = struct.pack(_COUNTS, self._nr, self._current, self.rows)
@@ -91,7 +91,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
     @classmethod
     @checked_arguments
     def from_bytes(cls, stored: bytes) -> DynamicBoundedBloomFilter:
-        """The filter that ``stored`` starts with; its bound is 0."""
+        """Return the filter that ``stored`` starts with; its bound is 0."""
         view = memoryview(stored)
         header, length = Header.decode(view)
         nr, current, rows = unpack(_COUNTS, view[length:])
@@ -135,7 +135,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
 
 
 def _decode_rows(view: memoryview, header: Header, rows: int) -> bytearray:
-    """The bits of all rows, which must be of one shape."""
+    """Return the bits of all rows, which must be of one shape."""
     every = bytearray()
     for _ in range(rows):
         own, bits, length = decode_row(view)

@@ -53,7 +53,7 @@ class KeyRange:
     max_key: str
 
     def bounds(self) -> tuple[bytes, bytes]:
-        """Both ends, as :func:`java_order` compares keys."""
+        """Return both ends, as :func:`java_order` compares keys."""
         return java_order(self.min_key.encode()), java_order(self.max_key.encode())
 
 
@@ -88,7 +88,7 @@ class RecordKeyEntry:
 
 
 def read_entry(footer: Footer) -> RecordKeyEntry | None:
-    """The footer's entries about record keys; None if it says nothing."""
+    """Return the footer's entries about record keys; None if it says nothing."""
     every = footer.metadata.key_value_metadata or []
     # If a name stands twice its last text counts, as in the map that parquet-java makes.
     pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
@@ -107,7 +107,7 @@ def read_entry(footer: Footer) -> RecordKeyEntry | None:
 
 
 def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
-    """The footer's entries about the keys in ``column``.
+    """Return the footer's entries about the keys in ``column``.
 
     None also for an entry of another column, or of an unnamed one: it rules nothing out.
     """
@@ -116,7 +116,7 @@ def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
 
 
 def _hudi_column(leaves: Iterable[Leaf]) -> str | None:
-    """The column of an entry that names none: the record key, if the file has it.
+    """Return the column of an entry that names none: the record key, if the file has it.
 
     Other writers may leave that column out, and take the keys from columns of their choice.
     """
@@ -130,7 +130,10 @@ def with_entry(
     *,
     column: str = RECORD_KEY,
 ) -> bytes:
-    """The FileMetaData of ``footer`` with a filter and a range of ``column``; older ones go."""
+    """Return the FileMetaData of ``footer`` with a filter and a range of ``column``.
+
+    Older ones go.
+    """
     pairs = {FILTER: bloom_filter.serialize()}
     # Hudi takes a missing code for SIMPLE.
     if not isinstance(bloom_filter, SimpleBloomFilter):
@@ -146,7 +149,7 @@ def with_entry(
 
 
 def _other_texts(footer: Footer) -> Iterator[bytes]:
-    """The texts of other names, each as it lies."""
+    """Yield the texts of other names, each as it lies."""
     plain, every = footer.plain, footer.metadata.key_value_metadata or []
     field = find_fields(plain).by_id.get(FileMetaData.key_value_metadata.id)
     elements = () if field is None else list_elements(plain, field)

@@ -30,7 +30,7 @@ class HashType(enum.IntEnum):
 
 
 def hash_key(hash_type: HashType, key: bytes, seed: int) -> int:
-    """The hash of ``key``, 0 <= hash < 2^32; ``seed`` counts modulo 2^32."""
+    """Return the hash of ``key``, 0 <= hash < 2^32; ``seed`` counts modulo 2^32."""
     return _HASHES[hash_type](key, seed & _MASK)
 
 

@@ -24,7 +24,7 @@ FROM_JAVA_ORDER = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
 def key_bytes(key: str) -> bytes:
-    """The bytes to hash; PolicyError, without the key, for a key that Hudi refuses."""
+    """Return the bytes to hash; PolicyError, without the key, for a key that Hudi refuses."""
     if not isinstance(key, str):
         raise PolicyError(f"a record key is of type {type(key).__name__}, wanted text")
     try:
@@ -46,7 +46,7 @@ def keys_bytes(keys: Iterable[str]) -> list[bytes]:
 
 
 def java_order(key: bytes) -> bytes:
-    """The bytes by which ``key`` is compared in Java's order."""
+    """Return the bytes by which ``key`` is compared in Java's order."""
     return key.translate(TO_JAVA_ORDER)
 
 
@@ -66,7 +66,7 @@ class PackedKeys:
 
     @classmethod
     def of(cls, keys: Iterable[bytes]) -> PackedKeys:
-        """The keys one behind the other."""
+        """Return the keys one after the other."""
         import numpy as np
 
         every = list(keys)
@@ -77,10 +77,10 @@ class PackedKeys:
         return len(self.offsets) - 1
 
     def each(self) -> Iterator[bytes]:
-        """The keys one by one."""
+        """Return the keys one by one."""
         content = self.data.tobytes()
         return (content[start:end] for start, end in pairwise(self.offsets.tolist()))
 
     def part(self, start: int, stop: int) -> PackedKeys:
-        """Keys ``start`` to ``stop``, without a copy."""
+        """Return keys ``start`` to ``stop``, without a copy."""
         return PackedKeys(offsets=self.offsets[start : stop + 1], data=self.data)

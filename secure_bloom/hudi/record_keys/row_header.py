@@ -45,12 +45,12 @@ class Header:
         return (self.vector_size + 7) // 8
 
     def encode(self) -> bytes:
-        """The header in its newer form."""
+        """Return the header in its newer form."""
         return _FORM.pack(_VERSION, self.num_hashes, self.hash_type, self.vector_size)
 
     @classmethod
     def decode(cls, stored: memoryview) -> tuple[Header, int]:
-        """The header that ``stored`` starts with, in either form, and its length."""
+        """Return the header that ``stored`` starts with, in either form, and its length."""
         (version,) = unpack(">i", stored)
         # The old form has no version: a positive first number is its number of hashes.
         if version > 0:
@@ -68,7 +68,7 @@ class Header:
 
 
 def unpack(form: str, stored: memoryview) -> tuple[int, ...]:
-    """The numbers that ``stored`` starts with; FormatError where it ends before."""
+    """Return the numbers that ``stored`` starts with; FormatError where it ends before."""
     wanted = struct.calcsize(form)
     if len(stored) < wanted:
         raise FormatError(f"the filter is cut short: wants {wanted} bytes, {len(stored)} remain")
@@ -76,7 +76,7 @@ def unpack(form: str, stored: memoryview) -> tuple[int, ...]:
 
 
 def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
-    """The shape that Hudi gives a row for ``num_entries`` keys at ``fpp``.
+    """Return the shape that Hudi gives a row for ``num_entries`` keys at ``fpp``.
 
     PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do not hold.
     """

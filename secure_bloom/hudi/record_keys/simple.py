@@ -31,13 +31,13 @@ class SimpleBloomFilter(HudiBloomFilter):
         super().__init__(header, bytearray(header.row_bytes))
 
     def to_bytes(self) -> bytes:
-        """Header and bits."""
+        """Return header and bits."""
         return encode_row(self._header, self._bits)
 
     @classmethod
     @checked_arguments
     def from_bytes(cls, stored: bytes) -> SimpleBloomFilter:
-        """The filter that ``stored`` starts with."""
+        """Return the filter that ``stored`` starts with."""
         header, bits, _ = decode_row(memoryview(stored))
         loaded = cls.__new__(cls)
         HudiBloomFilter.__init__(loaded, header, bits)

@@ -9,7 +9,7 @@ from secure_bloom.paimon.version_0_9 import roaring
 
 
 def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
-    """The rows that have one of the values, which are all of one type."""
+    """Return the rows that have one of the values, which are all of one type."""
     roaring.require_rows(listed.rows)
     wanted = {listed_form(value) for value in values}
     bitmaps = 0
@@ -28,7 +28,7 @@ def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
 
 
 def null_rows(listed: ValueList, examples: frozenset[Hashed]) -> int:
-    """The rows without a value; the width of the ``examples`` tells where the list ends."""
+    """Return the rows without a value; the width of the ``examples`` says where the list ends."""
     # The rows become one number of so many bits, and their count is the file's.
     roaring.require_rows(listed.rows)
     if listed.null_place is None:
@@ -40,7 +40,7 @@ def null_rows(listed: ValueList, examples: frozenset[Hashed]) -> int:
 
 
 def other_rows(listed: ValueList, rows: int) -> int:
-    """All rows but ``rows``."""
+    """Return all rows but ``rows``."""
     roaring.require_rows(listed.rows)
     return ((1 << listed.rows) - 1) & ~rows
 

@@ -62,7 +62,7 @@ class _ColumnAnswers:
 
 
 def reads(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
-    """Whether Paimon 0.9 reads the file, whichever index of a column comes first.
+    """Return whether Paimon 0.9 reads the file, whichever index of a column comes first.
 
     Two answers are not known here and count as no answer: that of an index which is not read here,
     and that of any index to a comparison with NULL.
@@ -77,7 +77,7 @@ def reads(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
 
 
 def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
-    """Whether Paimon 0.9 skips a file that may hold rows which satisfy ``predicate``.
+    """Return whether Paimon 0.9 skips a file that may hold rows which satisfy ``predicate``.
 
     The rows of bitmaps, joined rightly, may rule a file out that the safe rules keep: then Paimon
     is right to skip it.
@@ -90,7 +90,10 @@ def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
 
 
 def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> Tree[_ColumnAnswers]:
-    """The answers of all indexes, without a short cut: a damaged index is always an error."""
+    """Return the answers of all indexes, without a short cut.
+
+    A damaged index is always an error.
+    """
     if not isinstance(predicate, Comparison):
         join = AllOf if isinstance(predicate, AllOf) else AnyOf
         return join(tuple(_answers(index, part, forms) for part in predicate.parts))
@@ -108,7 +111,7 @@ def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> Tree[_Colu
 
 
 def _values(comparison: Comparison, forms: Forms) -> list[Values]:
-    """The values that an index is asked for: all at once, or one after the other."""
+    """Return the values that an index is asked for: all at once, or one after the other."""
     if comparison.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL):
         example = forms.example(comparison.column)
         return [None if example is None else frozenset({example})]
@@ -125,14 +128,14 @@ def _values(comparison: Comparison, forms: Forms) -> list[Values]:
 
 
 def _columns_by_chance(answers: Tree[_ColumnAnswers]) -> Iterator[str]:
-    """The columns in which the order of the indexes can matter."""
+    """Yield the columns in which the order of the indexes can matter."""
     for found in leaves(answers):
         if len({type(each) for each in found.answers}) > 1:
             yield found.column
 
 
 def _joined(answers: Tree[_ColumnAnswers], join_or: _Join, first: Mapping[str, _First]) -> Answer:
-    """All answers as one; ``first`` tells which kind of answer comes first in a column."""
+    """Return all answers as one; ``first`` says which kind of answer comes first in a column."""
     if isinstance(answers, _ColumnAnswers):
         kind = first.get(answers.column, Rows)
         return _until_none(sorted(answers.answers, key=lambda it: not isinstance(it, kind)))

@@ -33,7 +33,7 @@ Answer: TypeAlias = Whole | Rows
 
 
 def remains(answer: Answer) -> bool:
-    """Whether a row is left."""
+    """Return whether a row is left."""
     return answer.bits != 0 if isinstance(answer, Rows) else answer is Whole.REMAIN
 
 
@@ -73,7 +73,10 @@ _FOR_OTHER_ROWS = FOR_OTHER_VALUES | {Operator.IS_NOT_NULL}
 
 
 def answer(reader: AnyIndex, operator: Operator, values: Values) -> Answer:
-    """The answer of an index; for IS NULL and IS NOT NULL ``values`` is an example of a value."""
+    """Return the answer of an index.
+
+    For IS NULL and IS NOT NULL ``values`` is an example of a value.
+    """
     if isinstance(reader, EmptyIndex):
         return Whole.REMAIN if reader.keeps(operator) else Whole.SKIP
     if isinstance(reader, BloomIndex) and operator in FOR_VALUES and values is not None:

@@ -31,7 +31,10 @@ _MIN_PLACES = 4
 
 
 def read_rows(data: memoryview, rows: int) -> int:
-    """The rows of the bitmap that ``data`` begins with, all below ``rows``; FormatError if not."""
+    """Return the rows of the bitmap that ``data`` begins with, all below ``rows``.
+
+    FormatError if not.
+    """
     require_rows(rows)
     reader = _RoaringReader(data)
     last_high = -1
@@ -76,7 +79,7 @@ class _RoaringReader:
             yield high, self._runs() if of_runs >> ordinal & 1 else self._container(rows)
 
     def _cookie(self) -> tuple[int, int]:
-        """The number of containers, and as the bits of a number which of them have runs."""
+        """Return the number of containers, and as the bits of a number which of them have runs."""
         # Four bytes, little-endian.  With runs the upper two count containers, less one; else 0.
         cookie, following = self._shorts(2)
         if cookie == _WITH_RUNS:

@@ -68,7 +68,7 @@ class ConvertedType(enum.IntEnum):
 
 
 class FieldRepetitionType(enum.IntEnum):
-    """The times that a field may stand in its parent."""
+    """The times that a field may be in its parent."""
 
     REQUIRED = 0
     OPTIONAL = 1

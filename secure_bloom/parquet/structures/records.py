@@ -37,7 +37,7 @@ class _Record:
         raise FormatError(f"{type(self).__name__}.{name} is missing")
 
     def member(self) -> str:
-        """The name of a union's member, as of :meth:`.views.Union.member`."""
+        """Return the name of a union's member, as of :meth:`.views.Union.member`."""
         names = [name for name in self.optional if getattr(self, name) is not None]
         # A member of a later format is not among them, so its union looks empty.
         if len(names) != 1:
@@ -54,7 +54,7 @@ def decode_record(view: type[V], buffer: trees.Buffer) -> V:
 
 
 def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
-    """The record, as of :func:`decode_record`, and how many bytes its structure takes."""
+    """Return the record, as of :func:`decode_record`, and how many bytes its structure takes."""
     if not trees.HAS_C_CODE:
         tree, length = trees.decode(buffer)
         return view(tree), length
@@ -65,14 +65,17 @@ def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
 
 
 def copied_record(record: V) -> V:
-    """A record with the same fields, of which some may be set."""
+    """Return a record with the same fields, of which some may be set."""
     copy: V = object.__new__(type(record))
     vars(copy).update(vars(record))
     return copy
 
 
 def known_member(kinds: type[E], number: int, field: str) -> E:
-    """The member of an enumeration; UnsupportedFeatureError for a number that it does not have."""
+    """Return the member of an enumeration.
+
+    UnsupportedFeatureError for a number that it does not have.
+    """
     try:
         return kinds(number)
     except ValueError:
@@ -93,7 +96,7 @@ class RecordSource(Generic[V]):
         self._turn = threading.Lock()
 
     def at(self, start: int) -> V:
-        """The structure that starts there; FormatError for damaged bytes."""
+        """Return the structure that starts there; FormatError for damaged bytes."""
         if not trees.HAS_C_CODE:
             return decode_record(self._view, memoryview(self._buffer)[start:])
         record = self._class()
@@ -203,7 +206,7 @@ def _outlined_slowly(
 
 @functools.cache
 def _record_class(view: Any) -> Any:
-    """A class with a ``thrift_spec``, and with what absent fields are."""
+    """Return a class with a ``thrift_spec``, and with what absent fields are."""
     optional = frozenset(n for n, field in view.FIELDS.items() if not isinstance(field, Required))
     members = {"optional": optional, **dict.fromkeys(optional)}
     cls: Any = type(view.__name__, (_Record,), members)
@@ -212,7 +215,10 @@ def _record_class(view: Any) -> Any:
 
 
 def _thrift_spec(view: Any, stand_ins: dict[Any, type]) -> tuple[Any, ...]:
-    """The fields of ``view`` by their ids; ``stand_ins`` are classes to use for whole views."""
+    """Return the fields of ``view`` by their ids.
+
+    ``stand_ins`` are classes to use for whole views.
+    """
     # The library looks a field up by its id as an index, so ids that nobody uses need a None.
     fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}
     return tuple(
@@ -224,7 +230,7 @@ def _thrift_spec(view: Any, stand_ins: dict[Any, type]) -> tuple[Any, ...]:
 
 
 def _details(kind: FieldType[Any], stand_ins: dict[Any, type]) -> Any:
-    """The details that the library needs about a type, besides its number."""
+    """Return the details that the library needs about a type, besides its number."""
     if kind.ttype == TType.STRING:
         return "UTF8" if kind is STRING else "BINARY"
     if kind.ttype == TType.LIST:

@@ -29,7 +29,7 @@ class Splice(NamedTuple):
 
 
 def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]) -> list[Splice]:
-    """The splices that set fields of one structure, or with None remove them.
+    """Return the splices that set fields of one structure, or with None remove them.
 
     A field that is there keeps its place; another goes before the first one with a higher id.  The
     header of the field behind it is written anew where it counts from the one before it.
@@ -60,42 +60,42 @@ def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:
 
 
 def i16(value: int) -> NewValue:
-    """A value of 16 bits."""
+    """Return a value of 16 bits."""
     return NewValue(WireType.I16, _zigzag(value))
 
 
 def i32(value: int) -> NewValue:
-    """A value of 32 bits."""
+    """Return a value of 32 bits."""
     return NewValue(WireType.I32, _zigzag(value))
 
 
 def i64(value: int) -> NewValue:
-    """A value of 64 bits."""
+    """Return a value of 64 bits."""
     return NewValue(WireType.I64, _zigzag(value))
 
 
 def binary(value: bytes) -> NewValue:
-    """Bytes, or the UTF-8 of a text."""
+    """Return bytes, or the UTF-8 of a text."""
     return NewValue(WireType.BINARY, varint(len(value)) + value)
 
 
 def struct(encoded: bytes) -> NewValue:
-    """A structure, given its own bytes."""
+    """Return a structure, given its own bytes."""
     return NewValue(WireType.STRUCT, encoded)
 
 
 def structs(encoded: Iterable[bytes]) -> NewValue:
-    """A list of structures, given the bytes of each."""
+    """Return a list of structures, given the bytes of each."""
     return _list(WireType.STRUCT, list(encoded))
 
 
 def texts(values: Iterable[str]) -> NewValue:
-    """A list of texts."""
+    """Return a list of texts."""
     return _list(WireType.BINARY, [binary(value.encode()).encoded for value in values])
 
 
 def structure(fields: Mapping[int, NewValue]) -> bytes:
-    """The bytes of a new structure."""
+    """Return the bytes of a new structure."""
     empty = b"\0"
     return splice(empty, set_fields(empty, find_fields(empty), fields))
 
@@ -108,7 +108,7 @@ def _list(element: WireType, parts: list[bytes]) -> NewValue:
 
 
 def varint(value: int) -> bytes:
-    """An unsigned number, seven bits a byte, the lowest first."""
+    """Return an unsigned number, seven bits a byte, the lowest first."""
     parts = bytearray()
     while value > 0x7F:
         parts.append(value & 0x7F | 0x80)
@@ -140,7 +140,7 @@ class _Headers:
         self._fields = fields
 
     def splices(self, order: list[int], new: Mapping[int, NewValue | None]) -> list[Splice]:
-        """One splice for each field that is set, removed, or stands behind such a one."""
+        """Return one splice for each field that is set, removed, or comes after such a one."""
         found: list[Splice] = []
         before, old_before, place = 0, 0, self._fields.start
         for field_id in order:
@@ -174,7 +174,7 @@ class _Headers:
 
 
 def _joined(splices: list[Splice]) -> list[Splice]:
-    """Join splices at one place into one: an insertion goes before the bytes that it stands at."""
+    """Join splices at one place into one: an insertion goes before the bytes that it is at."""
     joined: list[Splice] = []
     for each in splices:
         if joined and joined[-1].end == each.start and joined[-1].start == joined[-1].end:

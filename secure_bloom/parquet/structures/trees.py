@@ -1,4 +1,4 @@
-"""Thrift compact bytes <-> tree, bounded by the bytes at hand.
+"""Thrift compact bytes <-> tree, bounded by the bytes available.
 
 A tree keeps every field in the order it was read, known or not.  Reading and writing go through the
 `thrift` library's ``TCompactProtocol``; this module adds the bounds (lengths, counts, depth).  The
@@ -56,7 +56,7 @@ class Map:
 
 
 def decode(buffer: Buffer) -> tuple[Struct, int]:
-    """The structure at the start of ``buffer``, and the number of bytes it takes.
+    """Return the structure at the start of ``buffer``, and the number of bytes it takes.
 
     Bytes after its end are not looked at: parquet-java pads encrypted structures with zeros.
     Raises FormatError for anything that is not a whole, well-formed structure.
@@ -73,7 +73,7 @@ def decode(buffer: Buffer) -> tuple[Struct, int]:
 
 
 def encode(tree: Struct) -> bytes:
-    """The compact bytes of ``tree``; the mirror of :func:`decode`."""
+    """Return the compact bytes of ``tree``; the mirror of :func:`decode`."""
     transport = TMemoryBuffer()
     protocol = TCompactProtocol(transport)
     try:

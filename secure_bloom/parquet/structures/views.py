@@ -116,14 +116,14 @@ class View:
 
     @classmethod
     def of(cls, **fields: object) -> Self:
-        """A new structure with the named fields set."""
+        """Return a new structure with the named fields set."""
         view = cls()
         for name, value in fields.items():
             setattr(view, name, value)
         return view
 
     def encode(self) -> bytes:
-        """The structure's Thrift compact bytes."""
+        """Return the structure's Thrift compact bytes."""
         return trees.encode(self.tree)
 
 
@@ -133,7 +133,10 @@ class Union(View):
     __slots__ = ()
 
     def member(self) -> str:
-        """The name of the member that is set; UnsupportedFeatureError for one not known here."""
+        """Return the name of the member that is set.
+
+        UnsupportedFeatureError for one not known here.
+        """
         names = [n for n, f in self.FIELDS.items() if f.id in self.tree.fields]
         if len(names) != 1 or len(self.tree.fields) != 1:
             ids = sorted(self.tree.fields)
@@ -177,17 +180,17 @@ STRING: FieldType[str] = FieldType("string", TType.STRING, _load_text, str.encod
 
 
 def enum_of(cls: type[E]) -> FieldType[E]:
-    """An enumeration; a number it does not have is refused by name when it is read."""
+    """Return an enumeration; a number it does not have is refused by name when it is read."""
     return FieldType(cls.__name__, TType.I32, cls, int)
 
 
 def struct_of(cls: type[V]) -> FieldType[V]:
-    """A structure or union seen through its own view, which stands on the same tree."""
+    """Return a structure or union seen through its own view, which stands on the same tree."""
     return FieldType(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
 
 
 def list_of(kind: FieldType[T]) -> FieldType[list[T]]:
-    """A list; the views in it stand on the tree, the list itself is a copy."""
+    """Return a list; the views in it stand on the tree, the list itself is a copy."""
 
     def load(sequence: trees.Sequence) -> list[T]:
         # The type of the elements of an empty list is not looked at: there is nothing to misread.
@@ -210,5 +213,5 @@ class Empty(View):
 
 
 def empty(name: str) -> FieldType[Empty]:
-    """A structure of the IDL that has no fields, by its name there."""
+    """Return a structure of the IDL that has no fields, by its name there."""
     return FieldType(name, TType.STRUCT, Empty, lambda view: view.tree, Empty)

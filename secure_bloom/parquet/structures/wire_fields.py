@@ -52,7 +52,7 @@ class Fields(NamedTuple):
 
 
 def find_fields(buffer: bytes, start: int = 0) -> Fields:
-    """The fields of the structure at ``start``.
+    """Return the fields of the structure at ``start``.
 
     Raises FormatError for damaged bytes, and for a field that stands twice: readers do not agree on
     which one counts.
@@ -61,7 +61,7 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
 
 
 def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, Fields | None]:
-    """The fields, as of :func:`find_fields`, and those of the structure in field ``within``.
+    """Return the fields, as of :func:`find_fields`, and those of the structure in field ``within``.
 
     Both in one go: most bytes of a column chunk are those of its metadata.
     """
@@ -89,7 +89,10 @@ def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, 
 
 
 def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
-    """The start and end of each structure of a list; FormatError for a list of anything else."""
+    """Return the start and end of each structure of a list.
+
+    FormatError for a list of anything else.
+    """
     size, element, position = _list_header(buffer, field.value)
     if field.type != WireType.LIST or (size and element != WireType.STRUCT):
         raise FormatError("a Thrift field is no list of structures")
@@ -102,13 +105,16 @@ def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
 
 
 def encoded_elements(buffer: bytes, field: Field | None) -> list[bytes]:
-    """The bytes of each structure of a list, none for no list; errors as of list_elements."""
+    """Return the bytes of each structure of a list, none for no list.
+
+    Errors as of list_elements.
+    """
     found = [] if field is None else list_elements(buffer, field)
     return [buffer[start:end] for start, end in found]
 
 
 def content(buffer: bytes, field: Field) -> bytes:
-    """The bytes of a text or of binary; FormatError for another field."""
+    """Return the bytes of a text or of binary; FormatError for another field."""
     if field.type != WireType.BINARY:
         raise FormatError("a Thrift field that should be bytes is something else")
     _, start = _read_varint(buffer, field.value)
@@ -116,7 +122,7 @@ def content(buffer: bytes, field: Field) -> bytes:
 
 
 def number(buffer: bytes, field: Field | None) -> int:
-    """The value of a field of 16, 32 or 64 bits; FormatError where there is none."""
+    """Return the value of a field of 16, 32 or 64 bits; FormatError if there is none."""
     if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
         raise FormatError("a Thrift field that should be a number is missing, or something else")
     encoded, _ = _read_varint(buffer, field.value)
@@ -125,7 +131,7 @@ def number(buffer: bytes, field: Field | None) -> int:
 
 
 def _field_id(buffer: bytes, position: int, head: int, before: int) -> tuple[int, int]:
-    """A field's id, and where its value starts."""
+    """Return a field's id, and where its value starts."""
     if head >> 4:
         # A difference of 0 marks the long form, so ids that repeat or fall are written out.
         return before + (head >> 4), position + 1

@@ -51,7 +51,7 @@ class Bounds(NamedTuple):
 
 
 def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_order: bool) -> Bounds:
-    """The bounds of a column chunk; what cannot be true is not believed."""
+    """Return the bounds of a column chunk; what cannot be true is not believed."""
     meta_data, leaf = chunk.meta_data, chunk.leaf
     statistics, values = meta_data.statistics, meta_data.num_values
     if statistics is None or any(in_counts(leaf, meta_data, chunk.num_rows)):
@@ -71,7 +71,7 @@ def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_order: bool) -
 
 
 def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tuple[Any, Any]:
-    """Both bounds as order keys, or None twice where they bound nothing."""
+    """Return both bounds as order keys, or None twice where they bound nothing."""
     if order is None or low is None or high is None:
         return None, None
     keys = order(low), order(high)
@@ -80,13 +80,13 @@ def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tu
 
 
 def has_signed_order(leaf: Leaf) -> bool:
-    """Whether the older ``min`` and ``max``, in signed order, bound the column's values."""
+    """Return whether the older ``min`` and ``max``, in signed order, bound the column's values."""
     logical = logical_type(leaf.element)
     return logical.kind in _SIGNED_KINDS and logical.signed
 
 
 def remaining(predicate: ColumnPredicate, bounds: Bounds) -> tuple[StoredValue, ...] | None:
-    """The values that can still match within the bounds; None if no row can match.
+    """Return the values that can still match within the bounds; None if no row can match.
 
     For an operator other than ``=`` and ``in`` that is all of them.
     """
@@ -117,7 +117,7 @@ _FALSE_OF_NAN = {
 
 
 def _differs(bounds: Bounds, keys: tuple[Any, ...]) -> bool:
-    """Whether some value may differ from all ``keys``; a NaN always does."""
+    """Return whether some value may differ from all ``keys``; a NaN always does."""
     if isinstance(bounds.low, float) and bounds.nans != 0:
         return True
     return not (bounds.low == bounds.high and bounds.low in keys)

@@ -59,7 +59,7 @@ class ColumnPredicate:
     keys: tuple[Any, ...] = field(repr=False)
 
     def between(self, low: Any, high: Any) -> tuple[StoredValue, ...] | None:
-        """The values that lie between two keys, both included; None if no key does."""
+        """Return the values that lie between two keys, both included; None if no key does."""
         start = bisect_left(self.keys, low)
         end = bisect_right(self.keys, high)
         # A slice of everything is the very same tuple, so its cached hashes serve again.
@@ -99,7 +99,10 @@ def _instants(condition: BoundCondition) -> tuple[Fraction, ...]:
 def _stored(
     condition: BoundCondition, leaf: Leaf, order: OrderKey | None
 ) -> tuple[StoredValue, ...] | None:
-    """The values as stored; None if one cannot be used.  One that cannot be equal is left out."""
+    """Return the values as stored.
+
+    None if one cannot be used.  One that cannot be equal is left out.
+    """
     if leaf.type is Type.INT96 or pa.types.is_duration(condition.type):
         # INT96 is read in microseconds, so one value stands for a thousand stored ones.  No leaf
         # says the unit of a duration.
@@ -148,13 +151,13 @@ def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
 
 
 def encodings_of(values: Iterable[StoredValue]) -> list[bytes]:
-    """All encodings of the values."""
+    """Return all encodings of the values."""
     return [encoding for value in values for encoding in value.encodings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProbeValues:
-    """The PLAIN encodings of the values, ascending, one behind the other.
+    """The PLAIN encodings of the values, ascending, one after the other.
 
     Value ``i`` is ``values[offsets[i]:offsets[i + 1]]``.  ``path`` is the column's
     ``path_in_schema`` as its metadata encode it.

@@ -42,7 +42,7 @@ class PruningContext:
     def column_predicate(
         self, condition: BoundCondition, footer: FileFooter
     ) -> ColumnPredicate | None:
-        """The condition on a column of the file; None if that is not a single leaf of it."""
+        """Return the condition on a column of the file; None if that is not a single leaf of it."""
         columns = footer.columns
         found = columns.elements if condition.of_elements else columns.ordinals
         ordinal = found.get(condition.path)
@@ -60,13 +60,19 @@ class PruningContext:
         return known
 
     def probe_values(self, predicate: ColumnPredicate) -> ProbeValues | None:
-        """The values of a lookup as arrays, made once; None if the C extension cannot use them."""
+        """Return the values of a lookup as arrays, made once.
+
+        None if the C extension cannot use them.
+        """
         if id(predicate) not in self._probe_values:
             self._probe_values[id(predicate)] = ProbeValues.of(predicate)
         return self._probe_values[id(predicate)]
 
     def hashes(self, predicate: ColumnPredicate, values: tuple[StoredValue, ...]) -> Hashes:
-        """The hashes of ``values``, a run of the predicate's; all are made in one go, once."""
+        """Return the hashes of ``values``, a run of the predicate's.
+
+        All are made in one go, once.
+        """
         known = self._hashes.get(id(predicate))
         if known is None:
             known = self._hashes[id(predicate)] = Hashes.of(encodings_of(predicate.values or ()))
@@ -78,11 +84,14 @@ class PruningContext:
         return known.run(bisect_left(predicate.keys, values[0].key), len(values))
 
     def ruled_out(self, conditions: Iterable[int] = ()) -> Decided:
-        """Conditions that are false, to which more are added; whether the predicate is, then."""
+        """Return conditions that are false, to which more are added.
+
+        Whether the predicate is, then.
+        """
         return Decided.false(self._shape, conditions)
 
     def can_match(self, ruled_out: frozenset[int]) -> bool:
-        """Whether the predicate can be true while the conditions ``ruled_out`` are not."""
+        """Return whether the predicate can be true while the conditions ``ruled_out`` are not."""
         known = self._possible.get(ruled_out)
         if known is None:
             known = self._possible[ruled_out] = not self.ruled_out(ruled_out).is_decided

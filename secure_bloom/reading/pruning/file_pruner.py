@@ -43,7 +43,7 @@ class RowGroupState:
     notes: list[Note] = field(default_factory=list)
 
     def plan(self) -> RowGroupPlan:
-        """The outcome for the row group."""
+        """Return the outcome for the row group."""
         return RowGroupPlan(
             row_group=self.index,
             rows=self.rows,
@@ -113,11 +113,14 @@ class FilePruner:
         )
 
     def alive(self) -> list[RowGroupState]:
-        """The row groups that nothing has ruled out so far."""
+        """Return the row groups that nothing has ruled out so far."""
         return [group for group in self.groups if group.skipped_by is None]
 
     def plan(self) -> FilePlan:
-        """The outcome for the file: all row groups that were looked at, skipped ones included."""
+        """Return the outcome for the file.
+
+        All row groups that were looked at, skipped ones included.
+        """
         return FilePlan(
             path=self.footer.path,
             footer=self.footer,
@@ -137,11 +140,11 @@ class FilePruner:
         return group.skipped_by is not None
 
     def could_help(self, group: RowGroupState, conditions: Iterable[int]) -> bool:
-        """Whether the row group could be skipped if none of the conditions were true."""
+        """Return whether the row group could be skipped if none of the conditions were true."""
         return group.ruled_out.would_decide(conditions)
 
     def chunk(self, group: RowGroupState, predicate: ColumnPredicate) -> Chunk | None:
-        """The column chunk of a predicate; None if its key is not available."""
+        """Return the column chunk of a predicate; None if its key is not available."""
         condition = predicate.condition.ordinal
         if condition in self.unavailable:
             return None
@@ -156,7 +159,10 @@ class FilePruner:
         return known
 
     def lookups(self, group: RowGroupState, serves: Callable[[Chunk], bool]) -> list[Lookup]:
-        """The lookups that a step can answer; none at all if they could not skip the row group."""
+        """Return the lookups that a step can answer.
+
+        None at all if they could not skip the row group.
+        """
         found = []
         for ordinal, values in group.left.items():
             predicate = self.predicates[ordinal]

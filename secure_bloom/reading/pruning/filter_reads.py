@@ -33,7 +33,7 @@ _OVERHEAD = 2048
 
 
 def has_filter(chunk: Chunk) -> bool:
-    """Whether the chunk's metadata names a filter."""
+    """Return whether the chunk's metadata names a filter."""
     return chunk.meta_data.bloom_filter_offset is not None
 
 
@@ -50,7 +50,7 @@ class FilterLocation(NamedTuple):
 def read_filters(
     file: InputFile, chunks: dict[ChunkKey, Chunk]
 ) -> dict[ChunkKey, SplitBlockBloomFilter]:
-    """The filters of the chunks that have one, in few requests.
+    """Return the filters of the chunks that have one, in few requests.
 
     Raises IntegrityError for a module that does not authenticate, with row group and column.
     """
@@ -101,17 +101,17 @@ class Hashes:
 
     @classmethod
     def of(cls, encodings: Iterable[bytes]) -> Hashes:
-        """The hashes of PLAIN encodings."""
+        """Return the hashes of PLAIN encodings."""
         hashes = tuple(map(hash_value, encodings))
         return cls(hashes=hashes, array=np.array(hashes, np.uint64))
 
     def run(self, start: int, length: int) -> Hashes:
-        """The ``length`` hashes from ``start`` on."""
+        """Return the ``length`` hashes from ``start`` on."""
         part = slice(start, start + length)
         return Hashes(hashes=self.hashes[part], array=self.array[part])
 
     def any_in(self, bloom_filter: SplitBlockBloomFilter) -> bool:
-        """Whether the filter may have one of the values; False is certain."""
+        """Return whether the filter may have one of the values; False is certain."""
         if len(self.hashes) <= _FEW:
             if self._probes is None:
                 self._probes = tuple(map(Probe.of, self.hashes))
@@ -127,7 +127,7 @@ def ask_together(
     cipher: ColumnCipher | None,
     ordinals: Sequence[int],
 ) -> list[bool | None] | None:
-    """Whether each filter of a column may have one of a run of the hashes, by the extension.
+    """Return whether each filter of a column may have one of a run of the hashes, by the extension.
 
     ``places`` has rows of offset and length, ``runs`` rows of start and end in the hashes.  The
     filters are those of the row groups with these ``ordinals``, under one key.  None for a filter
@@ -165,7 +165,7 @@ _ANSWERS = (False, True, None)
 
 @functools.cache
 def _rest_of_header() -> bytes:
-    """A header without its first field, ``numBytes``; the same for all filters."""
+    """Return a header without its first field, ``numBytes``; the same for all filters."""
     empty = SplitBlockBloomFilter(1)
     header = encode_bloom_filter(empty, None)[: -empty.byte_count]
     return header[2:]

@@ -22,7 +22,7 @@ Rows = list[tuple[int, int]]
 def matching_rows(
     predicate: ColumnPredicate, chunk: Chunk, content: bytes | memoryview, spans: Sequence[PageSpan]
 ) -> Rows:
-    """The rows of the pages that may match, by the column index in ``content``.
+    """Return the rows of the pages that may match, by the column index in ``content``.
 
     All rows where the index cannot be that of the chunk.  Raises IntegrityError for a module that
     does not authenticate.
@@ -69,7 +69,7 @@ def _bounds(
 
 
 def has_usable_bounds(predicate: ColumnPredicate) -> bool:
-    """Whether the bounds of a page can say anything about the predicate."""
+    """Return whether the bounds of a page can say anything about the predicate."""
     if predicate.leaf.is_repeated:
         return False
     tests_null = predicate.condition.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)
@@ -77,7 +77,7 @@ def has_usable_bounds(predicate: ColumnPredicate) -> bool:
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Rows:
-    """The union of ranges."""
+    """Return the union of ranges."""
     found: Rows = []
     for start, end in sorted(ranges):
         if start >= end:
@@ -90,7 +90,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Rows:
 
 
 def common(left: Rows, right: Rows) -> Rows:
-    """The intersection of two unions of ranges."""
+    """Return the intersection of two unions of ranges."""
     found: Rows = []
     i = j = 0
     while i < len(left) and j < len(right):

@@ -35,7 +35,7 @@ class Step(enum.StrEnum):
 
 
 def percent(share: float) -> str:
-    """A share of one in percent, to two digits: 0.076, 4.2, 99.9 and not 1e+02."""
+    """Return a share of one in percent, to two digits: 0.076, 4.2, 99.9 and not 1e+02."""
     number = 100 * share
     if number < 1:
         return f"{number:.2g}" if number >= 1e-4 or number == 0 else "less than 0.0001"
@@ -119,7 +119,7 @@ class PlannedFile:
     """The row groups of one file that may have rows, with the ranges of rows where known.
 
     It can be pickled and sent to another machine.  There ``written`` (size, time and entity tag of
-    the last write) and ``digest`` (of the stored footer) tell whether the file is still the same.
+    the last write) and ``digest`` (of the stored footer) say whether the file is still the same.
     The digest alone does not: another file can have the same footer.
     """
 
@@ -153,6 +153,6 @@ class ReadPlan:
     names: NamesOfTable | None = field(default=None, repr=False)
 
     def request(self) -> Request:
-        """The request to the table."""
+        """Return the request to the table."""
         fields = [self.table.field(name) for name in self.partitions]
         return request(self.table, fields, self.schema.names, self.predicate, ())

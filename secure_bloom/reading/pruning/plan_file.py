@@ -80,7 +80,7 @@ class Planner:
         return StartedFile(pruner=pruner, survivors=prune_together(pruner))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
-        """The plan of a file whose footer tells enough; None if the file must be opened."""
+        """Return the plan of a file whose footer tells enough; None if the file must be opened."""
         pruner, survivors = started.pruner, started.survivors
         if self._context.request.predicate is None:
             return pruner.plan()
@@ -94,7 +94,7 @@ class Planner:
         return pruner.plan()
 
     def plan(self, started: StartedFile, file: CountedFile) -> FilePlan:
-        """The plan of a file that is open now; errors carry row group and column."""
+        """Return the plan of a file that is open now; errors carry row group and column."""
         pruner = started.pruner
         pruner.open(file)
         if started.survivors is not None:

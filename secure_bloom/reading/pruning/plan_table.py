@@ -57,7 +57,7 @@ class PlannedFiles:
         yield from map(self._planned, ordinals)
 
     def _planned(self, ordinal: int) -> FilePlan:
-        """The plan of a file, with what the table's log says is deleted."""
+        """Return the plan of a file, with what the table's log says is deleted."""
         plan, state = self._plan(ordinal), self._files.state
         deleted, equality = state.deleted(ordinal), state.equality_deletes(ordinal)
         if deleted is None and not equality:
@@ -65,11 +65,14 @@ class PlannedFiles:
         return replace(plan, deleted=deleted, equality=equality)
 
     def _known(self, ordinal: int) -> tuple[Values, Mapping[str, pa.Scalar]]:
-        """What the table says of the values in a file: of partitions, and of columns it lacks."""
+        """Return what the table says of the values in a file.
+
+        Of partitions, and of columns it lacks.
+        """
         return self._files.partitions[ordinal], self._files.state.fills(ordinal)
 
     def _plan(self, ordinal: int) -> FilePlan:
-        """The plan of a file, which is opened only if its footer does not rule it out."""
+        """Return the plan of a file, which is opened only if its footer does not rule it out."""
         files, planner = self._files, self._planner
         try:
             footer, started = files.kept(ordinal), None

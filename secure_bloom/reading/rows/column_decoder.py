@@ -52,11 +52,11 @@ class ColumnDecoder:
         self._count_bytes = count_bytes
 
     def decoded_size(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
-        """The bytes that whole columns take decoded, at most."""
+        """Return the bytes that whole columns take decoded, at most."""
         return sum(size.most for row_group in row_groups for size in self._sizes(row_group, names))
 
     def _sizes(self, row_group: int, names: Sequence[str]) -> Iterator[DecodedSize]:
-        """What each leaf of the columns takes decoded."""
+        """Yield what each leaf of the columns takes decoded."""
         file, footer = self._opened.file(), self._footer
         for ordinal in (i for name in names for i in footer.columns.below(name)):
             yield decoded_size(file, footer.chunk(row_group, ordinal))
@@ -83,7 +83,7 @@ class ColumnDecoder:
         return whole | {name: column for name, column in found.items() if column is not None}
 
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
-        """Rows in ``ranges`` of a row group, from single pages where that reads less."""
+        """Return rows in ``ranges`` of a row group, from single pages where that reads less."""
         found = {}
         for name in names if len(ranges) <= _MAX_RUNS else ():
             with suppress(ReadWholeError):
@@ -95,7 +95,7 @@ class ColumnDecoder:
     def pieces(
         self, group: RowGroupPlan, names: Sequence[str], rows: int
     ) -> Iterator[tuple[Columns, int]]:
-        """The columns of a row group, so many rows at a time, and how many those are."""
+        """Yield the columns of a row group, that many rows at a time, and how many those are."""
         if not self._footer.is_verified and self._is_sealed([group.row_group], *names):
             # pyarrow would want its signature, and what is decoded here is decoded whole.
             raise UnsupportedFeatureError("a large row group of a file that was not verified")
@@ -145,7 +145,7 @@ class ColumnDecoder:
         return self._decoded(row_groups, names)
 
     def _is_sealed(self, row_groups: Sequence[int], *names: str) -> bool:
-        """Whether some of the columns is encrypted."""
+        """Return whether some of the columns is encrypted."""
         footer = self._footer
         return any(
             footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
@@ -155,7 +155,7 @@ class ColumnDecoder:
         )
 
     def _of_pages(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Columns of a file whose signature was not checked, which pyarrow would want to do.
+        """Return columns of a file whose signature was not checked, which pyarrow would want to do.
 
         A footer that we signed would pass, and say of a forged one that it is right.
         """
@@ -171,7 +171,7 @@ class ColumnDecoder:
         }
 
     def _decoded(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Columns as pyarrow decodes them, some of them decoded here."""
+        """Return columns as pyarrow decodes them, some of them decoded here."""
         if not names:
             return {}
         found: list[Columns] = []
@@ -218,7 +218,7 @@ class ColumnDecoder:
         return None if column is None else pa.chunked_array([column])
 
     def _by_pyarrow(self, row_group: int, names: Sequence[str]) -> Columns:
-        """Columns of one row group.
+        """Return columns of one row group.
 
         Of several together, pyarrow takes the rows that one has too many for rows of the next.
         """
@@ -260,7 +260,7 @@ class ColumnDecoder:
                         read_pages(self._opened.pages(), chunk)
 
     def _some_levels_are_clear(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
-        """Whether levels stand in front of sealed pages; raises for a damaged module."""
+        """Return whether levels are in front of sealed pages; raises for a damaged module."""
         file, footer = self._opened.pages(), self._footer
         found = False
         for row_group in row_groups:
@@ -282,12 +282,12 @@ class ColumnDecoder:
 
 
 def _joined(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """One column of row groups that follow each other."""
+    """Return one column of row groups that follow each other."""
     return pa.chunked_array([c for part in parts for c in part.chunks], type=parts[0].type)
 
 
 def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a type that pyarrow can filter; it gets its own type back later."""
+    """Return the column in a type that pyarrow can filter; it gets its own type back later."""
     selected = _SELECTED.get(column.type.id)
     return column if selected is None else column.cast(selected)
 

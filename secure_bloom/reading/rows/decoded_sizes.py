@@ -39,7 +39,7 @@ _OFFSET_SIZE = 8
 
 
 def harmless_size() -> int:
-    """Bytes that may be decoded in one piece."""
+    """Return bytes that may be decoded in one piece."""
     return memory_budget() // _HARMLESS
 
 
@@ -54,7 +54,7 @@ class DecodedSize(NamedTuple):
 
 
 def decoded_size(file: InputFile, chunk: Chunk) -> DecodedSize:
-    """The bytes that all values of the chunk take decoded at most, with its largest page.
+    """Return the bytes that all values of the chunk take decoded at most, with its largest page.
 
     Raises MemoryBudgetError where a single page, or the values of a list, which cannot be cut,
     take more than the budget.
@@ -75,7 +75,7 @@ def _claimed(chunk: Chunk) -> int:
 
 
 def _by_metadata(chunk: Chunk) -> int:
-    """An upper bound, whatever the pages hold."""
+    """Return an upper bound, whatever the pages hold."""
     meta_data = chunk.meta_data
     ratio = _RATIOS.get(meta_data.codec, _LARGEST_PAGE)
     content = min(max(meta_data.total_compressed_size, 1) * ratio, _LARGEST_PAGE)
@@ -100,7 +100,7 @@ def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
 
 
 def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
-    """The bytes that these pages take decoded at most; a dictionary page comes first."""
+    """Return the bytes that these pages take decoded at most; a dictionary page comes first."""
     return _measured(chunk, pages, always=False)[0]
 
 
@@ -117,7 +117,10 @@ def _measured(chunk: Chunk, pages: Sequence[Page], *, always: bool) -> tuple[int
 
 
 def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
-    """The size, if entries of the dictionary have so many bytes at most; None: of all of it."""
+    """Return the size, if entries of the dictionary have that many bytes at most.
+
+    None: of all of it.
+    """
     largest = entry = size = 0
     for page in pages:
         content = max(page.header.uncompressed_page_size, 0)
@@ -143,7 +146,7 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
 
 
 def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
-    """The entries of the one dictionary page; None where it does not tell them."""
+    """Return the entries of the one dictionary page; None where it does not tell them."""
     dictionaries = [page for page in pages if page.is_dictionary]
     if len(dictionaries) != 1:
         return None

@@ -59,7 +59,7 @@ class DictionaryStrings:
         return self.chunk.meta_data.total_compressed_size + texts
 
     def decoded(self, type_: pa.DataType) -> pa.Array | None:
-        """All values; None if the chunk has a null, a value elsewhere, or damage."""
+        """Return all values; None if the chunk has a null, a value elsewhere, or damage."""
         if type_ not in _TYPES:
             return None
         places = np.empty(self.chunk.num_rows, np.uint32)
@@ -75,7 +75,7 @@ class DictionaryStrings:
         return _array(found, len(places), type_)
 
     def _enter_places(self, page: Page, places: NDArray[np.uint32]) -> NDArray[np.uint8] | None:
-        """Enter where each value of a data page stands in the bytes that are the answer."""
+        """Enter where each value of a data page is in the bytes that are the answer."""
         leaf, codec = self.chunk.leaf, self.chunk.meta_data.codec
         # pyarrow takes a page without values for the end of the chunk.
         if page.num_values == 0:
@@ -97,7 +97,7 @@ class DictionaryStrings:
 
 
 def _array(parts: Sequence[Placed], count: int, type_: pa.DataType) -> pa.Array | None:
-    """The values in these places, one after the other; None if they are too many bytes."""
+    """Return the values in these places, one after the other; None if they are too many bytes."""
     native = extension.native
     offsets = np.empty(count + 1, np.int32)
     offsets[0] = 0

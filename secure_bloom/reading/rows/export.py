@@ -23,7 +23,7 @@ def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.Record
 
 
 def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows as Python values; a text for dates and times that Python does not hold.
+    """Yield the rows as Python values; a text for dates and times that Python does not hold.
 
     Python does not hold nanoseconds, and no years outside of 1 to 9999.
     """
@@ -34,7 +34,10 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _texts_checked(name: str, column: pa.Array) -> list[Any]:
-    """The values of a column; FormatError for a text that is none: many writers check nothing."""
+    """Return the values of a column.
+
+    FormatError for a text that is none: many writers check nothing.
+    """
     try:
         return _values(column)
     except UnicodeDecodeError:

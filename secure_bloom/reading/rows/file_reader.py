@@ -121,7 +121,10 @@ class FileReader:
         return self._request.no_rows
 
     def narrowed(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
-        """The row groups of a unit that may have matches; if there are none, the unit is done."""
+        """Return the row groups of a unit that may have matches.
+
+        If there are none, the unit is done.
+        """
         self.is_begun = True
         with located(path=self.plan.path):
             left = self._left(groups)
@@ -131,7 +134,7 @@ class FileReader:
         return left
 
     def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table | Parts:
-        """The matching rows of ``groups``; errors carry path, row group and column."""
+        """Return the matching rows of ``groups``; errors carry path, row group and column."""
         with located(path=self.plan.path), self._lock:
             try:
                 table = self._read(groups)
@@ -158,7 +161,7 @@ class FileReader:
             self._done_with_unit()
 
     def _kept(self, columns: Columns, first: int, count: int) -> pa.Table:
-        """The rows, counted from the ``first`` on, that the table has and that match."""
+        """Return the rows, counted from the ``first`` on, that the table has and that match."""
         if self._is_kept_whole and self._deleted is None:
             return self._rows_of(columns, count)
         keep = self._kept_by_values(columns, count)
@@ -194,7 +197,10 @@ class FileReader:
         self._decoder.extents = []
 
     def _left(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
-        """The row groups that may have matches; several units of a file may do this at a time."""
+        """Return the row groups that may have matches.
+
+        Several units of a file may do this at a time.
+        """
         # With ranges only some pages are decoded; a scan would read all of them.
         if self._predicate is None or groups[0].ranges is not None:
             return list(groups)
@@ -237,7 +243,7 @@ class FileReader:
         return self._rows_of({**columns, **others}, found)
 
     def _all_rows(self, groups: Sequence[RowGroupPlan], count: int) -> pa.Table:
-        """The rows of row groups that the table has, where nothing else is asked of them."""
+        """Return the rows of row groups that the table has, where nothing else is asked of them."""
         columns = self._decoder.rows(groups, self._others)
         if self._deleted is None:
             self._found |= {group.row_group: _count(group) for group in groups}
@@ -247,11 +253,11 @@ class FileReader:
         return self._rows_of({n: column.filter(mask) for n, column in columns.items()}, found)
 
     def _rows_of(self, columns: Columns, count: int) -> pa.Table:
-        """Rows of the result."""
+        """Return rows of the result."""
         return conformed(self.plan, self._request, columns, count, self._request.output)
 
     def _lives(self, deleted: Positions, groups: Sequence[RowGroupPlan]) -> NDArray[np.bool_]:
-        """The mask of decoded rows that are not ``deleted``, by their place in the file."""
+        """Return the mask of decoded rows that are not ``deleted``, by their place in the file."""
         first = self._first_rows
         rows = np.concatenate([first[group.row_group] + _rows(group) for group in groups])
         return _others_than(deleted, rows)
@@ -262,7 +268,7 @@ class FileReader:
         return self._predicate is None and self._equality is None
 
     def _kept_by_values(self, columns: Columns, count: int) -> NDArray[np.bool_]:
-        """The mask of the rows that match, and that no equality delete removes."""
+        """Return the mask of the rows that match, and that no equality delete removes."""
         keep = np.ones(count, np.bool_)
         if self._predicate is not None:
             keep &= self._matches(self._predicate, columns, count)
@@ -273,7 +279,7 @@ class FileReader:
     def _matches(
         self, predicate: BoundPredicate, columns: Columns, count: int
     ) -> NDArray[np.bool_]:
-        """The mask of the rows for which the predicate is true."""
+        """Return the mask of the rows for which the predicate is true."""
         table = conformed(self.plan, self._request, columns, count, self._looked_at)
         matches: NDArray[np.bool_] = (
             true_rows(predicate, table).fill_null(False).to_numpy(zero_copy_only=False)
@@ -281,7 +287,7 @@ class FileReader:
         return matches
 
     def _count_found(self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_]) -> int:
-        """The number of rows that match; the number of each row group is kept."""
+        """Return the number of rows that match; the number of each row group is kept."""
         start = 0
         for group in groups:
             end = start + _count(group)
@@ -292,7 +298,7 @@ class FileReader:
     def _others_of(
         self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_], found: int
     ) -> Columns:
-        """The rows to keep, of the columns that are not the predicate's."""
+        """Return the rows to keep, of the columns that are not the predicate's."""
         if not self._others:
             return {}
         if found > _DENSE * len(keep):
@@ -312,7 +318,10 @@ class FileReader:
 
 
 def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
-    """The mask of ``rows`` that are not ``deleted``; both ascend, so nothing is sorted for it."""
+    """Return the mask of ``rows`` that are not ``deleted``.
+
+    Both ascend, so nothing is sorted for it.
+    """
     if not len(deleted):
         return np.ones(len(rows), np.bool_)
     place = np.searchsorted(deleted, rows)
@@ -321,14 +330,14 @@ def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
 
 
 def _count(group: RowGroupPlan) -> int:
-    """The number of rows of a row group that are decoded."""
+    """Return the number of rows of a row group that are decoded."""
     if group.ranges is None:
         return group.rows
     return sum(end - start for start, end in group.ranges)
 
 
 def _rows(group: RowGroupPlan) -> Positions:
-    """The positions in its row group of the rows that are decoded."""
+    """Return the positions in its row group of the rows that are decoded."""
     ranges = [(0, group.rows)] if group.ranges is None else group.ranges
     return np.concatenate([np.arange(start, end) for start, end in ranges])
 
@@ -345,7 +354,7 @@ def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
 def _checkable(
     predicate: BoundPredicate | None, unchecked: frozenset[int]
 ) -> BoundPredicate | None:
-    """The predicate with ``unchecked`` conditions taken as true; None if nothing is left."""
+    """Return the predicate with ``unchecked`` conditions taken as true; None if nothing is left."""
     if predicate is None or isinstance(predicate, BoundCondition):
         return None if predicate is None or predicate.ordinal in unchecked else predicate
     parts = tuple(_checkable(part, unchecked) for part in predicate.parts)

@@ -49,7 +49,7 @@ class ProbeFingerprints:
         return cls(fingerprints=np.unique(found), marks=np.packbits(bits, bitorder="little"))
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """Whether ``chunk`` may have one of the values; False is certain.
+        """Return whether ``chunk`` may have one of the values; False is certain.
 
         Reading stops at the first match.  Raises IntegrityError for a page that does
         not authenticate, with row group and column.
@@ -66,7 +66,7 @@ class ProbeFingerprints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeBytes:
-    """A few probe values as they stand in pages; they are found without the C extension."""
+    """A few probe values as they are in pages; they are found without the C extension."""
 
     encodings: tuple[bytes, ...] = field(repr=False)
 
@@ -79,7 +79,10 @@ class ProbeBytes:
 
 
 def _has(values: EncodedValues, encoding: bytes) -> bool:
-    """Whether the value may be among the values; one in the middle of two is a false "maybe"."""
+    """Return whether the value may be among the values.
+
+    One in the middle of two is a false "maybe".
+    """
     if values.width is None:
         length = len(encoding).to_bytes(_LENGTH_SIZE, "little")
         return values.content.tobytes().find(length + encoding) >= 0

@@ -39,7 +39,7 @@ class OpenedFile:
         self._source: pq.ParquetFile | None = None
 
     def file(self) -> InputFile:
-        """The file, checked to be the one whose footer was read."""
+        """Return the file, checked to be the one whose footer was read."""
         if self._file is None:
             file = self._open_input(self.footer.path)
             if file.identity != self.footer.identity:
@@ -51,13 +51,13 @@ class OpenedFile:
         return self._file
 
     def pages(self) -> CountedFile:
-        """The file for single pages."""
+        """Return the file for single pages."""
         if self._pages is None:
             self._pages = CountedFile(self.file())
         return self._pages
 
     def source(self) -> pq.ParquetFile:
-        """The file as pyarrow opens it."""
+        """Return the file as pyarrow opens it."""
         if self._source is None:
             file = self.file()
             source = self._opener.open(self.footer, self._leaves, self._row_groups)

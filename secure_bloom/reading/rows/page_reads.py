@@ -38,7 +38,7 @@ class ReadWholeError(Exception):
 def read_slices(
     file: InputFile, footer: FileFooter, row_group: int, name: str, ranges: Ranges
 ) -> pa.ChunkedArray | None:
-    """The rows in ``ranges`` of a top-level column; None where pages cannot be left out.
+    """Return the rows in ``ranges`` of a top-level column; None where pages cannot be left out.
 
     That is where the column has more than one leaf, or no offset index that can be its own.  Raises
     ReadWholeError.  Other errors carry row group and column.
@@ -61,7 +61,7 @@ def read_slices(
 
 
 def _wanted(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
-    """The ordinals of the pages that have rows of ``ranges``; both are ascending."""
+    """Return the ordinals of the pages that have rows of ``ranges``; both are ascending."""
     found, position = [], 0
     for ordinal, span in enumerate(spans):
         while position < len(ranges) and ranges[position][1] <= span.start:
@@ -74,7 +74,7 @@ def _wanted(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
 
 
 def read_column(file: InputFile, footer: FileFooter, row_group: int, name: str) -> pa.ChunkedArray:
-    """All rows of a top-level column, without a footer that pyarrow must believe.
+    """Return all rows of a top-level column, without a footer that pyarrow must believe.
 
     Errors carry row group and column.
     """
@@ -113,7 +113,7 @@ def _decode(
 
 
 def _is_as_told(chunk: Chunk, page: Page, span: PageSpan) -> bool:
-    """Whether a page's own header contradicts the index in nothing."""
+    """Return whether a page's own header contradicts the index in nothing."""
     if page.is_dictionary:
         return False
     return chunk.leaf.is_repeated or page.num_values == span.end - span.start
@@ -137,7 +137,7 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
 
 
 def _cut(column: pa.ChunkedArray, spans: Sequence[PageSpan], ranges: Ranges) -> pa.ChunkedArray:
-    """The rows in ``ranges`` of a column that has the rows of ``spans``."""
+    """Return the rows in ``ranges`` of a column that has the rows of ``spans``."""
     parts, seen = [], 0
     for span in spans:
         for start, end in ranges:
@@ -170,12 +170,12 @@ def _memory_column(chunk: Chunk, pages: Sequence[Page]) -> MemoryColumn:
 
 
 def _arrow_mark(footer: FileFooter, name: str) -> KeyValue:
-    """The Arrow type that the writer had, which the Parquet schema cannot say in full."""
+    """Return the Arrow type that the writer had, which the Parquet schema cannot say in full."""
     arrow = pa.schema([footer.columns.arrow.field(name)]).serialize().to_pybytes()
     return KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
 
 
 def _schema(footer: FileFooter, name: str) -> list[SchemaElement]:
-    """The schema's root, and the nodes of one top-level column."""
+    """Return the schema's root, and the nodes of one top-level column."""
     root = SchemaElement.of(name="schema", num_children=1)
     return [root, *footer.columns.nodes[name]]

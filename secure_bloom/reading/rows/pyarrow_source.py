@@ -1,6 +1,6 @@
 """Open a file with pyarrow, which decrypts by itself, whatever the file's key scheme is.
 
-pyarrow finds keys only through key material that stands in the file (PKMT1, internal).  Other files
+pyarrow finds keys only through key material that is in the file (PKMT1, internal).  Other files
 have explicit keys, free-form key metadata, material beside the file, or an AAD prefix that is
 supplied.  For these pyarrow gets a footer made here: the file's own, but its key metadata name the
 keys that were found.  Data pages and their AADs stay those of the file.
@@ -67,7 +67,7 @@ class SourceOpener:
     def open(
         self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
     ) -> pq.ParquetFile:
-        """The file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
+        """Return the file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
 
         Raises KeyUnavailableError or IntegrityError, with path, row group and column, for a column
         that cannot be opened.  Raises FormatError for bytes that pyarrow cannot read, and
@@ -132,7 +132,10 @@ def _open(path: str, **options: Any) -> pq.ParquetFile:
 
 
 def _for_pyarrow(path: str) -> str | pa.PythonFile:
-    """The path, or the open file where pyarrow has no word for its name: one that is not UTF-8."""
+    """Return the path, or the open file where pyarrow has no word for its name.
+
+    One that is not UTF-8.
+    """
     local = local_path(path)
     try:
         local.encode()
@@ -148,7 +151,10 @@ def _metadata(plain: bytes) -> pq.FileMetaData:
 
 
 def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]) -> bool:
-    """Whether a key is needed: to read the footer, or the columns of one that is in clear."""
+    """Return whether a key is needed.
+
+    To read the footer, or the columns of one that is in clear.
+    """
     return footer.mode is FooterMode.ENCRYPTED or any(
         footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
         for row_group in row_groups
@@ -176,12 +182,12 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
         ).serialize()
 
     def unwrap_key(self, _wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key of that name."""
+        """Return the key of that name."""
         return self._keys[master_key_identifier]
 
 
 def _plain_footer(footer: FileFooter, plain: bytes | None = None) -> bytes:
-    """The FileMetaData, its schema under the names of the table."""
+    """Return the FileMetaData, its schema under the names of the table."""
     plain = footer.plain if plain is None else plain
     if not footer.columns.renamed:
         return plain
@@ -192,7 +198,10 @@ def _plain_footer(footer: FileFooter, plain: bytes | None = None) -> bytes:
 def _footer_of_ours(
     footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
 ) -> bytes:
-    """A file without data: its footer is the file's, but key metadata name the keys in ``keys``."""
+    """Return a file without data.
+
+    Its footer is the file's, but key metadata name the keys in ``keys``.
+    """
     places = [(row_group, column) for row_group in row_groups for column in columns]
     named = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
     plain = _plain_footer(footer, named)
@@ -215,7 +224,7 @@ def _footer_of_ours(
 
 
 def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> Iterable[Splice]:
-    """The splices that name the key of a chunk in ``keys``, if the column has its own."""
+    """Return the splices that name the key of a chunk in ``keys``, if the column has its own."""
     cipher_of_column = footer.chunk(row_group, column).cipher
     crypto = footer.row_groups[row_group].columns[column].crypto_metadata
     if cipher_of_column is None or crypto is None or crypto.ENCRYPTION_WITH_COLUMN_KEY is None:
@@ -232,7 +241,10 @@ def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> I
 
 
 def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:
-    """The file's algorithm with the AAD prefix in it that was supplied from outside; its AAD."""
+    """Return the file's algorithm with the AAD prefix in it that was supplied from outside.
+
+    Its AAD.
+    """
     algorithm = footer.ciphers.algorithm
     if algorithm is None:
         raise FormatError("columns are encrypted, the footer names no encryption algorithm")

@@ -24,14 +24,17 @@ class Unit:
     is_narrowed: bool = False
 
     def narrowed(self) -> Unit | None:
-        """The unit without row groups whose values turn out not to match; None if none is left."""
+        """Return the unit without row groups whose values turn out not to match.
+
+        None if none is left.
+        """
         if self.is_narrowed:
             return self
         left = self.reader.narrowed(self.row_groups)
         return replace(self, row_groups=tuple(left), is_narrowed=True) if left else None
 
     def read(self) -> pa.Table | Parts:
-        """The rows for which the predicate is true, in the schema of the result.
+        """Return the rows for which the predicate is true, in the schema of the result.
 
         If all of them would take too much memory, they come in parts that are decoded later.
         """
@@ -40,7 +43,7 @@ class Unit:
 
 
 def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
-    """The tables of a unit's rows, whether it read them at once or reads them in parts."""
+    """Yield the tables of a unit's rows, whether it read them at once or reads them in parts."""
     if isinstance(rows, Parts):
         with closing(rows.tables):
             yield from rows.tables
@@ -49,7 +52,7 @@ def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
 
 
 def units(reader: FileReader) -> list[Unit]:
-    """The row groups that the plan of a file leaves, in units."""
+    """Return the row groups that the plan of a file leaves, in units."""
     runs = list(_runs(reader.plan))
     reader.units_left = len(runs)
     return [Unit(reader=reader, row_groups=tuple(run)) for run in runs]

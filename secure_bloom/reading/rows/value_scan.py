@@ -67,7 +67,7 @@ class _ScannedCondition:
         return self.ruled_out + _CREDIT >= _WORTH * (self.tried + _CREDIT)
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """Whether the condition may be true in the chunk."""
+        """Return whether the condition may be true in the chunk."""
         try:
             found = self.probe is None or self.probe.may_be_in(file, chunk)
         except (FormatError, UnsupportedFeatureError):
@@ -94,7 +94,7 @@ class ValueScan:
     def may_match(
         self, file: InputFile, footer: FileFooter, predicate: BoundPredicate, row_group: int
     ) -> bool:
-        """Whether the predicate may be true for a row of the row group; False is certain.
+        """Return whether the predicate may be true for a row of the row group; False is certain.
 
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
@@ -171,12 +171,12 @@ def _is_lookup(condition: BoundCondition, request: Request) -> bool:
 
 
 def _is_few_of_member(condition: BoundCondition, footer: FileFooter) -> bool:
-    """Whether few values of a member are looked up, which has others beside it."""
+    """Return whether few values of a member are looked up, which has others beside it."""
     return len(condition.values) <= _FEW and len(footer.columns.below(condition.path[0])) > 1
 
 
 def _has_known_bytes(leaf: Leaf) -> bool:
-    """Whether the bytes of equal values are all known."""
+    """Return whether the bytes of equal values are all known."""
     is_decimal = logical_type(leaf.element).kind is Kind.DECIMAL
     # A BYTE_ARRAY decimal may have any number of leading bytes that only repeat its sign.
     return leaf.type in _TYPES and not (is_decimal and leaf.type is Type.BYTE_ARRAY)

@@ -16,7 +16,10 @@ LARGEST = 16 * 1024 * 1024
 
 
 def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[K, memoryview]:
-    """The bytes of each extent (offset, length), by name; FormatError if one leaves the file."""
+    """Return the bytes of each extent (offset, length), by name.
+
+    FormatError if one leaves the file.
+    """
     found: dict[K, memoryview] = {}
     for run in _runs(extents):
         start = extents[run[0]][0]

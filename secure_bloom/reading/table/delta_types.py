@@ -33,7 +33,7 @@ _DEEPEST = 100
 
 
 def arrow_type(kind: object, depth: int = _DEEPEST) -> pa.DataType:
-    """The Arrow type of a type in the schema of a Delta table.
+    """Return the Arrow type of a type in the schema of a Delta table.
 
     Raises UnsupportedFeatureError, by name, for one that is not known here.
     """
@@ -53,7 +53,7 @@ def arrow_type(kind: object, depth: int = _DEEPEST) -> pa.DataType:
 
 
 def arrow_field(column: Mapping[str, Any], depth: int = _DEEPEST) -> pa.Field:
-    """A field of a structure; any may be null, whatever the schema says."""
+    """Return a field of a structure; any may be null, whatever the schema says."""
     name = column.get("name")
     if not isinstance(name, str):
         raise FormatError("a field of the table's schema has no name")
@@ -81,7 +81,10 @@ _NESTED: dict[str, Callable[[Mapping[str, Any], int], pa.DataType]] = {
 
 
 def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
-    """A partition value of the log as a scalar; FormatError for one that is none of the type."""
+    """Return a partition value of the log as a scalar.
+
+    FormatError for one that is none of the type.
+    """
     try:
         if pa.types.is_timestamp(of):
             # Partition values of instants are written in UTC, with the zone or without.

@@ -120,7 +120,7 @@ class FileFooter:
                     trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
 
     def chunk(self, row_group: int, column: int) -> Chunk:
-        """The column chunk at two ordinals, its metadata decrypted with its own key.
+        """Return the column chunk at two ordinals, its metadata decrypted with its own key.
 
         Raises KeyUnavailableError or IntegrityError with path, row group and column, and
         FormatError if it has not the rows of its row group.
@@ -167,7 +167,10 @@ class FileFooter:
     def cipher(
         self, row_group: int, column: int, crypto: ColumnCryptoMetaData
     ) -> ColumnCipher | None:
-        """The cipher of a column chunk, given its crypto_metadata; raises as :meth:`chunk`."""
+        """Return the cipher of a column chunk, given its crypto_metadata.
+
+        Raises as :meth:`chunk`.
+        """
         name = self.columns.leaves[column].name
         ordinal = self.row_groups.ordinals[row_group]
         with located(path=self.path, row_group=row_group, column=name):
@@ -202,7 +205,7 @@ def fetch_footer(file: CountedFile, resolver: KeyResolver) -> StoredFooter:
 
 
 def decode_footer(stored: StoredFooter, scanner: FooterScanner) -> FileFooter:
-    """The footer decrypted or verified, and decoded; errors as of :func:`read_footer`."""
+    """Return the footer decrypted or verified, and decoded; errors as of :func:`read_footer`."""
     opening = _encrypted if stored.magic == MAGIC_ENCRYPTED else _clear
     tail, key, plain, scan = opening(stored.body, stored.keys, scanner)
     return FileFooter(
@@ -223,9 +226,9 @@ def decode_footer(stored: StoredFooter, scanner: FooterScanner) -> FileFooter:
 
 
 def read_footer(file: CountedFile, resolver: KeyResolver, scanner: FooterScanner) -> FileFooter:
-    """The footer of ``file``; errors as of :func:`secure_bloom.parquet.footer.unlock`.
+    """Return the footer of ``file``; errors as of :func:`secure_bloom.parquet.footer.unlock`.
 
-    A signed footer whose key is not at hand is read all the same, as anyone can, where the run
+    A signed footer whose key is missing is read all the same, as anyone can, where the run
     accepts that.
     """
     return decode_footer(fetch_footer(file, resolver), scanner)

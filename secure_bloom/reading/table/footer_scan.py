@@ -31,7 +31,7 @@ class FooterScanner:
         self._schemas = SchemaCache(names)
 
     def of(self, plain: bytes) -> FooterScan:
-        """The scan of the FileMetaData at the start of ``plain``.
+        """Return the scan of the FileMetaData at the start of ``plain``.
 
         Raises FormatError if there is none, or if a row group has not one chunk for each column.
         """

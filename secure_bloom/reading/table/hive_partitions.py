@@ -26,7 +26,7 @@ Values = Mapping[str, str | None]
 
 
 def partition_values(file: str, paths: Iterable[str]) -> Values:
-    """The values of one file, from the folders below the path that led to it.
+    """Return the values of one file, from the folders below the path that led to it.
 
     If several paths led to it, the shortest counts.  If the file itself or a pattern was given, the
     names of all its folders count.
@@ -50,7 +50,7 @@ def _value(text: str) -> str | None:
 
 
 def partition_fields(values: Sequence[Values]) -> list[pa.Field]:
-    """The columns of all files' values, in the order of their first appearance."""
+    """Return the columns of all files' values, in the order of their first appearance."""
     names = dict.fromkeys(name for found in values for name in found)
     return [pa.field(name, _type([v[name] for v in values if name in v])) for name in names]
 
@@ -64,7 +64,7 @@ def _type(texts: Iterable[str | None]) -> pa.DataType:
 
 
 def partition_scalar(field: pa.Field, values: Values) -> pa.Scalar:
-    """The value of a partition column in one file; null where it has none."""
+    """Return the value of a partition column in one file; null where it has none."""
     text = values.get(field.name)
     if text is None:
         return pa.scalar(None, field.type)

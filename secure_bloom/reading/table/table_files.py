@@ -69,7 +69,7 @@ class TableFiles:
         return self.workers == 1 and self._bytes <= TINY * len(self)
 
     def runs(self) -> Iterator[range]:
-        """The ordinals in runs of files whose footers have room in memory together."""
+        """Return the ordinals in runs of files whose footers have room in memory together."""
         return growing_runs(len(self), self._fitting)
 
     def _fitting(self, start: int) -> int:
@@ -86,7 +86,7 @@ class TableFiles:
         return count
 
     def kept(self, ordinal: int) -> FileFooter | None:
-        """The footer of a file, if it is kept."""
+        """Return the footer of a file, if it is kept."""
         return self._kept.get(ordinal)
 
     def forget(self, ordinal: int) -> None:
@@ -157,7 +157,7 @@ class TableFiles:
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
-    """The ordinals below ``count`` in runs, each longer than the one before.
+    """Yield the ordinals below ``count`` in runs, each longer than the one before.
 
     ``most`` says how many files have room in memory together, from an ordinal on; one always has.
     """

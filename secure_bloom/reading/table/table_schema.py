@@ -45,7 +45,10 @@ class FileColumns:
     renamed: tuple[SchemaElement, ...] = ()
 
     def below(self, name: str) -> list[int]:
-        """The ordinals of the leaves of a top-level column; empty where there is no such column."""
+        """Return the ordinals of the leaves of a top-level column.
+
+        Empty where there is no such column.
+        """
         return [i for i, leaf in enumerate(self.leaves) if leaf.path[0] == name]
 
 
@@ -57,7 +60,10 @@ class SchemaCache:
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
 
     def columns(self, footer: FooterOutline) -> FileColumns:
-        """The columns of a FileMetaData; FormatError for a schema that is not a whole tree."""
+        """Return the columns of a FileMetaData.
+
+        FormatError for a schema that is not a whole tree.
+        """
         schema, texts = footer.schema, footer.metadata.key_value_metadata or []
         marks = [text for text in texts if text.key == "ARROW:schema"]
         arrow = (marks[0].value or "").encode() if marks else b""
@@ -94,7 +100,7 @@ def _columns(
 
 
 def _top_level(schema: list[SchemaElement]) -> Iterable[list[SchemaElement]]:
-    """The nodes of each column right below the root; the schema is known to be one tree."""
+    """Return the nodes of each column right below the root; the schema is known to be one tree."""
     position = 1
     while position < len(schema):
         end, open_nodes = position, 1
@@ -106,7 +112,7 @@ def _top_level(schema: list[SchemaElement]) -> Iterable[list[SchemaElement]]:
 
 
 def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
-    """The Arrow schema that pyarrow gives a file without rows that has this schema."""
+    """Return the Arrow schema that pyarrow gives a file without rows that has this schema."""
     kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
     footer = FileMetaData.of(
         version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
@@ -120,7 +126,7 @@ def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.
 
 
 def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The union of the schemas of files, given with their paths.
+    """Return the union of the schemas of files, given with their paths.
 
     Raises PolicyError if a file has two columns of one name, or if no type holds all values of a
     column, whatever the read asks for.

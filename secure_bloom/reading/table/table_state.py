@@ -43,23 +43,23 @@ class FolderState:
         return partition_fields(self.partitions)
 
     def deleted(self, ordinal: int) -> Deleted | None:  # noqa: ARG002 - none of any file
-        """The deleted rows of a file; None for none."""
+        """Return the deleted rows of a file; None for none."""
         return None
 
     def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:  # noqa: ARG002 - none
-        """What deletes rows of a file by their values."""
+        """Return what deletes rows of a file by their values."""
         return ()
 
     def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:  # noqa: ARG002 - none of any file
-        """The values of columns that a file lacks, where they are not null."""
+        """Return the values of columns that a file lacks, where they are not null."""
         return _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
-        """The columns of a file that the table has."""
+        """Return the columns of a file that the table has."""
         return stored
 
     def with_columns_of_log(self, stored: pa.Schema) -> pa.Schema:
-        """The columns of the files, and those that no file has."""
+        """Return the columns of the files, and those that no file has."""
         return stored
 
 
@@ -90,7 +90,7 @@ class LoggedTable:
 
     @classmethod
     def of_delta(cls, table: Snapshot, files: Sequence[LiveFile]) -> LoggedTable:
-        """A Delta table, and its live files that are read."""
+        """Return a Delta table, and its live files that are read."""
         with located(path=table.folder):
             fields = pa.schema(map(arrow_field, table.metadata.schema["fields"]))
             names = column_names(table.metadata)
@@ -108,7 +108,10 @@ class LoggedTable:
 
     @classmethod
     def of_iceberg(cls, table: IcebergTable) -> LoggedTable:
-        """An Iceberg table; UnsupportedFeatureError where its files alone do not tell its rows."""
+        """Return an Iceberg table.
+
+        UnsupportedFeatureError where its files alone do not tell its rows.
+        """
         if table.refused is not None:
             raise UnsupportedFeatureError(
                 table.refused,
@@ -132,15 +135,15 @@ class LoggedTable:
         return [field for field in self._fields if field.name in self._own]
 
     def deleted(self, ordinal: int) -> Deleted | None:
-        """The deleted rows of a file; None for none."""
+        """Return the deleted rows of a file; None for none."""
         return self._deleted[ordinal]
 
     def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:
-        """What deletes rows of a file by their values."""
+        """Return what deletes rows of a file by their values."""
         return self._files[ordinal].deletes.equality if self._files else ()
 
     def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:
-        """The values of columns that a file lacks, where they are not null."""
+        """Return the values of columns that a file lacks, where they are not null."""
         return self._files[ordinal].fills if self._files else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
@@ -171,7 +174,7 @@ TableState = FolderState | LoggedTable
 
 
 def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
-    """The state of what is read: bare files, or one table.
+    """Return the state of what is read: bare files, or one table.
 
     Raises PolicyError for a table with a log that is to be read together with others.
     """

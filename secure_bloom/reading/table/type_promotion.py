@@ -80,7 +80,10 @@ _FAMILIES: dict[_Family, Sequence[Callable[[pa.DataType], bool]]] = {
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
-    """The type that has all values of all ``types``, in whatever order; ClashError for none."""
+    """Return the type that has all values of all ``types``, in whatever order.
+
+    ClashError for none.
+    """
     valued = [of for of in dict.fromkeys(types) if not pa.types.is_null(of)]
     if len(valued) < 2:
         return valued[0] if valued else types[0]
@@ -96,7 +99,7 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def common_fields(rows: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:
-    """The fields of all rows by their names, in the order in which they come first.
+    """Return the fields of all rows by their names, in the order in which they come first.
 
     A field may be null if some row lacks it.  ClashError for a name whose types have none in
     common.
@@ -118,7 +121,7 @@ def _field(fields: Sequence[pa.Field], *, lacking: bool = False) -> pa.Field:
 
 
 def _pair(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type of two; LookupError where there is none."""
+    """Return the type of two; LookupError if there is none."""
     found = None
     for one, other in ((left, right), (right, left)):
         join = _JOINS.get((_family(one), _family(other)))
@@ -129,7 +132,7 @@ def _pair(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def plain_type(of: pa.DataType) -> pa.DataType:
-    """The type of the values themselves: without extension and dictionary."""
+    """Return the type of the values themselves: without extension and dictionary."""
     if isinstance(of, pa.BaseExtensionType):
         return plain_type(of.storage_type)
     return plain_type(of.value_type) if pa.types.is_dictionary(of) else of

@@ -35,12 +35,12 @@ class Account:
     source: Callable[[str, str], dict[str, str]] = field(repr=False)
 
     def blob(self, bucket: str, key: str) -> Any:
-        """The client of one blob."""
+        """Return the client of one blob."""
         return self.service.get_blob_client(bucket, key)
 
 
 def connect(_path: str, filesystem: Any) -> tuple[str, Account]:
-    """The store of a file system of pyarrow, and the account in it."""
+    """Return the store of a file system of pyarrow, and the account in it."""
     account = azure_account(filesystem)
     return account.url, _account(account)
 
@@ -76,7 +76,7 @@ def _credential(account: AzureAccount) -> Any:
 
 
 def _signature(account: AzureAccount, bucket: str, key: str) -> str:
-    """The right to read one blob, made on this machine with the key of the account."""
+    """Return the right to read one blob, made on this machine with the key of the account."""
     signature: str = generate_blob_sas(
         account.name,
         bucket,

@@ -39,7 +39,7 @@ PLAIN = BlobAttributes(fields={}, scope={})
 
 
 def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
-    """The attributes of a blob; FileChangedError where its entity tag is another one."""
+    """Return the attributes of a blob; FileChangedError where its entity tag is another one."""
     with errors(source.path):
         found = require_same(source, mark)
         if found.blob_type != BlobType.BLOCKBLOB:
@@ -65,7 +65,7 @@ def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
 
 
 def require_same(source: StoredObject, mark: str) -> Any:
-    """The properties of the blob; FileChangedError where it is another by now."""
+    """Return the properties of the blob; FileChangedError where it is another by now."""
     found = source.client.blob(source.bucket, source.key).get_blob_properties(
         etag=mark, match_condition=MatchConditions.IfNotModified
     )

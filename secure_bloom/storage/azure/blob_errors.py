@@ -59,7 +59,7 @@ _STATUS: dict[int | None, Answer] = {
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Raise what the SDK raises as an error of ours about ``path``."""
+    """Raise what the SDK raises as an error of this package about ``path``."""
     try:
         yield
     except HttpResponseError as exc:
@@ -74,7 +74,7 @@ def errors(path: str) -> Iterator[None]:
 
 
 def code_of(error: HttpResponseError) -> str:
-    """The store's word for what is wrong; empty where it has none."""
+    """Return the store's word for what is wrong; empty where it has none."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
 

@@ -39,7 +39,7 @@ _IS_THERE = frozenset({"BlobAlreadyExists", "ConditionNotMet"})
 
 
 def conditions(_: StoredObject) -> Conditions:
-    """The conditions that the store takes: all of them, on every request."""
+    """Return the conditions that the store takes: all of them, on every request."""
     return ALL_CONDITIONS
 
 
@@ -71,7 +71,7 @@ class BlobWriter(ObjectWriter):
         require_same(origin.object, origin.mark)
 
     def _checked_attributes(self) -> BlobAttributes:
-        """The attributes of the new blob, from an old one that is still the same."""
+        """Return the attributes of the new blob, from an old one that is still the same."""
         if self._origin is not None:
             return attributes_of(self._origin.object, self._origin.mark)
         self._check_source()

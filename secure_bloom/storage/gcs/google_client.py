@@ -15,7 +15,7 @@ _ANONYMOUS = "anonymous@"
 
 
 def connect(path: str, _filesystem: Any) -> tuple[str, Client]:
-    """The store of a URI, and the client for it."""
+    """Return the store of a URI, and the client for it."""
     uri = object_uri(path)
     return uri.query, _client(uri.query, uri.authority.startswith(_ANONYMOUS))
 

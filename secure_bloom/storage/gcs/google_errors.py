@@ -44,7 +44,7 @@ _STATUS: dict[int | None, Answer] = {
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Raise what the SDK raises as an error of ours about ``path``."""
+    """Raise what the SDK raises as an error of this package about ``path``."""
     try:
         yield
     except GoogleAPICallError as exc:

@@ -42,7 +42,7 @@ _ABSENT = 0
 
 
 def conditions(_: StoredObject) -> Conditions:
-    """The conditions that the store takes: all of them, on every request."""
+    """Return the conditions that the store takes: all of them, on every request."""
     return ALL_CONDITIONS
 
 
@@ -117,11 +117,14 @@ class _NewBlob(Blob):  # type: ignore[misc]
     """
 
     def delete(self, *_: Any, **__: Any) -> None:
-        """Leave what stands there."""
+        """Leave what is there."""
 
 
 def _found(origin: Origin) -> Any:
-    """The object as it is now; FileChangedError where it is another than the one that was read."""
+    """Return the object as it is now.
+
+    FileChangedError where it is another than the one that was read.
+    """
     source = origin.object
     found = source.client.bucket(source.bucket).get_blob(source.key)
     if found is None or str(found.generation) != origin.mark:

@@ -71,7 +71,7 @@ _KNOWN: dict[str, Answer] = {
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Raise what boto3 raises as an error of ours about ``path``."""
+    """Raise what boto3 raises as an error of this package about ``path``."""
     try:
         yield
     except ClientError as exc:
@@ -85,17 +85,17 @@ def errors(path: str) -> Iterator[None]:
 
 
 def code_of(error: ClientError) -> str:
-    """The store's word for what is wrong; a status where it has none."""
+    """Return the store's word for what is wrong; a status where it has none."""
     return str(error.response.get("Error", {}).get("Code", "unknown"))
 
 
 def is_conflict(error: ClientError) -> bool:
-    """Whether a condition of the request did not hold."""
+    """Return whether a condition of the request did not hold."""
     return code_of(error) in _CONFLICTS
 
 
 def was_repeated(error: ClientError) -> bool:
-    """Whether the SDK has sent the request more than once."""
+    """Return whether the SDK has sent the request more than once."""
     answer: dict[str, Any] = error.response.get("ResponseMetadata", {})
     return bool(answer.get("RetryAttempts"))
 

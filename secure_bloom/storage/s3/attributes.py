@@ -61,12 +61,12 @@ class Attributes:
 
 
 def plain_attributes(client: Any) -> Attributes:
-    """The attributes of an object that replaces none and copies none."""
+    """Return the attributes of an object that replaces none and copies none."""
     return Attributes(fields={}, checksum=_default_checksum(client), checksum_type={})
 
 
 def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Attributes:
-    """The attributes of an object; FileChangedError where its entity tag is another one."""
+    """Return the attributes of an object; FileChangedError where its entity tag is another one."""
     with errors(source.path):
         head = require_same(source, etag)
         fields = {name: head[name] for name in _CARRIED if head.get(name)}
@@ -79,7 +79,7 @@ def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Att
 
 
 def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
-    """The store's answer about the object; FileChangedError where it is another by now."""
+    """Return the store's answer about the object; FileChangedError where it is another by now."""
     head: dict[str, Any] = source.client.head_object(
         # Without this mode S3 does not tell which checksum the object has.
         **where(source),
@@ -121,7 +121,7 @@ def _lock(head: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _access_list(source: StoredObject) -> dict[str, str]:
-    """The grants of the object, where there is anyone besides the owner."""
+    """Return the grants of the object, where there is anyone besides the owner."""
     if not _has_access_lists(source.client, source.bucket):
         return {}
     try:
@@ -148,7 +148,10 @@ def _granted(grants: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _has_access_lists(client: Any, bucket: str) -> bool:
-    """Whether objects of the bucket have lists of their own; new buckets have none by default."""
+    """Return whether objects of the bucket have lists of their own.
+
+    New buckets have none by default.
+    """
     try:
         rules = client.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]["Rules"]
     except ClientError:

@@ -28,7 +28,7 @@ _asking = threading.Lock()
 
 
 def conditions(target: StoredObject) -> Conditions:
-    """The conditions that the bucket of ``target`` takes; asked once in a process."""
+    """Return the conditions that the bucket of ``target`` takes; asked once in a process."""
     known = (target.store, target.bucket)
     with _asking:
         if known not in _known:

@@ -20,7 +20,7 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def connect(path: str, filesystem: Any) -> tuple[str, Any]:
-    """The store of a URI, and the client for it in the region that pyarrow has found."""
+    """Return the store of a URI, and the client for it in the region that pyarrow has found."""
     query = object_uri(path).query
     return query, _client(query, filesystem.region)
 

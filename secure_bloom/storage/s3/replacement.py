@@ -57,7 +57,7 @@ class S3Writer(ObjectWriter):
         require_same(origin.object, origin.mark)
 
     def _checked_attributes(self) -> Attributes:
-        """The attributes of the new object, from an old one that is still the same."""
+        """Return the attributes of the new object, from an old one that is still the same."""
         if self._origin is not None:
             origin = self._origin
             return attributes_of(origin.object, origin.mark, in_its_place=self._in_place)

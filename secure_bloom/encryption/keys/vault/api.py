@@ -49,7 +49,7 @@ class VaultApi:
             self._session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE))
 
     def client(self, token: str) -> Any:
-        """A client of hvac's with this token; all of them share their connections."""
+        """Return a client of hvac's with this token; all of them share their connections."""
         return self._hvac.Client(
             url=self._settings.address,
             # Never None, for which hvac would read ~/.vault-token.
@@ -66,8 +66,9 @@ class VaultApi:
         )
 
     def request(self, request: Callable[[], Any]) -> Mapping[str, Any]:
-        """The JSON object that ``request``, a call of hvac's, answers; {} for an empty answer.
+        """Return the JSON object that ``request``, a call of hvac's, answers.
 
+        {} for an empty answer.
         Raises RefusalError where the server refuses, TransientFailureError where repeating may
         help, KmsUnavailableError where the answer is not one of Vault's API.
         """
@@ -84,7 +85,7 @@ class VaultApi:
         raise self._refused(response, answer)
 
     def strange(self, what: str) -> KmsUnavailableError:
-        """The error for an answer that Vault's API does not have."""
+        """Return the error for an answer that Vault's API does not have."""
         return KmsUnavailableError(
             f"the answer of {self._place} is not that of Vault or OpenBao: {what}",
             hint="check address, namespace and mount of [kms]; redirects are not followed",
@@ -129,14 +130,17 @@ def _json_object(response: Any) -> Mapping[str, Any] | None:
 
 
 def _retry_after(response: Any) -> float | None:
-    """The seconds of ``Retry-After``; a date there, which no Vault sends, counts as nothing."""
+    """Return the seconds of ``Retry-After``.
+
+    A date there, which no Vault sends, counts as nothing.
+    """
     text = response.headers.get("Retry-After", "")
     # Five digits would be a day or more: a server that says so is broken.
     return float(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
 
 
 def _shown(errors: list[object]) -> str:
-    """The server's own words, as far as they may be shown."""
+    """Return the server's own words, as far as they may be shown."""
     text = " ".join("; ".join(map(str, errors)).split())
     return legible(_SECRET.sub("...", text), _LONGEST_TEXT)
 

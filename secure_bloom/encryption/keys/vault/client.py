@@ -58,7 +58,10 @@ class VaultKmsClient:
         return self._wrapped(data)
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError where the engine refuses."""
+        """Return the key that :meth:`wrap_key` wrapped.
+
+        KeyUnavailableError where the engine refuses.
+        """
         _check_wrapped(wrapped_key)
         data = self._transit("unwrap", master_key_identifier, wrapped_key)
         # The key is there, because it unwraps: before wrapping under it nobody need look for it.
@@ -70,13 +73,16 @@ class VaultKmsClient:
             raise self._api.strange("no plaintext after a decrypt") from None
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """The key wrapped by the newest version of its master key; it never leaves the engine."""
+        """Return the key wrapped by the newest version of its master key.
+
+        It never leaves the engine.
+        """
         _check_wrapped(wrapped_key)
         data = self._transit("rewrap", master_key_identifier, wrapped_key)
         return self._wrapped(data)
 
     def key_version(self, wrapped_key: str) -> str:
-        """The version that wrapped this key: it stands in front of the ciphertext, in clear."""
+        """Return the version that wrapped this key: it is in front of the ciphertext, in clear."""
         _check_wrapped(wrapped_key)
         return wrapped_key.split(":", 2)[1]
 

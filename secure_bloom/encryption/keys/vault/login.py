@@ -45,7 +45,7 @@ class VaultLogin:
         self._token: _LoginToken | None = None
 
     def request(self, request: Callable[[Any], T]) -> T:
-        """The answer of ``request`` to hvac's client; called again if the token has expired.
+        """Return the answer of ``request`` to hvac's client; called again if the token has expired.
 
         Raises RefusalError where a valid token may not do this, KmsUnavailableError where there is
         no valid token, and what ``request`` raises.
@@ -74,7 +74,7 @@ class VaultLogin:
             return token
 
     def _is_accepted(self, used: _LoginToken) -> bool:
-        """Whether the server still knows the token: a 403 alone may be about the key."""
+        """Return whether the server still knows the token: a 403 alone may be about the key."""
         with self._lock:
             # Another thread has replaced the token meanwhile, and the request is made again with
             # that one.
@@ -87,7 +87,7 @@ class VaultLogin:
             return True
 
     def _replaced(self, used: _LoginToken, refusal: RefusalError) -> _LoginToken:
-        """A new token, or the one that another thread got meanwhile."""
+        """Return a new token, or the one that another thread got meanwhile."""
         with self._lock:
             if self._token is used or self._token is None:
                 token = self._log_in()
@@ -99,7 +99,7 @@ class VaultLogin:
             return self._token
 
     def _renew(self, token: _LoginToken) -> _LoginToken:
-        """The token with a longer life; a new one where it cannot have that."""
+        """Return the token with a longer life; a new one where it cannot have that."""
         if not token.is_renewable:
             return self._log_in()
         try:
@@ -113,7 +113,7 @@ class VaultLogin:
         return _LOGINS[self._settings.auth](self)
 
     def by_token(self) -> _LoginToken:
-        """The token of ``token_file``, else of the environment."""
+        """Return the token of ``token_file``, else of the environment."""
         file = self._settings.token_file
         value = environment("TOKEN") if file is None else self._secret(file, "the token")
         if value is None:
@@ -131,7 +131,7 @@ class VaultLogin:
         return self._of(value, data.get("ttl"), data.get("renewable"))
 
     def by_approle(self) -> _LoginToken:
-        """A token for a role id and a secret id."""
+        """Return a token for a role id and a secret id."""
         role_id = self._identifier(self._settings.role_id_file, "ROLE_ID", "role_id_file")
         secret_id = self._identifier(self._settings.secret_id_file, "SECRET_ID", "secret_id_file")
         return self._exchange(
@@ -144,7 +144,7 @@ class VaultLogin:
         )
 
     def by_kubernetes(self) -> _LoginToken:
-        """A token for the service account of this pod."""
+        """Return a token for the service account of this pod."""
         jwt = self._secret(self._settings.jwt_file, "the service account's token")
         return self._exchange(
             lambda client: client.auth.kubernetes.login(
@@ -165,7 +165,7 @@ class VaultLogin:
         return self._of_lease(auth)
 
     def _of_lease(self, auth: object, *, fallback: str | None = None) -> _LoginToken:
-        """The token of an answer's ``auth``."""
+        """Return the token of an answer's ``auth``."""
         fields: Mapping[str, Any] = auth if isinstance(auth, dict) else {}
         value = fields.get("client_token") or fallback
         if not isinstance(value, str):
@@ -173,7 +173,7 @@ class VaultLogin:
         return self._of(value, fields.get("lease_duration"), fields.get("renewable"))
 
     def _of(self, value: str, seconds: object, is_renewable: object) -> _LoginToken:
-        """A token that lives so many ``seconds``; 0, as a root token has, means for ever."""
+        """Return a token that lives so many ``seconds``; 0, as a root token has, means for ever."""
         lives = seconds if isinstance(seconds, int) and seconds > 0 else None
         return _LoginToken(
             value=value,
@@ -194,7 +194,7 @@ class VaultLogin:
 
     @staticmethod
     def _secret(file: Path, what: str) -> str:
-        """The text in a file, read anew for each login: agents and Kubernetes replace it."""
+        """Return the text in a file, read anew for each login: agents and Kubernetes replace it."""
         try:
             value = file.read_text(encoding="ascii").strip()
         except OSError as exc:

@@ -65,7 +65,7 @@ class VaultSettings:
 
     @classmethod
     def of(cls, table: ConfigTable, base: Path) -> VaultSettings:
-        """The settings of a [kms] table, completed from the environment.
+        """Return the settings of a [kms] table, completed from the environment.
 
         Relative paths start at ``base``.  Raises PolicyError for an address that is missing or not
         protected by TLS, and for words that do not go together.
@@ -120,7 +120,7 @@ def environment(name: str) -> str | None:
 
 
 def _auth(table: ConfigTable) -> str:
-    """The way to log in, whose words alone may be there."""
+    """Return the way to log in, whose words alone may be there."""
     auth = table.choice("auth", {name: name for name in _AUTH_WORDS}) or "token"
     # A word of another way would be passed over, and the login made with other secrets than meant.
     other = frozenset().union(*_AUTH_WORDS.values()) - _AUTH_WORDS[auth]

@@ -44,12 +44,12 @@ class _ColumnSurvivors:
         return np.not_equal(self.runs[:, 0], self.runs[:, 1])
 
     def with_filter(self, indices: Iterable[int]) -> list[int]:
-        """The chunks among ``indices`` whose Bloom filter is checked here."""
+        """Return the chunks among ``indices`` whose Bloom filter is checked here."""
         starts = self.runs[:, 0].tolist()
         return [index for index in indices if starts[index] >= 0]
 
     def values(self, index: int) -> tuple[StoredValue, ...]:
-        """The values that the bounds of one chunk leave."""
+        """Return the values that the bounds of one chunk leave."""
         values = self.predicate.values or ()
         start, end = self.runs[index].tolist()
         # All of them are the very same tuple: its hashes are known already.
@@ -147,7 +147,10 @@ def prune_together(pruner: FilePruner) -> BatchSurvivors | None:
 
 
 def _probes(pruner: FilePruner) -> list[tuple[ColumnPredicate, ProbeValues]]:
-    """The file's predicates; none at all unless each of them alone can rule a row group out."""
+    """Return the file's predicates.
+
+    None at all unless each of them alone can rule a row group out.
+    """
     found = []
     ruled_out = pruner.context.ruled_out(pruner.ruled_out)
     for predicate in pruner.predicates.values():
@@ -162,7 +165,10 @@ def _probes(pruner: FilePruner) -> list[tuple[ColumnPredicate, ProbeValues]]:
 def _prune_by_bounds(
     pruner: FilePruner, row_groups: Sequence[int], predicate: ColumnPredicate, probe: ProbeValues
 ) -> _ColumnSurvivors | None:
-    """The chunks that the bounds of a column leave; None where the steps must look at each."""
+    """Return the chunks that the bounds of a column leave.
+
+    None where the steps must look at each.
+    """
     try:
         chunks = read_chunk_fields(pruner.footer, predicate.ordinal, row_groups)
     except KeyUnavailableError:
@@ -186,7 +192,10 @@ def _prune_by_bounds(
 
 
 def _flags(pruner: FilePruner, predicate: ColumnPredicate, probe: ProbeValues) -> int:
-    """How the values of a column are ordered, and which bounds are: bits for the extension."""
+    """Return how the values of a column are ordered, and which bounds are.
+
+    Bits for the extension.
+    """
     leaf, orders = predicate.leaf, pruner.footer.metadata.column_orders
     bits = (
         probe.order.is_little,

@@ -47,7 +47,7 @@ class ChunkFields:
         return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
 
     def filter_locations(self, indices: Sequence[int]) -> list[FilterLocation]:
-        """The places of the filters of the chunks at ``indices``, and their ciphers."""
+        """Return the places of the filters of the chunks at ``indices``, and their ciphers."""
         cipher, found = self.cipher, []
         for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
             own = None if cipher is None else cipher.at(self.ordinals[index])
@@ -59,7 +59,7 @@ class ChunkFields:
 def read_chunk_fields(
     footer: FileFooter, column: int, row_groups: Sequence[int]
 ) -> ChunkFields | None:
-    """The chunks of a column; None where the steps must look at them one by one.
+    """Return the chunks of a column; None where the steps must look at them one by one.
 
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
     """
@@ -112,7 +112,7 @@ def _extents(fields: Numbers, slot: int) -> Numbers:
 def _cipher(
     footer: FileFooter, column: int, row_group: int, fields: Numbers
 ) -> ColumnCipher | None:
-    """The cipher of a column in a row group; None where its chunks say different things."""
+    """Return the cipher of a column in a row group; None where its chunks say different things."""
     extents = _extents(fields, layout.CRYPTO_METADATA).tolist()
     # One key for all chunks is the usual case; with several the steps take over.
     said = {footer.plain[start:end] if start >= 0 else b"" for start, end in extents}
@@ -147,5 +147,5 @@ def _opened(
 
 
 def bounds_of(parts: Sequence[bytes]) -> Numbers:
-    """Where each part starts if they are joined, and where the last one ends."""
+    """Return where each part starts if they are joined, and where the last one ends."""
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)

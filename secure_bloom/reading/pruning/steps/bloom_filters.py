@@ -37,7 +37,7 @@ def prune_by_filters(pruner: FilePruner) -> None:
 def _ends(
     pruner: FilePruner, group: RowGroupState, lookup: Lookup, bloom_filter: SplitBlockBloomFilter
 ) -> bool:
-    """Whether the filter's answer to one lookup skips the row group."""
+    """Return whether the filter's answer to one lookup skips the row group."""
     predicate, _, values = lookup
     if not pruner.context.hashes(predicate, values).any_in(bloom_filter):
         return pruner.rule_out(group, Step.BLOOM_FILTER, predicate.condition.ordinal)
@@ -90,7 +90,7 @@ def _is_filterable(leaf: Leaf) -> bool:
 
 
 def _reason(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate) -> Reason | None:
-    """Why the filter was not asked; None where it was."""
+    """Return why the filter was not asked; None where it was."""
     if predicate.condition.operator not in LOOKUPS:
         return Reason.NO_LOOKUP
     if predicate.values is None:

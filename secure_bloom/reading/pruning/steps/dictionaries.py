@@ -29,7 +29,7 @@ _LENGTH_SIZE = 4
 
 
 def dictionary_size(chunk: Chunk) -> int:
-    """Bytes of the dictionary page as stored, 0 where there is none."""
+    """Return bytes of the dictionary page as stored, 0 if there is none."""
     start = chunk.meta_data.dictionary_page_offset or 0
     return max(0, chunk.meta_data.data_page_offset - start) if start > 0 else 0
 
@@ -57,7 +57,10 @@ class ChunkDictionary:
         self._work = 0
 
     def may_have(self, encodings: Sequence[bytes]) -> bool:
-        """Whether one of the values, in PLAIN encoding, may be in the chunk; False is certain."""
+        """Return whether one of the values, in PLAIN encoding, may be in the chunk.
+
+        False is certain.
+        """
         content = self._content
         self._work += len(encodings) * len(content or b"")
         if content is None or self._work > _MAX_WORK:
@@ -108,7 +111,7 @@ def prune_by_dictionaries(pruner: FilePruner) -> None:
 def _ends(
     pruner: FilePruner, group: RowGroupState, lookup: Lookup, known: dict[int, ChunkDictionary]
 ) -> bool:
-    """Whether the dictionary's answer to one lookup skips the row group."""
+    """Return whether the dictionary's answer to one lookup skips the row group."""
     predicate, chunk, values = lookup
     with located(row_group=group.index, column=predicate.leaf.name):
         if predicate.ordinal not in known:

@@ -58,7 +58,7 @@ def _has_index(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredic
 
 
 def _is_complete(chunk: Chunk) -> bool:
-    """Whether the footer tells where both indexes stand."""
+    """Return whether the footer says where both indexes stand."""
     column = chunk.column_chunk
     return None not in (
         column.column_index_offset,
@@ -94,7 +94,7 @@ def _prune(
 def _matching_rows(
     group: RowGroupState, predicate: ColumnPredicate, content: dict[_IndexKey, memoryview]
 ) -> Rows:
-    """The rows of pages that may match: all of them where the indexes are not believed."""
+    """Return the rows of pages that may match: all of them where the indexes are not believed."""
     chunk, key = group.chunks[predicate.ordinal], (group.index, predicate.ordinal)
     offset, column = content.get((*key, "offset")), content.get((*key, "column"))
     spans = None if offset is None or column is None else page_spans(chunk, offset)
@@ -104,7 +104,7 @@ def _matching_rows(
 
 
 def _rows_of(predicate: BoundPredicate | None, known: dict[int, Rows], count: int) -> Rows:
-    """The rows for which the predicate can be true, given those of some conditions."""
+    """Return the rows for which the predicate can be true, given those of some conditions."""
     if predicate is None:
         return [(0, count)]
     if isinstance(predicate, BoundCondition):

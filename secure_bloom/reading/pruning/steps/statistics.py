@@ -24,7 +24,7 @@ def prune_by_statistics(pruner: FilePruner) -> None:
 def _ends(
     pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate, *, has_order: bool
 ) -> bool:
-    """Whether the bounds of one column skip the row group."""
+    """Return whether the bounds of one column skip the row group."""
     chunk = pruner.chunk(group, predicate)
     if chunk is None:
         return False
