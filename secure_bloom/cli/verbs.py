@@ -70,11 +70,13 @@ def _with_verbosity(function: Callable[..., int]) -> Callable[..., int]:
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )
-@click.version_option(None, "-V", "--version", package_name="secure-bloom")
+@click.option(
+    "-V", "--version", is_flag=True, help="Show the version; with -v also which code runs loops."
+)
 @VERBOSE
 @_with_verbosity
 @click.pass_context
-def cli(ctx: click.Context, verbose: bool) -> int:  # noqa: ARG001 - verbs ask for it
+def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
     """Bloom filters for Parquet files that are already written, encrypted like their columns.
 
     \b
@@ -93,7 +95,19 @@ def cli(ctx: click.Context, verbose: bool) -> int:  # noqa: ARG001 - verbs ask f
     or as policy and keyring in secure-bloom.toml or in [tool.secure-bloom] of pyproject.toml, in
     this folder or above.
     """
+    if version:
+        _print_version(verbose=verbose)
+        ctx.exit()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-        return 0
     return 0
+
+
+def _print_version(*, verbose: bool) -> None:
+    from secure_bloom import __version__
+
+    click.echo(f"secure-bloom, version {__version__}")
+    if verbose:
+        from secure_bloom.kernels import extension
+
+        click.echo(f"loops: {extension.description}")
