@@ -1,0 +1,59 @@
+"""The C extension under ASan and UBSan: a short run of `make sanitize`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT
+
+#: Tests that give the kernels hostile bytes, and are quick.
+TESTS = ("test_building.py", "test_compact.py", "test_footers.py")
+
+
+def library(name: str) -> str | None:
+    """The path of a sanitizer's library; None if the compiler has none."""
+    if shutil.which("gcc") is None:
+        return None
+    done = subprocess.run(
+        ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    )
+    found = done.stdout.strip()
+    return found if Path(found).is_absolute() else None
+
+
+def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> None:
+    libraries = [library("libasan.so"), library("libubsan.so")]
+    if None in libraries:
+        pytest.skip("needs gcc with ASan and UBSan")
+    left_out = shutil.ignore_patterns("*.so", "__pycache__")
+    for name in ("secure_bloom", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
+    for name in ("hatch_build.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    build = [sys.executable, "hatch_build.py", "--strict", "--sanitize"]
+    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "LD_PRELOAD": " ".join(map(str, libraries)),
+        # Each object by malloc, so that ASan sees where it ends.
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+    }
+    tests = [f"tests/kernels/{name}" for name in TESTS]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--noconftest"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
