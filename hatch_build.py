@@ -18,7 +18,8 @@ from typing import Any
 NAME = "secure_bloom.kernels._native"
 FOLDER = Path("secure_bloom", "kernels", "native")
 FLAGS = ["-std=c11", "-O3", "-fwrapv", "-fvisibility=hidden", "-fstack-protector-strong"]
-FORTIFIED = ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
+# Without -g0 the flags of Python's own build would add debug information: 239 KB instead of 59.
+FORTIFIED = ["-g0", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 
