@@ -82,8 +82,9 @@ def replace_with_material(
         except UnfinishedWriteError:
             # The data may be the new one.
             raise
-        except SecureBloomError:
-            # If this fails too, references are left that nothing names.
+        except (SecureBloomError, OSError):
+            # The file that is there now decides.  If this fails too, references are left that
+            # nothing names.
             with suppress(SecureBloomError):
                 _remove_unnamed(source, path, added)
             raise
@@ -250,6 +251,9 @@ def _change(like: InputFile, path: str, change: Callable[[_Material], _Material]
         try:
             if new != found:
                 _put(like, place, stored, new)
+            else:
+                # A run that was killed right after its write left the old content beside it.
+                remove_leftover(place)
             return
         except FileChangedError:
             # Another run has changed it meanwhile.

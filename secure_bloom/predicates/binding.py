@@ -234,6 +234,8 @@ def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, .
 
     They are looked up by each beginning of the name: a schema may have thousands of columns.
     """
+    if not _is_text(name):
+        return {}
     candidates = [(index, "") for index in within.get_all_field_indices(name)]
     for dot in _dots(name):
         beginning, below = name[:dot], name[dot + 1 :]
@@ -247,6 +249,15 @@ def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, .
             for path, of in _readings(column.type, below).items():
                 found.setdefault((column.name, *path), of)
     return found
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a column can have this name: arguments that are not UTF-8 have surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _dots(name: str) -> list[int]:

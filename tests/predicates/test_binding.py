@@ -38,6 +38,11 @@ def test_an_unknown_column_is_named_without_the_value() -> None:
     assert "swordfish" not in str(caught.value)
 
 
+def test_a_column_whose_name_is_not_utf8_is_unknown() -> None:
+    with pytest.raises(PolicyError, match="column"):
+        bind(from_text("\udcff = 'x'"), SCHEMA)
+
+
 def test_a_value_of_another_type_is_refused_without_being_shown() -> None:
     with pytest.raises(PolicyError) as caught:
         bind(from_text("id = 'swordfish'"), SCHEMA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.parquet.key_material_files import key_material_name
+from secure_bloom.storage.staged_file import StagedFile, temporary_name
 from tests.rekeying.lake import KEYS, policy
 from tests.storage.conftest import end_before
 
@@ -43,6 +45,33 @@ def test_material_that_a_killed_run_left_goes_with_the_next_run(file: Path, outs
     assert sb.reencrypt(file, policy=outside, keys=KEYS).files[0].status == "unchanged"
     assert json.loads(material.read_text()) == whole
     assert sb.read_table(file, keys=KEYS).num_rows == 50
+
+
+def test_a_write_that_fails_leaves_no_key_material(
+    file: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, publish = file.read_bytes(), StagedFile.publish
+
+    def full(staged: StagedFile, over: tuple[object, ...] | None = None) -> None:
+        if staged.name == file.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        publish(staged, over)
+
+    monkeypatch.setattr(StagedFile, "publish", full)
+    report = sb.reencrypt(file, policy=outside, keys=KEYS)
+    assert report.failed
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_hidden_file_of_a_killed_run_beside_key_material_goes(file: Path, outside: Path) -> None:
+    sb.reencrypt(file, policy=outside, keys=KEYS)
+    out = file.parent.parent / "out"
+    left = out / temporary_name(key_material_name(file.name))
+    for _ in range(2):
+        sb.add_bloom_filters(file, columns=["email"], keys=KEYS, output=out)
+        assert not left.exists()
+        left.write_bytes(b"{}")
 
 
 def test_record_keys_of_hudi_go_where_anyone_could_read_them(file: Path, signed: Path) -> None:
