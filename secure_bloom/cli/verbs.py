@@ -104,9 +104,9 @@ def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
 
 
 def _print_version(*, verbose: bool) -> None:
-    from secure_bloom import __version__
+    from importlib.metadata import version
 
-    click.echo(f"secure-bloom, version {__version__}")
+    click.echo(f"secure-bloom, version {version('secure-bloom')}")
     if verbose:
         from secure_bloom.kernels import extension
 
