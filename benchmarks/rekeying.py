@@ -24,7 +24,7 @@ from benchmarks.data import fresh_copy, write_keyring, write_wide
 from benchmarks.results import Measure, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import close_footer, unlock

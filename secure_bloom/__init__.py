@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
     from secure_bloom.calling.options import BloomFilterOptions
     from secure_bloom.encryption.access import GivenKeys, GivenPolicy
-    from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
+    from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
     from secure_bloom.encryption.policy import KeyPolicy
     from secure_bloom.encryption.trust import UnverifiedFileWarning
     from secure_bloom.errors import (
@@ -76,7 +76,7 @@ _HOMES = {
     "bloom.probe": ["ProbeReport", "Verdict", "probe"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
     "encryption.access": ["GivenKeys", "GivenPolicy"],
-    "encryption.keys": ["ExplicitKeys", "Keyring", "KmsClient"],
+    "encryption.kms": ["ExplicitKeys", "Keyring", "KmsClient"],
     "encryption.policy": ["KeyPolicy"],
     "encryption.trust": ["UnverifiedFileWarning"],
     "errors": [

@@ -11,7 +11,7 @@ from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
     KmsUnavailableError,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.keys import DataKey, FileKeys
+from secure_bloom.encryption.file_keys import DataKey, FileKeys
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer import Chunk, ChunkRows, Footer, decrypt_chunk, seal_footer
 from secure_bloom.parquet.footer_tail import Tail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 from tests.tables import MASTER_KEYS
 
 #: A key of somebody else's account, which the credentials of the tests may use too.

@@ -12,7 +12,7 @@ import pytest
 
 import secure_bloom
 from secure_bloom import errors
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 from tests.auditing.examples import data_keys
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 

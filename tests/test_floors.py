@@ -73,6 +73,15 @@ FLOORS: list[dict[str, str]] = [
     },
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+#: The parts of the room ``encryption``, from the lowest to the highest.
+PARTS_OF_ENCRYPTION = [
+    {"cipher", "configuration"},
+    {"kms"},
+    {"policy", "policy_tables", "policy_text", "spark_columns", "spark_ddl", "spark_properties"},
+    {"trust"},
+    {"file_keys"},
+    {"access"},
+]
 #: The face may look into every room.
 FACE = {"__init__", "__main__"}
 #: Only these rooms may name a heavy package, wherever in a module that is.
@@ -157,6 +166,19 @@ def test_a_module_imports_only_from_lower_floors() -> None:
         for other in imported_rooms(path) - {room, "errors", "calling"}:
             is_below = room in FACE or FLOOR_OF[other] < FLOOR_OF[room]
             assert is_below, f"{path}: {room} must not import {other}"
+
+
+def test_the_parts_of_encryption_import_lower_parts_only() -> None:
+    height = {part: at for at, parts in enumerate(PARTS_OF_ENCRYPTION) for part in parts}
+    for path in modules():
+        room, *rest = path.relative_to(PACKAGE).with_suffix("").parts
+        if room == "encryption" and rest != ["__init__"]:
+            for name in imports(path):
+                part = name.removeprefix("secure_bloom.encryption.").partition(".")[0]
+                if name.startswith("secure_bloom.encryption.") and part != rest[0]:
+                    same = PARTS_OF_ENCRYPTION[height[rest[0]]]
+                    is_below = height[part] < height[rest[0]] or {part, rest[0]} <= same
+                    assert is_below, f"{path} must not import {name}"
 
 
 def test_every_module_has_a_floor() -> None:

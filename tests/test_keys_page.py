@@ -10,8 +10,8 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import KmsClient
-from secure_bloom.encryption.keys.providers import _PROVIDERS, check_kms
+from secure_bloom.encryption.kms import KmsClient
+from secure_bloom.encryption.kms.providers import _PROVIDERS, check_kms
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.command_line import run
 from tests.openbao import OpenBao

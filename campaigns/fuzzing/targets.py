@@ -22,9 +22,10 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import decode_bloom_filter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import DataKey, ExplicitKeys, KeyMaterial, KeyResolver, Keyring
-from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
+from secure_bloom.encryption.file_keys import DataKey, KeyMaterial, KeyResolver
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
+from secure_bloom.encryption.file_keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import draft_policy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from secure_bloom.adding.append_mark import find_marks
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import MAGIC, read_tail

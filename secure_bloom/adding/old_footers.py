@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from secure_bloom.adding.append_mark import find_marks
 from secure_bloom.bloom.stored import filter_extent
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError
 from secure_bloom.parquet.footer import Footer, open_chunk
 from secure_bloom.parquet.footer_tail import read_tail

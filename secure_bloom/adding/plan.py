@@ -18,7 +18,7 @@ from secure_bloom.adding.request import FilterRequest
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.calling.options import BloomFilterOptions
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters

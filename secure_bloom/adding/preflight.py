@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer import Footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail

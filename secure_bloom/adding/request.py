@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.encryption.access import keys_of, loaded_policy
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.encryption.access import check_master_keys, keys_of, loaded_policy
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.footer import Chunk
@@ -151,7 +152,5 @@ def request_keys(
         keys = policy.kms_client()
     keys = keys_of(keys, policy, any_key=any_key)
     if keys is not None and not isinstance(keys, ExplicitKeys):
-        from secure_bloom.encryption.policy import check_master_keys
-
         check_master_keys(policy, keys)
     return keys

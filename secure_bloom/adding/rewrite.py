@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import (
     changed_before_missing,

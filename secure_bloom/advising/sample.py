@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.calling.arguments import Progress
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable

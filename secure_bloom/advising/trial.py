@@ -16,7 +16,7 @@ from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.lookup_values import DistinctValues, SampledValue, lookup_values
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.calling.options import BloomFilterOptions
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import located
 from secure_bloom.parquet.key_material_files import file_keys

@@ -18,7 +18,7 @@ from secure_bloom.auditing.scope import AuditScope, policy_digest
 from secure_bloom.auditing.selection import Selection, selection
 from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import guarded_keys
-from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError

@@ -24,7 +24,7 @@ from secure_bloom.auditing.path_mask import PathMask
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.key_prefetch import KeyPrefetch

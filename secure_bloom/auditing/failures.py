@@ -10,7 +10,7 @@ from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.key_rules import KEY_MATERIAL_UNUSABLE, NOT_AUTHENTIC
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FEATURE, UNCHECKED_FILE
-from secure_bloom.encryption.keys import KeyMisfitError
+from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import (
     IntegrityError,
     KmsUnavailableError,

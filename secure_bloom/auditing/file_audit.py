@@ -28,7 +28,8 @@ from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_FOOTER,
     UNCHECKED_SIGNATURE,
 )
-from secure_bloom.encryption.keys import FileKeys, KeyMisfitError, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import (
     FormatError,
     KeyUnavailableError,

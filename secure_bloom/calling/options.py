@@ -17,6 +17,9 @@ Names: TypeAlias = str | Iterable[str]
 MIN_BYTES = 32
 #: Arrow C++ and parquet-java read no larger bitset.
 MAX_BYTES = 128 * 1024 * 1024
+#: Callers give these to read a file that does not meet a requirement.
+ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
+ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
 
 
 def as_names(what: str, names: Names) -> list[str]:

@@ -13,7 +13,7 @@ import click
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.cli.defaults import default_keyring, default_policy
 from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
-from secure_bloom.encryption.keys import Keyring, KmsClient
+from secure_bloom.encryption.kms import Keyring, KmsClient
 from secure_bloom.errors import PolicyError
 
 if TYPE_CHECKING:

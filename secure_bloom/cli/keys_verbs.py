@@ -19,7 +19,7 @@ from secure_bloom.cli.arguments import (
 from secure_bloom.cli.exit_codes import print_and_exit_code
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import VERBOSE, tell
-from secure_bloom.encryption.keys import KmsClient, add_master_keys, new_keyring, try_master_key
+from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted, legible
 

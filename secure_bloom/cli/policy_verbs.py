@@ -12,7 +12,7 @@ from secure_bloom.cli.arguments import JSON, keyring_option, load_keys
 from secure_bloom.cli.inputs import read_text
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import tell, tell_note
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError

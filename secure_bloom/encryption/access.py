@@ -5,7 +5,9 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
+from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.file_keys import KeyResolver, asked_once
+from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 
@@ -77,3 +79,21 @@ def _given_or_of_policy(keys: GivenKeys, policy: KeyPolicy | None) -> GivenKeys:
     if keys is None and policy is not None and policy.kms:
         return policy.unguarded_kms_client()
     return keys
+
+
+def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
+    """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
+
+    A client without ``has_key`` is not asked.  With such a client, an unknown key shows when
+    something is unwrapped.
+    """
+    if not isinstance(kms, KeyInventory):
+        return
+    unknown = sorted(name for name in policy.master_keys() if not kms.has_key(name))
+    if unknown:
+        # Other clients can say whether they have a key, and not which ones.
+        known = kms.master_keys if isinstance(kms, Keyring) else ()
+        raise PolicyError(
+            f"the policy names master keys that its KMS does not have: {', '.join(unknown)}",
+            hint="; ".join(f"{name}: {close_match(name, known)}" for name in unknown),
+        )

@@ -13,9 +13,14 @@ from os import PathLike
 from pathlib import Path
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
-from secure_bloom.calling.options import BloomFilterOptions, FooterMode, as_names
+from secure_bloom.calling.options import (
+    ALLOW_UNPROTECTED,
+    BloomFilterOptions,
+    FooterMode,
+    as_names,
+)
 from secure_bloom.encryption.configuration import close_match
-from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient, NamedKeys
+from secure_bloom.encryption.kms import Keyring, KmsClient, NamedKeys
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
     ColumnRule,
@@ -26,7 +31,6 @@ from secure_bloom.encryption.policy_tables import (
     read_toml,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
-from secure_bloom.encryption.trust import ALLOW_UNPROTECTED
 from secure_bloom.errors import PolicyError, located
 
 #: The end of a hint about a key that the policy does not name.
@@ -129,7 +133,7 @@ class KeyPolicy:
                 "the policy has no [kms]",
                 hint="add [kms] with a client, or give keys yourself: --keyring FILE",
             )
-        from secure_bloom.encryption.keys.providers import kms_client
+        from secure_bloom.encryption.kms.providers import kms_client
 
         return kms_client(self.kms, self.base)
 
@@ -223,21 +227,3 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 def _folder(path: str | PathLike[str]) -> Path:
     """Return the folder of a policy file, at which its relative paths start."""
     return Path(path).absolute().parent
-
-
-def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
-    """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
-
-    A client without ``has_key`` is not asked.  With such a client, an unknown key shows when
-    something is unwrapped.
-    """
-    if not isinstance(kms, KeyInventory):
-        return
-    unknown = sorted(name for name in policy.master_keys() if not kms.has_key(name))
-    if unknown:
-        # Other clients can say whether they have a key, and not which ones.
-        known = kms.master_keys if isinstance(kms, Keyring) else ()
-        raise PolicyError(
-            f"the policy names master keys that its KMS does not have: {', '.join(unknown)}",
-            hint="; ".join(f"{name}: {close_match(name, known)}" for name in unknown),
-        )

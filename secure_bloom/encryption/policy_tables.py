@@ -228,7 +228,7 @@ def _kms(policy: ConfigTable) -> Mapping[str, object]:
     if table is None:
         return {}
     # The clients of all KMSs: only a policy that names one needs them.
-    from secure_bloom.encryption.keys.providers import check_kms
+    from secure_bloom.encryption.kms.providers import check_kms
 
     check_kms(table.entries)
     return table.entries

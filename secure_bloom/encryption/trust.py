@@ -12,12 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from secure_bloom.calling.options import FooterMode
+from secure_bloom.calling.options import ALLOW_UNPROTECTED, FooterMode
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:
-    from secure_bloom.encryption.keys import DataKey
     from secure_bloom.encryption.policy import KeyPolicy
 
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
@@ -28,9 +27,6 @@ _FOOTERS = {
     FooterMode.SIGNED: "a plaintext footer, signed",
     FooterMode.ENCRYPTED: "an encrypted footer",
 }
-#: Callers give these to read a file that does not meet a requirement.
-ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
-ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
 
 
 class UnverifiedFileWarning(UserWarning):
@@ -83,9 +79,9 @@ class Trust:
         if rule is not None:
             raise _weaker(f"the policy says key {rule}, the column is stored in clear")
 
-    def check_key(self, place: str, key: DataKey) -> None:
+    def check_key_length(self, place: str, bits: int) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""
-        policy, bits = self.enforced_policy, 8 * len(key.key)
+        policy = self.enforced_policy
         # The length is known only when the key is unwrapped; nothing in the file tells it.
         if policy is not None and bits < policy.encryption.data_key_bits:
             raise _weaker(

@@ -21,7 +21,7 @@ from secure_bloom.adding.targets import files_to_write
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
 from secure_bloom.hudi.key_column import key_chunks, read_keys

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.build_report import ColumnReport, IndexOptions

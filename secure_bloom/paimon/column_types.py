@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.paimon.data_types import MAX_MILLIS_PRECISION, DataType, TypeRoot
 from secure_bloom.paimon.index_files import SUFFIX, data_path

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import (
     PolicyError,

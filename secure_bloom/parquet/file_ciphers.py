@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
-from secure_bloom.encryption.keys import DataKey, FileKeys
+from secure_bloom.encryption.file_keys import DataKey, FileKeys
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher, PreparedKey
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.structures.metadata import (

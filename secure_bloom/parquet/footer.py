@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from secure_bloom.calling.options import FooterMode
+from secure_bloom.calling.options import ALLOW_UNVERIFIED, FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import DataKey, FileKeys
-from secure_bloom.encryption.trust import ALLOW_UNVERIFIED
+from secure_bloom.encryption.file_keys import DataKey, FileKeys
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import (
     FormatError,
     KeyUnavailableError,

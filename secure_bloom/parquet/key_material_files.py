@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
+from secure_bloom.encryption.file_keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.storage import InputFile
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
-from secure_bloom.encryption.keys import KeyMaterial
+from secure_bloom.encryption.file_keys import KeyMaterial
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.encryption.keys.calls import AT_ONCE
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms.calls import AT_ONCE
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, unlock

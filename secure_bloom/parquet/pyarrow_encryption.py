@@ -14,7 +14,7 @@ import pyarrow.parquet.encryption as pe
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
-from secure_bloom.encryption.keys import ExplicitKeys, KmsClient, unwrap_with, wrap_with
+from secure_bloom.encryption.kms import ExplicitKeys, KmsClient, unwrap_with, wrap_with
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, PolicyError, UnsupportedFeatureError
 

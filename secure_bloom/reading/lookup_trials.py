@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import Request, request

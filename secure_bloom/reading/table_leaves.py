@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer import unlock
 from secure_bloom.parquet.footer_tail import read_tail

@@ -12,7 +12,7 @@ from typing import Final
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import PageHeader, PageType

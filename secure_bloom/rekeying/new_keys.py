@@ -10,10 +10,11 @@ import os
 import threading
 from dataclasses import dataclass, field, replace
 
-from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
-from secure_bloom.encryption.keys import DataKey, KeyMaterial, Keyring, KmsClient
-from secure_bloom.encryption.keys.material import ExternalReference
-from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
+from secure_bloom.encryption.file_keys import DataKey, KeyMaterial
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher, PreparedKey
+from secure_bloom.encryption.file_keys.material import ExternalReference
+from secure_bloom.encryption.file_keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
+from secure_bloom.encryption.kms import Keyring, KmsClient
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.rekeying.protection import KeyUse, Protection
 

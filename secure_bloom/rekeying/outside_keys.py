@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys import FileKeys, KeyMaterial
+from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm
 from secure_bloom.parquet.footer import Footer, read_unverified

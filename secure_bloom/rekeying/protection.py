@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.errors import PolicyError

@@ -14,7 +14,7 @@ from functools import partial
 
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FileChangedError, SecureBloomError, located
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock, unlock_to_read

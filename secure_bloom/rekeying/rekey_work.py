@@ -8,21 +8,14 @@ from os import PathLike
 from secure_bloom.encryption.access import (
     GivenKeys,
     GivenPolicy,
+    check_master_keys,
     loaded_policy,
     resolver_of,
     trust_of,
 )
-from secure_bloom.encryption.keys import (
-    ExplicitKeys,
-    KeyInventory,
-    KeyResolver,
-    Keyring,
-    KmsClient,
-    UnwrapsOnce,
-    asked_once,
-    explicit_keys,
-)
-from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
+from secure_bloom.encryption.file_keys import KeyResolver, UnwrapsOnce, asked_once, explicit_keys
+from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.reencryption import Reencryption

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from secure_bloom.encryption.keys import (
-    KeyMaterial,
+from secure_bloom.encryption.file_keys import KeyMaterial
+from secure_bloom.encryption.file_keys.wrapping import wrap_twice
+from secure_bloom.encryption.kms import (
     KeyMover,
     KeyRewrapper,
     KeyVersions,
@@ -23,7 +24,6 @@ from secure_bloom.encryption.keys import (
     unwrap_with,
     wrap_with,
 )
-from secure_bloom.encryption.keys.wrapping import wrap_twice
 from secure_bloom.rekeying.new_keys import NewKeks
 from secure_bloom.rekeying.two_kms import TwoKms
 

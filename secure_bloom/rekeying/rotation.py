@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from secure_bloom.adding.old_footers import find_old_footers
-from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, Keyring
+from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
     FileChangedError,

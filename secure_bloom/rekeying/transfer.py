@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.pages import DICTIONARY, Page, has_dictionary_offset, page_at
 from secure_bloom.parquet.structures.metadata import OffsetIndex, PageLocation

@@ -10,14 +10,8 @@ A master key may have one name in both.  Only the KMS that opens a wrapped key s
 from __future__ import annotations
 
 from secure_bloom.encryption.access import GivenKeys
-from secure_bloom.encryption.keys import (
-    KeyMaterial,
-    KeyNotNamedError,
-    KmsClient,
-    UnwrapsOnce,
-    unwrap_with,
-    wrap_with,
-)
+from secure_bloom.encryption.file_keys import KeyMaterial, UnwrapsOnce
+from secure_bloom.encryption.kms import KeyNotNamedError, KmsClient, unwrap_with, wrap_with
 from secure_bloom.errors import FormatError, KeyUnavailableError
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -12,7 +11,8 @@ from typing import Any, ClassVar
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
-from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
+from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver, asked_once
+from secure_bloom.encryption.kms import version_in
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
 from secure_bloom.ordered_pool import in_order
@@ -25,8 +25,6 @@ from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables
 from secure_bloom.text import counted
 
-#: Vault, OpenBao and our client of Azure write the version of the master key into what it wraps.
-_VERSION = re.compile(r"vault:v(\d{1,10}):|azure:(\w{1,64}):")
 _WORKERS = 4
 
 
@@ -244,6 +242,4 @@ def _key(stored: bytes, keys: FileKeys) -> tuple[str, str | None]:
 
 def _version(material: KeyMaterial) -> str | None:
     # With double wrapping the KMS has wrapped the KEK alone, so only that tells its version.
-    wrapped = material.wrapped_dek if material.kek is None else material.kek.wrapped
-    found = _VERSION.match(wrapped)
-    return None if found is None else found[1] or found[2]
+    return version_in(material.wrapped_dek if material.kek is None else material.kek.wrapped)

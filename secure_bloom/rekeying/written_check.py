@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
-from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer import Chunk, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail

@@ -1,6 +1,6 @@
 /*
  * AWS KMS as a KMS for Spark: parquet-java wraps keys by Encrypt and unwraps them by Decrypt.  A
- * wrapped key is the base64 text of AWS's CiphertextBlob, as secure_bloom.encryption.keys.aws has it.
+ * wrapped key is the base64 text of AWS's CiphertextBlob, as secure_bloom.encryption.kms.aws has it.
  *
  * The AWS SDK for Java 2 is found by reflection among the jars of the session: whoever reads S3 by
  * hadoop-aws has it (software.amazon.awssdk:bundle).  Credentials are those of the SDK's own chain:

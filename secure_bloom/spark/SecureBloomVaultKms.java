@@ -1,7 +1,7 @@
 /*
  * Vault or OpenBao as a KMS for Spark: parquet-java wraps keys by `encrypt` of the transit engine and
  * unwraps them by `decrypt`.  A wrapped key is the engine's text, vault:vN:..., as it came, which is
- * also what secure_bloom.encryption.keys.vault writes and reads.
+ * also what secure_bloom.encryption.kms.vault writes and reads.
  *
  * Hadoop properties secure_bloom.vault.* say where the server is and how to log in.  They hold no
  * secret: tokens, role ids and secret ids come from files, or from the environment of the process

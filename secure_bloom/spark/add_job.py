@@ -27,7 +27,7 @@ from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.delta_job import (
@@ -96,9 +96,9 @@ def add_bloom_filters(
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Add Bloom filters to the Parquet files at ``paths``, in tasks of about equal bytes.
+    """Add Bloom filters to the Parquet files at ``paths``, one Spark task a file.
 
-    There are about three tasks for each core: a large file has one to itself, small ones share.
+    If there are more than 64 files, and more than 4 for each core, a task has several.
 
     ``paths`` are files, folders or globs that driver and executors see alike, or names of tables in
     Spark's catalog (``"db.customers"``).  ``where`` takes only files of some partitions (``"day =
@@ -156,10 +156,7 @@ def _beside_job(
     """Return the work on the files of a Delta table, after a look at a few of them."""
     # The request in the names of the files, which may differ from the table's.
     shared = ship((run.request, allow_unprotected))
-    check_request(
-        table_files(spark, run, {path: path for path in run.paths}),
-        functools.partial(_survey, shared=shared),
-    )
+    check_request(table_files(spark, run, run.paths), functools.partial(_survey, shared=shared))
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
         schema=_REPORT,

@@ -18,7 +18,7 @@ from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclu
 from secure_bloom.advising.trial import Trier
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.package_archive import opened_once, ship
@@ -53,7 +53,7 @@ def advise(
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
     given = [absolute_path(path) for path in as_paths(paths)]
     shared = ship(trust)
-    [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=[[0]])
+    [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=1)
     sample = _result(found)
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
@@ -65,7 +65,7 @@ def advise(
         log=log,
     )
     with task_progress(spark, progress, total=len(names), tasks=len(names)):
-        advice = run_tasks(spark, names, work, tasks=[[place] for place in range(len(names))])
+        advice = run_tasks(spark, names, work, tasks=len(names))
     return conclude(sample, [_result(column) for column in advice], log)
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable
-from secure_bloom.encryption.keys.aws import encryption_context
-from secure_bloom.encryption.keys.providers import check_kms
-from secure_bloom.encryption.keys.vault import VaultSettings
+from secure_bloom.encryption.kms.aws import encryption_context
+from secure_bloom.encryption.kms.providers import check_kms
+from secure_bloom.encryption.kms.vault import VaultSettings
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_properties import JVM_PACKAGE
 from secure_bloom.errors import PolicyError

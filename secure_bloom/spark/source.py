@@ -26,7 +26,8 @@ from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
 from secure_bloom.encryption.access import GivenKeys, keys_of, resolver_with
-from secure_bloom.encryption.keys import Keyring, asked_once
+from secure_bloom.encryption.file_keys import asked_once
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.from_text import from_text

@@ -23,8 +23,7 @@ class ObjectTree(Tree):
     """Object stores.  A folder there is a prefix that keys share, up to a slash."""
 
     def __init__(self) -> None:
-        #: What listings said of files, by their keys.
-        self._known: dict[str, fs.FileInfo] = {}
+        self._written: dict[str, int] = {}
 
     def is_file(self, path: str) -> bool:
         return bool(self._kind(path) == fs.FileType.File)
@@ -59,7 +58,7 @@ class ObjectTree(Tree):
             parent = info.path.rpartition("/")[0]
             kind = folders if info.type == fs.FileType.Directory else files
             kind[parent].append(info.base_name)
-            self._known[info.path] = info
+            self._written[info.path] = info.mtime_ns
         yield from self._levels(folder, folders, files)
 
     def _levels(
@@ -75,22 +74,16 @@ class ObjectTree(Tree):
         infos = self._infos(folder, recursive=False)
         folders = [info.base_name for info in infos if info.type == fs.FileType.Directory]
         files = [info.base_name for info in infos if info.type != fs.FileType.Directory]
-        self._known |= {info.path: info for info in infos}
+        self._written |= {info.path: info.mtime_ns for info in infos}
         return sorted(folders), sorted(files) if len(files) <= most else None
 
     def written_ns(self, path: str) -> int:
-        return int(self._info(path).mtime_ns)
-
-    def size(self, path: str) -> int:
-        return int(self._info(path).size or 0)
-
-    def _info(self, path: str) -> fs.FileInfo:
         filesystem, key = arrow_location(path)
-        # A listing has it of all its files; a question for each would be a request for each.
-        if key not in self._known:
+        # A listing tells it of all its files; a question for each would be a request for each.
+        if key not in self._written:
             with store_errors(path):
-                self._known[key] = filesystem.get_file_info(key)
-        return self._known[key]
+                self._written[key] = filesystem.get_file_info(key).mtime_ns
+        return self._written[key]
 
     def parents(self, path: str) -> list[str]:
         uri = object_uri(path)

@@ -46,16 +46,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A file that was found: data, or the summary of others; ``key`` is equal for equal files.
-
-    ``size`` counts the bytes of a file with data.
-    """
+    """A file that was found: data, or the summary of others; ``key`` is equal for equal files."""
 
     root: int
     path: str
     key: Hashable
     is_summary: bool = False
-    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +123,7 @@ class _UpperPart:
             elif (match == path or is_data_file(name_of(match))) and self._selection.file(
                 tree, match
             ):
-                self.entries.append(_data_entry(tree, root, match))
+                self.entries.append(Entry(root=root, path=match, key=tree.key(match)))
 
     def descend(self, branch: Branch) -> None:
         """List one folder, and put those in it to the pending ones."""
@@ -165,8 +161,4 @@ def _entries(
         if name == SUMMARY_NAME:
             yield Entry(root=root, path=path, key=tree.key(path), is_summary=True)
         elif is_data_file(name) and selection.file(tree, path):
-            yield _data_entry(tree, root, path)
-
-
-def _data_entry(tree: Tree, root: int, path: str) -> Entry:
-    return Entry(root=root, path=path, key=tree.key(path), size=tree.size(path))
+            yield Entry(root=root, path=path, key=tree.key(path))

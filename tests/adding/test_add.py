@@ -14,7 +14,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding import rewrite as rewriting
 from secure_bloom.adding.report import AddReport, FileAddReport
-from secure_bloom.encryption.keys import ExplicitKeys, Keyring
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import (

@@ -12,7 +12,7 @@ from secure_bloom.adding import preflight
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.preflight import Survey, check_few, check_surveys, survey_file
 from secure_bloom.adding.request import FilterRequest, filter_request
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import (

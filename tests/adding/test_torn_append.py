@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.adding import torn_append
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.torn_append import Recovered, Truncation, find_previous_end, recover
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input
 from tests.storage.conftest import contents

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from secure_bloom.adding.plan import plan_rewrite
 from secure_bloom.adding.request import filter_request
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.storage import open_input
 from tests.steps import steps_of
 from tests.tables import write

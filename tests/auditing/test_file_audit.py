@@ -13,7 +13,7 @@ from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import column_filters
 from secure_bloom.auditing.file_audit import MeteredFile
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.storage import open_input
 from secure_bloom.storage.counted_file import CountedFile

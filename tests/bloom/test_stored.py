@@ -14,8 +14,9 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import decode_bloom_filter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import DataKey, Keyring
+from secure_bloom.encryption.file_keys import DataKey
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import (
     FormatError,
     IntegrityError,

@@ -17,7 +17,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi, paimon
-from secure_bloom.encryption.keys.keyring import new_keyring
+from secure_bloom.encryption.kms.keyring import new_keyring
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 

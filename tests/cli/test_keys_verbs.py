@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.cli import main
-from secure_bloom.encryption.keys import (
+from secure_bloom.encryption.kms import (
     Keyring,
     KeyringPermissionWarning,
     add_master_keys,

@@ -12,7 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from tests.encryption.keys.vault.servers import http_server
+from tests.encryption.kms.vault.servers import http_server
 from tests.tables import customers
 
 POLICY = """

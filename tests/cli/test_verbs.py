@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 from tests import tables
 from tests.cli.conftest import assert_clean, assert_error
 from tests.command_line import COMMAND, run

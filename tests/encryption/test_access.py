@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.encryption.access import keys_of, loaded_policy
-from secure_bloom.encryption.keys import ExplicitKeys, Keyring
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from tests.project import ROOT

@@ -7,8 +7,9 @@ import pickle
 import pytest
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys import Keyring
-from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
+from secure_bloom.encryption.access import check_master_keys
+from secure_bloom.encryption.kms import Keyring
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import KeyUnavailableError, PolicyError
 from tests.project import ROOT

@@ -9,7 +9,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
-from secure_bloom.encryption.policy import KeyPolicy, check_master_keys, draft_policy
+from secure_bloom.encryption.access import check_master_keys
+from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
     Algorithm,
@@ -50,7 +51,7 @@ class TestLoading:
         assert policy.base == DEFAULT.parent
         assert policy.encryption == EncryptionOptions()
 
-    @pytest.mark.filterwarnings("ignore::secure_bloom.encryption.keys.KeyringPermissionWarning")
+    @pytest.mark.filterwarnings("ignore::secure_bloom.encryption.kms.KeyringPermissionWarning")
     def test_the_default_keyring_serves_the_default_policy(self) -> None:
         policy = KeyPolicy.load(DEFAULT)
         kms = policy.kms_client()

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom import hudi
-from secure_bloom.encryption.keys import KeyResolver, Keyring
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import RecordKeyFilterOptions, key_lookup
 from secure_bloom.hudi.key_lookup import LookupStatus

@@ -21,7 +21,7 @@ import pytest
 import secure_bloom as sb
 import secure_bloom.adding.plan
 import secure_bloom.adding.preflight
-from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
 from tests.compatibility import MOMENTS, Claim, Compatibility, Shown, Sighting

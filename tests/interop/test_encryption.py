@@ -13,7 +13,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType, encrypt_gcm, module_aad
-from secure_bloom.encryption.keys import ExplicitKeys, Keyring
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from tests.live_footer import encode_footer
 from tests.surgery import Opened, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, crypto_factory, customers, read, write

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import (
     KeyUnavailableError,
 )

@@ -9,7 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import Footer, open_chunk, unlock

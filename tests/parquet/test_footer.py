@@ -12,7 +12,8 @@ import pytest
 
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.column_names import NamedField, NamesOfTable
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.encryption.trust import Trust

@@ -18,10 +18,10 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import kms_client
-from secure_bloom.encryption.keys.calls import AT_ONCE
+from secure_bloom.encryption.kms import kms_client
+from secure_bloom.encryption.kms.calls import AT_ONCE
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
-from tests.encryption.keys.vault.slow_server import slow_server
+from tests.encryption.kms.vault.slow_server import slow_server
 from tests.tables import KEYRING, Mode, crypto_factory, customers, write
 
 POLICY = sb.KeyPolicy(

@@ -13,7 +13,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from secure_bloom.encryption.keys import KeyMisfitError, Keyring
+from secure_bloom.encryption.kms import KeyMisfitError, Keyring
 from tests.command_line import run
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 

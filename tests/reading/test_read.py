@@ -13,7 +13,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import ExplicitKeys, Keyring
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.errors import (
     FileChangedError,
     IntegrityError,

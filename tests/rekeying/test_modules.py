@@ -15,8 +15,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.bloom.stored import decode_bloom_filter, filter_extent
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import DataKey
+from secure_bloom.encryption.file_keys import DataKey
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import IntegrityError
 from secure_bloom.parquet.pages import DICTIONARY, Page, page_at, read_pages
 from secure_bloom.parquet.structures.metadata import PageHeader

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.encryption.keys import ExternalReference, KeyMaterial
+from secure_bloom.encryption.file_keys import ExternalReference, KeyMaterial
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys

@@ -15,7 +15,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys.vault.client import VaultKmsClient
+from secure_bloom.encryption.kms.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from tests.openbao import OpenBao
 from tests.tables import customers

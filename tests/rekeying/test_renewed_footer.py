@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.footer import unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys

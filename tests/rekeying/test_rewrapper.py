@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.encryption.keys import KeyMaterial, UnwrapsOnce
-from secure_bloom.encryption.keys.unwrapped_keys import KekCache
-from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, unwrap, wrap_once, wrap_twice
+from secure_bloom.encryption.file_keys import KeyMaterial, UnwrapsOnce
+from secure_bloom.encryption.file_keys.unwrapped_keys import KekCache
+from secure_bloom.encryption.file_keys.wrapping import (
+    KeyEncryptionKey,
+    unwrap,
+    wrap_once,
+    wrap_twice,
+)
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from tests.tables import KEYRING, CountingKms
 

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import KeyMaterial, KeyMisfitError
+from secure_bloom.encryption.file_keys import KeyMaterial
+from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.rekeying.two_kms import TwoKms

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.parquet.pages import Page
 from secure_bloom.rekeying.modules import moved_page

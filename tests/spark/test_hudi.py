@@ -13,7 +13,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom import hudi
 from secure_bloom.encryption.access import trust_of
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import HashType
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter

@@ -119,7 +119,7 @@ class TestEncryptedTables:
 
 
 # The development keyring is public, and git keeps no mode that would hide it.
-@pytest.mark.filterwarnings("ignore::secure_bloom.encryption.keys.KeyringPermissionWarning")
+@pytest.mark.filterwarnings("ignore::secure_bloom.encryption.kms.KeyringPermissionWarning")
 class TestOtherReadersAndWriters:
     def test_pyarrow_reads_what_spark_wrote(
         self, pyarrow_keys: pe.CryptoFactory, table: Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.spark.spark_schema import table_schema
 from tests.spark.parquet_java import PLAIN_WRITE
 

@@ -17,7 +17,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, audit, register, session_config
 from tests.command_line import run
-from tests.encryption.keys.vault.servers import http_server
+from tests.encryption.kms.vault.servers import http_server
 from tests.openbao import OpenBao
 from tests.spark.cluster import VAULT_KMS, Cluster, session_with
 from tests.spark.conftest import JVM_ENVIRONMENT

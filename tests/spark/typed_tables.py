@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from secure_bloom.encryption.keys import KmsClient
+from secure_bloom.encryption.kms import KmsClient
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.spark.cluster import POLICY
 

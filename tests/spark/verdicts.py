@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import Keyring, KmsClient
+from secure_bloom.encryption.kms import Keyring, KmsClient
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.structures.metadata import Type
 from tests.interop.columns import Column

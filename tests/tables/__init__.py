@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 
 MASTER_KEYS = {
     "k_footer": b"footer-key-16byt",

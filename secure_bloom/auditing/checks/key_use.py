@@ -32,7 +32,7 @@ from secure_bloom.auditing.rules.key_rules import (
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_KEY_NAME
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
-from secure_bloom.encryption.keys import DataKey, FileKeys, KeyMaterial
+from secure_bloom.encryption.file_keys import DataKey, FileKeys, KeyMaterial
 from secure_bloom.encryption.policy_tables import Algorithm
 from secure_bloom.errors import FormatError, KeyUnavailableError
 

@@ -9,7 +9,7 @@ from secure_bloom.auditing.checks.subjects import FooterSubject
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.rules.key_rules import MIXED_RULES
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.structures.metadata import ColumnChunk

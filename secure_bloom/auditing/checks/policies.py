@@ -16,7 +16,7 @@ from secure_bloom.auditing.rules.policy_rules import (
     POLICY_UNKNOWN_WORD,
 )
 from secure_bloom.encryption.configuration import UnknownWordError
-from secure_bloom.encryption.keys import KeyInventory, KmsClient, try_master_key
+from secure_bloom.encryption.kms import KeyInventory, KmsClient, try_master_key
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError

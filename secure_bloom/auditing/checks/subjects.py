@@ -12,7 +12,7 @@ from secure_bloom.auditing.audit_request import AuditRequest, Wanted
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer import Chunk, Footer
 from secure_bloom.parquet.footer_tail import Tail

@@ -15,7 +15,7 @@ from secure_bloom.bloom.stored import decode_bloom_filter, encode_bloom_filter, 
 from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.calling.options import MAX_BYTES
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.file_ciphers import open_run

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from secure_bloom.encryption.keys import KeyMisfitError
+from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate

@@ -22,7 +22,7 @@ import pyarrow.parquet.encryption as pe
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.keys import KeyMaterial, KeyResolver
+from secure_bloom.encryption.file_keys import KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.footer_tail import MAGIC_ENCRYPTED

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, KeyUnavailableError, located
 from secure_bloom.parquet.contradictions import in_counts
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey

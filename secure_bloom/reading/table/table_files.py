@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import TINY, in_order
 from secure_bloom.parquet.key_prefetch import KeyPrefetch

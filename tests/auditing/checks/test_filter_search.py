@@ -18,8 +18,8 @@ from secure_bloom.auditing.checks.filter_search import (
 )
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import DataKey
+from secure_bloom.encryption.file_keys import DataKey
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from tests.auditing.examples import some_filter
 from tests.tables import Mode, customers, write
 

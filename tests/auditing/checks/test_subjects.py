@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, FooterSubject
 from secure_bloom.auditing.rules.contradiction_rules import IMPOSSIBLE_COUNTS
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.parquet.footer import open_chunk, read_unverified, unlock
 from secure_bloom.parquet.footer_tail import read_tail

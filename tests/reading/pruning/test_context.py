@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.request import request
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate

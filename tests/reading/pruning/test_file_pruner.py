@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 ROWS, GROUP = 90, 30

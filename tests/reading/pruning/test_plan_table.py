@@ -15,7 +15,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import KeyResolver, Keyring
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import (
     FileChangedError,
     IntegrityError,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows import column_decoder, decoded_sizes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, read_slices
 from secure_bloom.reading.table.footer import FileFooter, read_footer

@@ -13,7 +13,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.pages import chunk_extent

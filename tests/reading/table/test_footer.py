@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.reading.table.footer import FileFooter, read_footer

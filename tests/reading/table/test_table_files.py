@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import located
 from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
-from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError, SecureBloomError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.structures.metadata import ColumnMetaData

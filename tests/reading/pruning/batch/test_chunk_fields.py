@@ -11,7 +11,8 @@ from thrift.protocol.TProtocol import TType
 
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.keys import KeyResolver, Keyring
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError
 from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.footer import Chunk

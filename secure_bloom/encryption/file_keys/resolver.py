@@ -1,0 +1,276 @@
+"""Find the data keys of a file by its key metadata.
+
+The search has this order.  The KMS unwraps PKMT1 key material.  Free-form metadata names one of the
+data keys by its UTF-8 text.  Else the key is the one given for the footer or for the column.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from secure_bloom.encryption.file_keys import wrapping
+from secure_bloom.encryption.file_keys.material import ExternalReference, KeyMaterial
+from secure_bloom.encryption.file_keys.unwrapped_keys import KekCache
+from secure_bloom.encryption.kms.client import KeyInventory, KmsClient
+from secure_bloom.encryption.kms.explicit import ExplicitKeys
+from secure_bloom.encryption.kms.keyring import Keyring
+from secure_bloom.encryption.trust import Trust
+from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
+
+#: Content of a `_KEY_MATERIAL_FOR_<file>.json`: reference -> the JSON of its key material.
+ExternalMaterial = Mapping[str, bytes | str]
+
+#: Characters of free-form metadata that are shown.
+_MAX_NAME = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataKey:
+    """The key of a footer or a column; ``name`` is the master key's, or the one the file gives."""
+
+    key: bytes = field(repr=False)
+    name: str | None
+
+
+class KeyResolver:
+    """Resolves the keys of many files during one run; safe for threads, and not to be pickled.
+
+    ``keys`` is a :class:`Keyring`, any :class:`KmsClient`, :class:`ExplicitKeys`, or None where
+    only what needs no key is wanted.  Raises PolicyError for anything else.  ``trust`` is what the
+    run accepts of files.  ``explicit`` replaces the keys that need no KMS.
+    """
+
+    def __init__(
+        self,
+        keys: Keyring | KmsClient | ExplicitKeys | None,
+        trust: Trust | None = None,
+        *,
+        explicit: ExplicitKeys | None = None,
+    ) -> None:
+        self.trust = Trust() if trust is None else trust
+        self._kms, self._explicit = _sources(keys)
+        if explicit is not None:
+            self._explicit = explicit
+        self._has_keys = keys is not None
+        # isinstance of a Protocol is slow, and a table has many keys: so it is called once.
+        self._inventory: KeyInventory | None = (
+            self._kms if isinstance(self._kms, KeyInventory) else None
+        )
+        self._keks = KekCache()
+        #: The master keys that were asked for.
+        self.used: set[str] = set()
+
+    def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
+        """Return the keys of one file.
+
+        ``external`` gives the content of the file's key material file.  It is called at most once,
+        when the file first refers to it.  It may raise a SecureBloomError if there is none.
+        """
+        return FileKeys(self, external)
+
+    def unwrap(self, material: KeyMaterial) -> bytes | None:
+        """Return the data key in ``material``, or None where no KMS here has its master key.
+
+        Raises KeyUnavailableError when the KMS refuses or its key does not fit.
+        """
+        kms = self._kms
+        # None and no error: the caller may have the key by its place.
+        if kms is None or not self._may_have(material.master_key_id):
+            return None
+        # Noted before the call, because a key that the KMS refuses was asked for too.
+        self.used.add(material.master_key_id)
+        return wrapping.unwrap(material, kms, self._keks)
+
+    def known_keys(self) -> tuple[bytes, ...]:
+        """Return the keys that are in memory: those of a keyring, or given. None of a KMS."""
+        explicit = self._explicit
+        held = [*explicit.columns.values(), *explicit.data_keys.values()]
+        held += [] if explicit.footer is None else [explicit.footer]
+        held += self._kms.master_keys.values() if isinstance(self._kms, Keyring) else []
+        return tuple(held)
+
+    @property
+    def calls(self) -> int:
+        """The number of calls that a KMS has answered; 0 for a keyring, which is available."""
+        return 0 if isinstance(self._kms, Keyring) else self._keks.unwrapped
+
+    def _may_have(self, master_key_id: str) -> bool:
+        """Return whether the KMS may have the master key; one without an inventory may have any."""
+        return self._inventory is None or self._inventory.has_key(master_key_id)
+
+    @property
+    def accepts_unverified(self) -> bool:
+        """Whether a signed footer whose key is missing may be read.
+
+        Whoever gives keys or a policy expects signatures to be checked.  Without any, no signature
+        could be checked.
+        """
+        with_any = self._has_keys or self.trust.policy is not None
+        return self.trust.allow_unverified or not with_any
+
+    @property
+    def kms(self) -> KmsClient | None:
+        """The client that unwraps, where there is one."""
+        return self._kms
+
+    @property
+    def explicit(self) -> ExplicitKeys:
+        """The keys that need no KMS."""
+        return self._explicit
+
+
+class FileKeys:
+    """The keys of one file, from :meth:`KeyResolver.for_file`.
+
+    ``key_metadata`` is the footer's or the column's, as the file stores it, None where it stores
+    none.  Every method raises FormatError for damaged key material.
+    """
+
+    def __init__(
+        self, resolver: KeyResolver, external: Callable[[], ExternalMaterial] | None
+    ) -> None:
+        self._resolver = resolver
+        self.trust = resolver.trust
+        self.accepts_unverified = resolver.accepts_unverified
+        self._explicit = resolver.explicit
+        self._external = external
+        self._material: ExternalMaterial | None = None
+
+    @property
+    def aad_prefix(self) -> bytes | None:
+        """The AAD prefix supplied for files that do not store theirs."""
+        return self._explicit.aad_prefix
+
+    def footer_key(self, key_metadata: bytes | None) -> DataKey:
+        """Return the key of the footer; KeyUnavailableError when it is not available."""
+        return self._find("the footer", key_metadata, self._explicit.footer)
+
+    def column_key(self, path: str, key_metadata: bytes | None) -> DataKey:
+        """Return the key of the column at a dotted ``path``.
+
+        KeyUnavailableError when it is not there.
+        """
+        return self._find(f"column {path}", key_metadata, self._explicit.columns.get(path))
+
+    def describe(self, key_metadata: bytes | None) -> str | None:
+        """Return the name of the key, found without any key; None where the file does not tell it.
+
+        A master key's id, or free-form metadata that is printable text.
+        """
+        if key_metadata is None:
+            return None
+        material = KeyMaterial.parse(key_metadata)
+        if isinstance(material, ExternalReference):
+            try:
+                material = self._referred(material)
+            except SecureBloomError:
+                # A file that lost its key material can still be described, without this name.
+                return None
+        return _printable(_utf8(key_metadata)) if material is None else material.master_key_id
+
+    def material(self, key_metadata: bytes) -> KeyMaterial | None:
+        """Return the key material itself, or the one beside the file that it refers to.
+
+        None for free-form metadata.  Raises KeyUnavailableError where nothing is beside the file
+        under that reference.
+        """
+        material = KeyMaterial.parse(key_metadata)
+        return self._referred(material) if isinstance(material, ExternalReference) else material
+
+    def _find(self, owner: str, key_metadata: bytes | None, explicit: bytes | None) -> DataKey:
+        # The metadata goes first: the file itself says which key it was written with, while a key
+        # given by its place may belong to another version of the table.
+        name = None
+        if key_metadata is not None:
+            name, key = self._by_metadata(key_metadata)
+            if key is not None:
+                return self._accepted(owner, DataKey(key=key, name=name))
+        if explicit is not None:
+            return self._accepted(owner, DataKey(key=explicit, name=name))
+        raise _unavailable(owner, name)
+
+    def _accepted(self, owner: str, key: DataKey) -> DataKey:
+        """Return the key, unless the policy wants a longer one."""
+        self.trust.check_key_length(owner, 8 * len(key.key))
+        return key
+
+    def _by_metadata(self, key_metadata: bytes) -> tuple[str | None, bytes | None]:
+        material = self.material(key_metadata)
+        if material is not None:
+            return material.master_key_id, self._resolver.unwrap(material)
+        text = _utf8(key_metadata)
+        key = None if text is None else self._explicit.data_keys.get(text)
+        return _printable(text), key
+
+    def _referred(self, reference: ExternalReference) -> KeyMaterial:
+        if self._material is None:
+            # The file is read when it is referred to: most files have none, and looking costs a
+            # request in an object store.
+            self._material = {} if self._external is None else self._external()
+        stored = self._material.get(reference.key_reference)
+        if stored is None:
+            raise KeyUnavailableError(
+                f"there is no key material {reference.key_reference!r} beside the file",
+                hint="`_KEY_MATERIAL_FOR_<file name>.json` must be in the folder of the data file",
+            )
+        material = KeyMaterial.parse(stored if isinstance(stored, bytes) else stored.encode())
+        # A reference here is refused too: one that leads to another could lead round in a circle.
+        if not isinstance(material, KeyMaterial):
+            raise FormatError(
+                f"{reference.key_reference!r} beside the file is not PKMT1 key material"
+            )
+        return material
+
+
+def explicit_keys(keys: Keyring | KmsClient | ExplicitKeys | None) -> ExplicitKeys:
+    """Return the keys among ``keys`` that need no KMS."""
+    return _sources(keys)[1]
+
+
+def _sources(
+    keys: Keyring | KmsClient | ExplicitKeys | None,
+) -> tuple[KmsClient | None, ExplicitKeys]:
+    if keys is None:
+        return None, ExplicitKeys()
+    if isinstance(keys, ExplicitKeys):
+        return None, keys
+    # Before the test for a KmsClient, which a keyring is too.
+    if isinstance(keys, Keyring):
+        explicit = keys.explicit or ExplicitKeys()
+        data_keys = {**keys.data_keys, **explicit.data_keys}
+        return keys, dataclasses.replace(explicit, data_keys=data_keys)
+    if isinstance(keys, KmsClient):
+        return keys, ExplicitKeys()
+    raise PolicyError(
+        f"keys are of type {type(keys).__name__}, wanted a Keyring, ExplicitKeys or an object with "
+        "wrap_key and unwrap_key"
+    )
+
+
+def _utf8(key_metadata: bytes) -> str | None:
+    try:
+        return key_metadata.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _printable(text: str | None) -> str | None:
+    """Return the text, if it can be the name of a key; None for other texts, such as JSON."""
+    # It comes from a file and is shown: control characters could drive a terminal.
+    if not text or not text.isprintable() or text.startswith("{"):
+        return None
+    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}..."
+
+
+def _unavailable(owner: str, name: str | None) -> KeyUnavailableError:
+    if name is None:
+        return KeyUnavailableError(
+            f"the key of {owner} is not available, and the file does not name it",
+            hint="give it by its place: the keyring's 'explicit' part, or ExplicitKeys",
+        )
+    return KeyUnavailableError(
+        f"key {name!r} of {owner} is not available",
+        hint="give a keyring that has it, or the KMS that the file was written with",
+    )

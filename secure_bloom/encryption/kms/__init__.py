@@ -1,0 +1,66 @@
+"""KMS clients, keyrings and keys given by the caller: what wraps keys, and what unwraps them.
+
+``[kms]`` of a policy names a client.  Every client makes its calls through ``calls.Calls``, which
+waits, repeats and gives up.  The functions ``*_with`` call a client for everybody else, and turn
+its errors into ours::
+
+    kms = kms_client({"client": "vault", "url": "https://..."}, base=Path("."))
+    wrapped = wrap_with(kms, data_key, "k_pii")
+    data_key = unwrap_with(kms, wrapped, "k_pii")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secure_bloom.calling.lazy_names import lazy_names
+from secure_bloom.encryption.kms.client import (
+    KeyInventory,
+    KeyMisfitError,
+    KeyMover,
+    KeyRewrapper,
+    KeyVersions,
+    KmsClient,
+    moved_with,
+    rewrap_with,
+    unwrap_with,
+    wrap_with,
+)
+from secure_bloom.encryption.kms.explicit import ExplicitKeys
+from secure_bloom.encryption.kms.keyring import (
+    Keyring,
+    KeyringPermissionWarning,
+    add_master_keys,
+    new_keyring,
+)
+from secure_bloom.encryption.kms.named_keys import KeyNotNamedError, NamedKeys
+from secure_bloom.encryption.kms.trial import try_master_key
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.kms.providers import kms_client, version_in
+
+__all__ = [
+    "ExplicitKeys",
+    "KeyInventory",
+    "KeyMisfitError",
+    "KeyMover",
+    "KeyNotNamedError",
+    "KeyRewrapper",
+    "KeyVersions",
+    "Keyring",
+    "KeyringPermissionWarning",
+    "KmsClient",
+    "NamedKeys",
+    "add_master_keys",
+    "kms_client",
+    "moved_with",
+    "new_keyring",
+    "rewrap_with",
+    "try_master_key",
+    "unwrap_with",
+    "version_in",
+    "wrap_with",
+]
+
+#: The clients of all KMSs are loaded when one is wanted.
+__getattr__, _ = lazy_names(__name__, {"providers": ["kms_client", "version_in"]})
