@@ -14,7 +14,7 @@ from benchmarks.data import add
 from benchmarks.results import Measure, Result
 from benchmarks.timing import Side, medians
 from secure_bloom.parquet import column_values
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 

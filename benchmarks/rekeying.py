@@ -27,8 +27,9 @@ from benchmarks.timing import Side, medians, python
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import close_footer, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock
+from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark import session_config
 from secure_bloom.storage import open_input, replace_tail

@@ -19,7 +19,7 @@ from campaigns import delta_scenes, rekeying_scenes
 from campaigns.disk_model import Disk, FileState, Recorder
 from campaigns.outcome import Effort, Outcome
 from campaigns.scenes import Files, Scene, has_stale_crc, same_nonces, scenes
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.storage import open_input
 from tests.tables import KEYRING
 

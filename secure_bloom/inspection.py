@@ -21,8 +21,8 @@ from secure_bloom.errors import (
 )
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock
-from secure_bloom.parquet.footer_tail import Tail, read_tail
+from secure_bloom.parquet.footer.locate import Tail, read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.logical_types import describe

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import DataKey, FileKeys
 from secure_bloom.errors import located
-from secure_bloom.parquet.footer import Chunk, ChunkRows, Footer, decrypt_chunk, seal_footer
-from secure_bloom.parquet.footer_tail import Tail
+from secure_bloom.parquet.footer.locate import Tail
+from secure_bloom.parquet.footer.opened import Chunk, ChunkRows, Footer, decrypt_chunk
+from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.schema import Leaf, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (

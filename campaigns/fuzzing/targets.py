@@ -38,17 +38,16 @@ from secure_bloom.paimon.data_types import DataType
 from secure_bloom.paimon.skipping import may_match
 from secure_bloom.paimon.value_forms import typed_forms
 from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.filter_places import FilterPlace, with_filters
-from secure_bloom.parquet.footer import (
-    MAGIC,
+from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
+from secure_bloom.parquet.footer.locate import MAGIC, read_tail
+from secure_bloom.parquet.footer.opened import (
     MAGIC_ENCRYPTED,
     Chunk,
     Footer,
     open_chunk,
     unlock_to_read,
 )
-from secure_bloom.parquet.footer_outline import outline
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.scan import outline
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
 from secure_bloom.parquet.structures import trees

@@ -14,8 +14,8 @@ from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock
-from secure_bloom.parquet.footer_tail import MAGIC, read_tail
+from secure_bloom.parquet.footer.locate import MAGIC, read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
 from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
 from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnMetaData, OffsetIndex
 from secure_bloom.parquet.structures.records import measured_record

@@ -13,8 +13,8 @@ from secure_bloom.adding.append_mark import find_marks
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError
-from secure_bloom.parquet.footer import Footer, open_chunk
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Footer, open_chunk
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile

@@ -21,9 +21,10 @@ from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.column_values import read_encoded
-from secure_bloom.parquet.filter_places import FilterPlace, with_filters
-from secure_bloom.parquet.footer import Chunk, Footer, close_footer, open_chunk, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import INT96_NOTE, require_filterable
 from secure_bloom.parquet.structures.metadata import Type

@@ -13,8 +13,8 @@ from typing import Final
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
-from secure_bloom.parquet.footer import Footer, open_chunk, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Footer, open_chunk, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import require_filterable, unknown_column
 

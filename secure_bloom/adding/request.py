@@ -14,7 +14,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.schema import Leaf, select
 from secure_bloom.storage import InputFile, open_input
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.storage import file_key, open_input, sibling, summary_files
 
 

@@ -15,7 +15,7 @@ from secure_bloom.adding.append_mark import find_marks, find_torn_mark
 from secure_bloom.adding.file_coverage import is_whole_file
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, name_of, open_input, remove_kept, truncate_to
 

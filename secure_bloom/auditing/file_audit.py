@@ -38,8 +38,8 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_unverified, unlock
-from secure_bloom.parquet.footer_tail import TRAILER_SIZE, read_tail
+from secure_bloom.parquet.footer.locate import TRAILER_SIZE, read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.counted_file import CountedFile

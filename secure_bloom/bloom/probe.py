@@ -20,8 +20,8 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock_to_read
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.literals import physical_values, python_value

@@ -38,8 +38,9 @@ from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
-from secure_bloom.parquet.footer import Chunk, Footer, close_footer, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, unlock
+from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths
 from secure_bloom.text import counted, named_columns

@@ -13,7 +13,7 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange
 from secure_bloom.hudi.record_keys.packed_keys import FROM_JAVA_ORDER, TO_JAVA_ORDER, PackedKeys
 from secure_bloom.parquet.column_values import read_items
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk
 from secure_bloom.parquet.schema import select, unknown_column
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import InputFile

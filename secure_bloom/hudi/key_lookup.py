@@ -32,8 +32,8 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     keys_bytes,
 )
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import Footer, unlock_to_read
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reports import Report, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input

@@ -25,7 +25,7 @@ from secure_bloom.paimon.hashing import hash_longs
 from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
 from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
 from secure_bloom.parquet.column_values import read_entries, read_items
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type

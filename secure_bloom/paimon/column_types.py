@@ -16,8 +16,8 @@ from secure_bloom.paimon.data_types import MAX_MILLIS_PRECISION, DataType, TypeR
 from secure_bloom.paimon.index_files import SUFFIX, data_path
 from secure_bloom.paimon.indexed_columns import find_column, stored_leaf
 from secure_bloom.paimon.physical_values import differs
-from secure_bloom.parquet.footer import unlock_to_read
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.logical_types import Kind, describe, logical_type
 from secure_bloom.parquet.schema import Leaf

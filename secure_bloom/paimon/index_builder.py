@@ -29,8 +29,8 @@ from secure_bloom.paimon.column_filter import ColumnSource, build_filter, column
 from secure_bloom.paimon.container import MAGIC, FileIndex, Index
 from secure_bloom.paimon.index_files import index_path
 from secure_bloom.paimon.index_merge import IndexMerge
-from secure_bloom.parquet.footer import Footer, unlock_to_read
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spreading import chosen_spread, each_file
 from secure_bloom.storage import InputFile, find_unmanaged, open_input

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.page_headers import read_first_header, read_headers
 from secure_bloom.parquet.pages import Page, chunk_extent, has_dictionary_offset
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Encoding, PageType

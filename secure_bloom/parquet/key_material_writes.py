@@ -30,7 +30,7 @@ from secure_bloom.errors import (
     UnfinishedWriteError,
     UnsupportedFeatureError,
 )
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.key_material_files import (
     key_material_name,
     outside_material,

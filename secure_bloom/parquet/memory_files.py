@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from secure_bloom.parquet.footer_tail import MAGIC, with_trailer
+from secure_bloom.parquet.footer.locate import MAGIC
+from secure_bloom.parquet.footer.seal import with_trailer
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.pages import DICTIONARY, Page, Place, chunk_extent, page_at, walk
 from secure_bloom.storage import InputFile, is_object_uri
 

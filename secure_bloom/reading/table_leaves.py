@@ -5,8 +5,8 @@ from __future__ import annotations
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.errors import located
-from secure_bloom.parquet.footer import unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.storage.paths import Paths, as_paths

@@ -8,7 +8,7 @@ from secure_bloom.adding.report import hard_link_note
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY_TEXTS, read_entry
 from secure_bloom.paimon.index_files import index_path
-from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.key_material_files import reference_of
 from secure_bloom.rekeying.protection import Protection
 from secure_bloom.storage import InputFile, name_of

@@ -12,7 +12,8 @@ from typing import Final
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer import Chunk, seal_footer
+from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.pages import chunk_extent, has_data_page, has_dictionary_offset
 from secure_bloom.parquet.structures.metadata import (
     AesGcmV1,

@@ -16,8 +16,8 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm
-from secure_bloom.parquet.footer import Footer, read_unverified
-from secure_bloom.parquet.footer_tail import Tail
+from secure_bloom.parquet.footer.locate import Tail
+from secure_bloom.parquet.footer.opened import Footer, read_unverified
 from secure_bloom.parquet.key_material_files import read_material, reference_of
 from secure_bloom.rekeying.key_files import key_metadata_of
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection

@@ -10,7 +10,7 @@ from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 

@@ -17,8 +17,8 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FileChangedError, SecureBloomError, located
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock, unlock_to_read
-from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
+from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock, unlock_to_read
 from secure_bloom.parquet.key_material_files import changed_before_missing, file_keys
 from secure_bloom.parquet.key_material_writes import (
     remove_leftovers,

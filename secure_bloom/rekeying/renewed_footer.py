@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.parquet.footer import Footer
-from secure_bloom.parquet.footer_tail import Tail
+from secure_bloom.parquet.footer.locate import Tail
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnCryptoMetaData,

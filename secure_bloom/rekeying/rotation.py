@@ -25,8 +25,9 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.parquet.footer import Footer, seal_footer, unlock
-from secure_bloom.parquet.footer_tail import Tail, read_tail
+from secure_bloom.parquet.footer.locate import Tail, read_tail
+from secure_bloom.parquet.footer.opened import Footer, unlock
+from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.key_material_files import (
     changed_before_missing,
     file_keys,

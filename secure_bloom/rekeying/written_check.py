@@ -14,8 +14,8 @@ from contextlib import closing
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import SecureBloomError, located
-from secure_bloom.parquet.footer import Chunk, open_chunk, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Chunk, open_chunk, unlock
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.new_keys import NewFileKeys

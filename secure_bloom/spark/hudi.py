@@ -19,8 +19,8 @@ from secure_bloom.errors import PolicyError, located
 from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
-from secure_bloom.parquet.footer import unlock_to_read
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of

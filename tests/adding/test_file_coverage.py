@@ -12,7 +12,7 @@ from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.file_coverage import is_whole_file
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input

@@ -17,7 +17,7 @@ import secure_bloom as sb
 from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.checks import leaks
 from secure_bloom.auditing.rules import RULES
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
 from tests.auditing.examples import (

@@ -19,7 +19,7 @@ from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.hudi.filter_reader import show as hudi_show
-from secure_bloom.parquet.footer_tail import MAGIC_ENCRYPTED
+from secure_bloom.parquet.footer.locate import MAGIC_ENCRYPTED
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (

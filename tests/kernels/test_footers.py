@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
-from secure_bloom.parquet.footer_outline import NUMBERS, RowGroupNumbers, _Head
+from secure_bloom.parquet.footer.scan import NUMBERS, RowGroupNumbers, _Head
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import FileMetaData, RowGroup
 from secure_bloom.parquet.structures.trees import Sequence, Struct, Value

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet import chunk_fields
 from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data
-from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.footer.scan import outline
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from tests.kernels import ABSENT, mutations, needs_native

@@ -15,8 +15,8 @@ from secure_bloom.errors import (
     KeyUnavailableError,
 )
 from secure_bloom.parquet.file_ciphers import file_aad_of
-from secure_bloom.parquet.footer import open_chunk, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import open_chunk, unlock
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     EncryptionAlgorithm,

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.parquet.footer import open_chunk, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import open_chunk, unlock
 from secure_bloom.parquet.memory_files import (
     MemoryColumn,
     memory_file,

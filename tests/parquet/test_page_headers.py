@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.dictionary_pages import read_full_dictionary
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.page_headers import read_headers
 from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.structures.metadata import (

@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.column_names import NamedField, NamesOfTable
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.footer.scan import outline
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.structures.metadata import SchemaElement
 

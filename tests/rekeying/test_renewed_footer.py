@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.parquet.footer import unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import FileCryptoMetaData, FileMetaData
 from secure_bloom.parquet.structures.records import decode_record

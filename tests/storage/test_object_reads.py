@@ -112,7 +112,7 @@ def test_filters_that_lie_far_from_the_end_take_one_request_more(
     lake: Bucket, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secure_bloom.storage.objects._END", 9000)
-    monkeypatch.setattr("secure_bloom.parquet.footer_tail._FIRST_READ", 9000)
+    monkeypatch.setattr("secure_bloom.parquet.footer.locate._FIRST_READ", 9000)
     asked(log)
     where = "email = 'user0@nowhere'"
     assert sb.read_table(lake.uri("lake"), where=where, keys=KEYRING).num_rows == 0

@@ -19,7 +19,7 @@ from secure_bloom.auditing.rules.filter_rules import (
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILE
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.schema import require_filterable
 from secure_bloom.parquet.structures.metadata import Type
 

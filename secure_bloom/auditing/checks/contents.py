@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from secure_bloom.auditing.checks.filter_search import has_plain_page
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, TRAILER_SIZE, read_tail
+from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, TRAILER_SIZE, read_tail
 from secure_bloom.storage import InputFile
 
 #: The first bytes of a file that are searched, and the most that they are unpacked to.

@@ -39,8 +39,8 @@ from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_FOOTER,
 )
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.parquet.footer import read_unverified
-from secure_bloom.parquet.footer_tail import MAGIC, read_tail
+from secure_bloom.parquet.footer.locate import MAGIC, read_tail
+from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.storage import InputFile, below, file_key, join, local_path, name_of, open_input
 from secure_bloom.storage.tree_of import tree_of

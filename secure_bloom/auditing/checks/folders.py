@@ -21,8 +21,8 @@ from secure_bloom.auditing.rules.leak_rules import (
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError, located
-from secure_bloom.parquet.footer import Footer, read_unverified
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Footer, read_unverified
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
 from secure_bloom.storage.folder_trees import Tree

@@ -35,7 +35,7 @@ from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
-from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 from secure_bloom.parquet.structures.wire_fields import find_fields

@@ -11,7 +11,7 @@ from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.rules.key_rules import MIXED_RULES
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.footer_tail import Tail
+from secure_bloom.parquet.footer.locate import Tail
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 
 #: The protection of each part of a file; "" is the footer, the other names are columns.

@@ -13,7 +13,7 @@ from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, Footer
 from secure_bloom.auditing.rules.filter_rules import FILTER_ONE_ZERO
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_ZEROS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type

@@ -14,8 +14,8 @@ from secure_bloom.auditing.rules import Rule
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.footer import Chunk, Footer
-from secure_bloom.parquet.footer_tail import Tail
+from secure_bloom.parquet.footer.locate import Tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile

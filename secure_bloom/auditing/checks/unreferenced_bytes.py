@@ -33,8 +33,8 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILTER, UNCHEC
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.footer_tail import MAGIC
+from secure_bloom.parquet.footer.locate import MAGIC
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import InputFile
 

@@ -8,7 +8,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.footer_entry import read_entry
-from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.footer.opened import Footer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import java_order
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
-from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import FileMetaData, KeyValue
 from secure_bloom.parquet.structures.splices import structs, with_fields

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.predicates.decided import Decided
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
 from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import Page, data_page, read_pages

@@ -25,7 +25,7 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.parquet.file_ciphers import file_aad_of
-from secure_bloom.parquet.footer_tail import MAGIC_ENCRYPTED
+from secure_bloom.parquet.footer.locate import MAGIC_ENCRYPTED
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.pyarrow_encryption import PyarrowKms
 from secure_bloom.parquet.structures.metadata import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type

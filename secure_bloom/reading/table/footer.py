@@ -3,9 +3,9 @@
     plaintext, signed:  FileMetaData | signature | length | PAR1
     encrypted:          FileCryptoMetaData | FileMetaData module | length | PARE
 
-Which key opens it, and when, is decided in :mod:`secure_bloom.parquet.footer`.  This module decodes
-less: the offsets of all column chunks, and a chunk only when it is used, because a read uses few of
-the columns of a table.
+Which key opens it, and when, is decided in :mod:`secure_bloom.parquet.footer.opened`.  This module
+decodes less: the offsets of all column chunks, and a chunk only when it is used, because a read
+uses few of the columns of a table.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, KeyUnavailableError, located
 from secure_bloom.parquet.contradictions import in_counts
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey
-from secure_bloom.parquet.footer import (
-    Chunk,
-    ChunkRows,
-    decrypt_chunk,
-    find_key_to_read,
-    open_footer,
-)
-from secure_bloom.parquet.footer_tail import (
+from secure_bloom.parquet.footer.locate import (
     MAGIC_ENCRYPTED,
     Tail,
     clear_tail,
     encrypted_tail,
     locate_footer,
+)
+from secure_bloom.parquet.footer.opened import (
+    Chunk,
+    ChunkRows,
+    decrypt_chunk,
+    find_key_to_read,
+    open_footer,
 )
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import (
@@ -226,7 +226,7 @@ def decode_footer(stored: StoredFooter, scanner: FooterScanner) -> FileFooter:
 
 
 def read_footer(file: CountedFile, resolver: KeyResolver, scanner: FooterScanner) -> FileFooter:
-    """Return the footer of ``file``; errors as of :func:`secure_bloom.parquet.footer.unlock`.
+    """Return the footer of ``file``; errors as of :func:`.opened.unlock`.
 
     A signed footer whose key is missing is read all the same, as anyone can, where the run
     accepts that.

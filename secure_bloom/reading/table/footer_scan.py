@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.footer.scan import outline
 from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from secure_bloom.parquet.footer_outline import NUMBERS, FooterOutline
+from secure_bloom.parquet.footer.scan import NUMBERS, FooterOutline
 from secure_bloom.parquet.structures.metadata import RowGroup
 
 

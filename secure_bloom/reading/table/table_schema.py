@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.parquet.footer_outline import FooterOutline, FooterSchema
+from secure_bloom.parquet.footer.scan import FooterOutline, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.schema import Leaf

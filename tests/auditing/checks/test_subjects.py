@@ -14,8 +14,8 @@ from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Foo
 from secure_bloom.auditing.rules.contradiction_rules import IMPOSSIBLE_COUNTS
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.parquet.footer import open_chunk, read_unverified, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import open_chunk, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import open_input
 from tests.tables import KEYRING, Mode, customers, write

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet import footer_outline
-from secure_bloom.parquet.footer_outline import FooterOutline
+from secure_bloom.parquet.footer import scan as footer_outline
+from secure_bloom.parquet.footer.scan import FooterOutline
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
 from secure_bloom.reading.table import footer_scan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.footer.scan import outline
 from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from tests.surgery import opened

@@ -15,8 +15,8 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError
 from secure_bloom.parquet import chunk_fields as layout
-from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.footer_outline import ABSENT
+from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.scan import ABSENT
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filter_reads import FilterLocation

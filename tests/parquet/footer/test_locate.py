@@ -12,7 +12,8 @@ from secure_bloom.column_names import NamedField, NamesOfTable
 from secure_bloom.errors import (
     FormatError,
 )
-from secure_bloom.parquet.footer_tail import read_tail, with_trailer
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.seal import with_trailer
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import Mode, write
 

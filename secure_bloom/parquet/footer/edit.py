@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.parquet.footer import Chunk, Footer
+from secure_bloom.parquet.footer.opened import Chunk, Footer
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.parquet.structures.splices import (
     NewValue,

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet import footer_outline
-from secure_bloom.parquet.footer_outline import outline
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer import scan
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.scan import outline
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.parquet.structures.records import decode_record
@@ -58,14 +58,14 @@ def test_files_of_one_schema_share_it(tmp_path: Path, plain: bytes) -> None:
 def test_schemas_are_forgotten_before_they_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: bytes
 ) -> None:
-    monkeypatch.setattr(footer_outline, "_schemas", footer_outline._Schemas())
-    monkeypatch.setattr(footer_outline, "_KNOWN_BYTES", 300)
+    monkeypatch.setattr(scan, "_schemas", scan._Schemas())
+    monkeypatch.setattr(scan, "_KNOWN_BYTES", 300)
     first = outline(plain).schema
     for number in range(10):
         table = pa.table({f"a_column_with_a_long_name_{number}": [1]})
         footer = outline(_footer(write(tmp_path / f"{number}.parquet", table)))
         assert footer.schema.leaves[0].name == table.column_names[0]
-        assert sum(map(len, footer_outline._schemas._known)) <= 300
+        assert sum(map(len, scan._schemas._known)) <= 300
     again = outline(plain).schema
     assert again is not first
     assert again.encoded == first.encoded

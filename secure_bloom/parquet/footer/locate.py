@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer_outline import FooterOutline, outline
+from secure_bloom.parquet.footer.scan import FooterOutline, outline
 from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCryptoMetaData
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile
@@ -166,9 +166,3 @@ def clear_tail(
         algorithm=algorithm,
         key_metadata=key_metadata,
     )
-
-
-def with_trailer(body: bytes, magic: bytes) -> bytes:
-    """Return a footer with its length and magic: the last bytes of a file."""
-    # The length counts a signature or FileCryptoMetaData too (Encryption.md 5.4 and 5.5).
-    return body + len(body).to_bytes(4, "little") + magic

@@ -11,9 +11,10 @@ import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.filter_places import FilterPlace, with_filters
-from secure_bloom.parquet.footer import Footer, open_chunk, unlock
-from secure_bloom.parquet.footer_tail import read_tail, with_trailer
+from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.seal import with_trailer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.splices import Splice, splice, with_fields

@@ -1,8 +1,8 @@
 """A file's Tail <-> Footer: decrypted, or its signature checked; chunks are opened by their keys.
 
-Reading goes in two steps, because the first needs no key: :func:`.footer_tail.read_tail` finds the
+Reading goes in two steps, because the first needs no key: :func:`.locate.read_tail` finds the
 footer, :func:`unlock` decrypts it or checks its signature.  Changed bytes are written back by
-:func:`close_footer`.  Encryption.md 5.4 and 5.5.
+:mod:`.seal`.  Encryption.md 5.4 and 5.5.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
-from secure_bloom.parquet.footer_outline import FooterOutline, outline
-from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, Tail, with_trailer
+from secure_bloom.parquet.footer.locate import Tail
+from secure_bloom.parquet.footer.scan import FooterOutline, outline
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
@@ -294,40 +294,3 @@ def decrypt_chunk(
         meta_data=meta_data,
         cipher=column_cipher,
     )
-
-
-def close_footer(footer: Footer, plain: bytes) -> bytes:
-    """Return the bytes from the footer's start to the end of the file; the mirror of reading it.
-
-    ``plain`` is its new FileMetaData.  Encrypted or signed anew with the footer key and a fresh
-    nonce.  Raises KeyUnavailableError for a footer that was read without its key.
-    """
-    return seal_footer(
-        plain,
-        footer.tail.mode,
-        key=footer.key,
-        file_aad=footer.file_aad,
-        # It stays as it was read: the AAD of all pages is made of the aad_file_unique in it.
-        crypto=footer.tail.clear,
-    )
-
-
-def seal_footer(
-    plain: bytes, mode: FooterMode, *, key: DataKey | None, file_aad: bytes, crypto: bytes
-) -> bytes:
-    """Return a FileMetaData as the end of a file: in clear, signed, or encrypted behind ``crypto``.
-
-    ``crypto`` is the FileCryptoMetaData of an encrypted footer.  Raises KeyUnavailableError where
-    the mode wants a key and there is none.
-    """
-    if mode is FooterMode.PLAINTEXT:
-        return with_trailer(plain, MAGIC)
-    if key is None:
-        # Never in clear instead: nobody would notice that the protection is gone.
-        raise KeyUnavailableError("the footer key is needed to write the footer back")
-    if mode is FooterMode.SIGNED:
-        signature = cipher.sign_footer(plain, key.key, file_aad)
-        return with_trailer(plain + signature, MAGIC)
-    aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
-    module = cipher.encrypt_gcm(plain, key.key, aad)
-    return with_trailer(crypto + module, MAGIC_ENCRYPTED)

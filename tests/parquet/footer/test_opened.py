@@ -25,16 +25,16 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
 )
-from secure_bloom.parquet.filter_places import FilterPlace, with_filters
-from secure_bloom.parquet.footer import (
-    close_footer,
+from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import (
     open_chunk,
     read_unverified,
     unchecked_signature,
     unlock,
     unlock_to_read,
 )
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
