@@ -39,9 +39,8 @@ from secure_bloom.paimon.skipping import may_match
 from secure_bloom.paimon.value_forms import typed_forms
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
-from secure_bloom.parquet.footer.locate import MAGIC, read_tail
+from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, read_tail
 from secure_bloom.parquet.footer.opened import (
-    MAGIC_ENCRYPTED,
     Chunk,
     Footer,
     open_chunk,
