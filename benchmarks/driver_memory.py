@@ -131,7 +131,7 @@ def list_made_up(_root: int, folder: str, _deep: bool, **_: object) -> Iterator[
     """The rows of its files, by the tasks that list."""
     for i in range(_FILES_OF_A_FOLDER):
         path = f"{folder}/part-{i:05}-3f0c2a6e-8f5d-4a3e-9a55-0d4c1b0e7a11.c000.snappy.parquet"
-        yield (0, path, path, False, None)
+        yield (0, path, path, 100_000, False, None)
 
 
 def made_up_survey(path: str, **_: object) -> Any:

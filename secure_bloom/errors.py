@@ -171,7 +171,7 @@ def refused_by_system(
 
 
 class SparkUnavailableError(SecureBloomError):
-    """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
+    """Spark cannot run here: Java or PySpark is missing or too old; the hint names the remedy."""
 
 
 class FilesFailedError(SecureBloomError):
@@ -183,10 +183,10 @@ class FilesFailedError(SecureBloomError):
 
 
 def causes(error: BaseException) -> Iterator[str]:
-    """Yield the errors behind ``error``, one text for each, as far as they may be shown.
+    """Yield the errors that led to ``error``, one text for each, as far as they may be shown.
 
-    A foreign error is told by its type and by the system's own reason.  Its text could hold a token
-    or a key, so it is not shown.
+    A foreign error is named by its type and by the system's own reason.  Its text could hold a
+    token or a key, so it is not shown.
     """
     seen = {id(error)}
     cause = error.__cause__
@@ -212,7 +212,7 @@ class Failure(TypedDict):
 
 
 def failure_of(error: SecureBloomError) -> Failure:
-    """Return the fields of a file's report that tell of ``error``; ``causes`` are told with -v."""
+    """Return the fields of a file's report for ``error``; ``causes`` are shown with -v."""
     return {"error": str(error), "hint": error.hint, "causes": tuple(causes(error))}
 
 

@@ -1,4 +1,4 @@
-"""Settings of a process that is ours alone: most of a short run is its start and its end."""
+"""Settings of a process that runs only this program.  Most of a short run is its start and end."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ F = TypeVar("F", bound=FileOutcome)
 class WritingReport(Report, Generic[F]):
     """A run that writes files; ``dry_run`` when nothing was written.
 
-    ``notes`` tell of what the run left and should not stay so; they repeat those of single files.
+    ``notes`` name what the run left and needs attention; they repeat those of single files.
     """
 
     files: tuple[F, ...]

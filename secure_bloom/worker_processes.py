@@ -2,7 +2,7 @@
 
 Workers are started as commands of their own, so nothing of the caller's program is imported again.
 This works from a notebook, and from a script without ``if __name__ == "__main__"``.  All that they
-are told goes over a socket that nobody else has: no key is on a command line, in the environment or
+receive goes over a socket that nobody else has: no key is on a command line, in the environment or
 in a file.
 
     to a worker: sys.path | how the work is opened | (index, item) ...
@@ -136,7 +136,7 @@ class _Crew:
         )
 
     def start(self, processes: int) -> None:
-        """Start so many workers; none where the system does not allow it."""
+        """Start ``processes`` workers; none if the system does not allow it."""
         with suppress(OSError):
             for _ in range(processes):
                 worker = _started(self.opening)

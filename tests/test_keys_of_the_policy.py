@@ -127,6 +127,6 @@ def test_no_verb_asks_for_a_key_that_only_the_file_names(
     told = outcome(verb, path, tmp_path / "to", policy=wanted, keys=keys)
     assert set(RecordingKms.asked) <= NAMED
     # What needs no column of the file need not tell about its columns.
-    assert FOREIGN in told or "its key is not at hand" in told or verb == "hudi show"
+    assert FOREIGN in told or "its key is missing" in told or verb == "hudi show"
     assert (path / "0.parquet").read_bytes() == before
     assert not list((tmp_path / "to").rglob("*.parquet"))

@@ -1,4 +1,4 @@
-"""The mark at the start of an append: it says where it stands, so none is taken for another.
+"""The mark at the start of an append: it holds its own offset, so no other bytes are taken for it.
 
 "secure-bloom append " | offset (8, LE)
 """

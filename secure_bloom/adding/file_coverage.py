@@ -2,7 +2,7 @@
 
 A footer found inside a file may be a cell's: someone stored a Parquet file, or what looks like one,
 in an uncompressed column.  Each page leads to the next one, so the pages of the outer file pass
-over such a cell.  A footer in the cell cannot account for the page that it lies in.
+over the cell.  A footer in the cell cannot account for the page that it lies in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Footers that appends have superseded: each stands right before the mark of the next append.
+"""Footers that appends have superseded: each ends right before the mark of the next append.
 
     data | old footer | mark | filters | zeros | footer
 
@@ -22,7 +22,7 @@ from secure_bloom.storage.inputs import Extent
 
 
 def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
-    """Return each old footer with the mark behind it, in the file's order; no key is needed."""
+    """Return each old footer and the mark after it, in the file's order; no key is needed."""
     # A cell may hold a file with marks of its own: only what stands behind all data counts.
     first, found, limit = _known_end(footer), [], footer.tail.offset
     for mark, behind in find_marks(file, limit, first):
@@ -65,7 +65,7 @@ def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
 
 
 def _known_end(footer: Footer) -> int:
-    """The end of pages and indexes, as far as the footer tells it without the keys of columns."""
+    """The end of pages and indexes, as far as the footer shows it without the keys of columns."""
     ends = [0]
     for group, chunks in zip(footer.row_groups, footer.columns, strict=True):
         ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))

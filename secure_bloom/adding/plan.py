@@ -1,7 +1,7 @@
 """One file and a request -> the plan of its rewrite, worked out in memory before a byte is written.
 
-New filters stand after everything the file already has, just before the new footer, in row-group
-and column order.  The file's data keeps its place.
+New filters are written after everything the file already has, just before the new footer, in
+row-group and column order.  The file's data keeps its place.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Check a request against footers, so that errors of the request come before any write.
 
-A few footers tell most of them.  A mistake that only another file shows fails that file, when it is
+A few footers show most of them.  A mistake that only another file shows fails that file, when it is
 its turn.
 """
 

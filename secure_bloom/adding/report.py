@@ -43,8 +43,8 @@ class FilterReport:
 class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
 
-    ``causes`` are the errors behind ``error``, as :func:`~secure_bloom.errors.causes` tells them.
-    ``notes`` tell of what else the run did to it: bytes that it cut off, hard links that it broke.
+    ``causes`` are the errors that led to ``error``, from :func:`~secure_bloom.errors.causes`.
+    ``notes`` say what else the run did to it: bytes that it cut off, hard links that it broke.
     """
 
     path: str
@@ -112,7 +112,7 @@ class CommittingReport(WritingReport[F], Generic[F]):
 class AddReport(CommittingReport[FileAddReport]):
     """A whole run; ``dry_run`` when nothing was written.
 
-    ``notes`` tell of files that were left alone and should not be, summary files that describe
+    ``notes`` name files that were left unchanged and need attention, summary files that describe
     changed ones, and repeat the notes of single files.
     """
 
@@ -120,8 +120,8 @@ class AddReport(CommittingReport[FileAddReport]):
 
 
 def hard_link_note(names: int) -> str:
-    """Return the note of a file with so many names that was replaced under one of them."""
-    return f"the old content stays behind {counted(names - 1, 'other name')} (hard link)"
+    """Return the note of a file with several ``names`` that was replaced under one of them."""
+    return f"the old content is still under {counted(names - 1, 'other name')} (hard link)"
 
 
 def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:

@@ -92,7 +92,7 @@ class FilterRequest:
         if self.policy is None or not self.policy.duckdb_reads or not chunk.is_under_footer_key:
             return
         raise PolicyError(
-            "the column is encrypted with the footer key, and DuckDB cannot read such a column "
+            "the column is encrypted with the footer key, and DuckDB cannot read the column "
             "once it has a filter",
             hint="the policy says that DuckDB reads these files: leave the column without a "
             "filter, or remove `duckdb = true` from [readers]",

@@ -46,7 +46,7 @@ class WriteMode:
 
     @property
     def repairs(self) -> bool:
-        """Whether what a killed ``in_place`` run left behind may be cut off."""
+        """Whether what a killed ``in_place`` run left may be cut off."""
         return self.in_place and not self.dry_run
 
 
@@ -173,7 +173,7 @@ class Rewriter(FileRewriter):
 
 
 def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, ...]:
-    """Write a file, with key material that is stored outside it, where another one may stand."""
+    """Write a file, with key material that is stored outside it, where another file may be."""
     material = outside_material(file)
     if not material:
         replace_tail(file, plan.keep, plan.tail, output=target)
@@ -182,10 +182,10 @@ def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, .
 
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
-    """Write a file where none stands, or find that of another attempt, of the same size."""
+    """Write a file that must be new, or find that of another attempt, of the same size."""
     material = outside_material(file)
     if write_new_with_material(file, plan.keep, plan.tail, material, target) != plan.size:
-        raise FileChangedError("another file stands where the new one is to be")
+        raise FileChangedError("another file is where the new one is to be")
 
 
 def failed_report(

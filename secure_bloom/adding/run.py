@@ -113,7 +113,7 @@ def _lost_file(task: FileTask, error: WorkerLostError) -> FileAddReport:
 
 
 class _Meter:
-    """Counts the column chunks that are done, and tells ``progress`` of each."""
+    """Counts the column chunks that are done, and calls ``progress`` for each."""
 
     def __init__(self, progress: Progress | None, files: int, chunks_a_file: int) -> None:
         self._progress = progress

@@ -1,7 +1,7 @@
 """Find the tail that a killed append left, and cut it off to get the old file back.
 
-An append starts with a mark, which holds the offset at which it stands.  By it a torn append is
-told from any other damage: a file that merely ends badly is never cut.
+An append starts with a mark, which holds its own offset.  It distinguishes a torn
+append from any other damage: a file that merely ends badly is never cut.
 
     old file | mark | filters | zeros | footer
 """
@@ -40,7 +40,7 @@ class Truncation:
         """Return the sentence about the cut for a report."""
         where = "" if forgotten else f"; they are kept in {name_of(self.kept)} beside it"
         return (
-            f"{self.bytes} bytes behind byte {self.offset}, left by a run that was killed, were "
+            f"{self.bytes} bytes after byte {self.offset}, left by a run that was killed, were "
             f"cut off{where}"
         )
 
@@ -55,7 +55,7 @@ class Recovered:
 def recover(path: str, resolver: KeyResolver) -> Recovered | None:
     """Make a file whole again that was not when it was read; None where that cannot be.
 
-    Cuts off what a killed ``--in-place`` run left behind: such a run leaves the old file whole
+    Cuts off what a killed ``--in-place`` run left: the run leaves the old file whole
     under a torn tail, so the old end can be found again.  Waits for a run that is still writing.
     Raises FormatError where it looks like one, and bytes of the file would be lost.
     """
@@ -92,7 +92,7 @@ def find_previous_end(file: InputFile) -> int | None:
 
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
-    """Yield offsets at which an append started: with its mark itself torn, then from behind."""
+    """Yield offsets at which an append started: with its mark itself torn, then from the end."""
     # First, because a mark that is torn stands at the very end, behind all whole ones.
     yield from find_torn_mark(file)
     for offset, _ in find_marks(file, file.size):

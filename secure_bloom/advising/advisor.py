@@ -87,14 +87,16 @@ def advise(
 
     Nothing is written.  The filters of a part of the table are built in memory.  Values are looked
     up without and with them, by the code that reads tables.  So the bytes are those that
-    ``explain`` would tell of reads that return all columns.  Each column is tried alone.  A present
-    value is that of a random row; an absent one lies within the column's range, and no row has it.
+    ``explain`` would report for reads that return all columns.  Each column is tried alone.  A
+    present value is that of a random row; an absent one lies within the column's range, and no row
+    has it.
 
     ``columns`` are all unless given, one or several; ``queries`` is a file with one SQL condition
     or statement a line, by which columns are ranked; ``fpp`` is that of the filters, the policy's
     unless given, or 1 %.  ``keys``, ``policy`` and ``allow_unprotected`` are as for
-    :func:`secure_bloom.add_bloom_filters`; a column whose key is missing is told so.  ``progress``
-    is called with what is done, and of how much: of many files the footers first, then the columns.
+    :func:`secure_bloom.add_bloom_filters`; a column whose key is missing is reported as such.
+    ``progress`` is called with what is done, and of how much: of many files the footers first, then
+    the columns.
 
     >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
     ['email', 'city']

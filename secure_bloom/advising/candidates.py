@@ -17,8 +17,8 @@ _BOOLEAN = "BOOLEAN: the format gives it no filter, and two values need none"
 _REPEATED = "repeated: conditions do not look into maps, nor into lists of lists or of structures"
 _DURATION = "duration: a file does not say its unit, so no filter can be asked for one"
 _TWICE = "two columns of the file have this name"
-_LOCKED = "its key is not at hand, so nothing is known of its values"
-_PARTITION = "partition: its values stand in the names of folders, and readers skip whole folders"
+_LOCKED = "its key is missing, so nothing is known of its values"
+_PARTITION = "partition: its values are in the names of folders, and readers skip whole folders"
 #: Equality of numbers with fractions is hardly ever asked for.
 _FRACTIONS = {Type.FLOAT, Type.DOUBLE}
 
@@ -29,7 +29,7 @@ class Candidate:
 
     ``lookup`` is the path by which conditions name it: that of the list for the elements of one.
     ``is_locked``: its key is missing.  ``has_fractions``: queries ask for its ranges, not for equal
-    values, unless a log of queries tells another thing.
+    values, unless a log of queries shows otherwise.
     """
 
     path: tuple[str, ...]

@@ -153,7 +153,7 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
-    """Yield numbers between two neighbours: first behind ``place``, then behind random ones."""
+    """Yield numbers between two neighbours: first after ``place``, then after random ones."""
     last = len(ascending) - 2
     for start in (min(place, last), *(chance.randint(0, last) for _ in range(_TRIES))):
         low, high = _number(ascending[start]), _number(ascending[start + 1])

@@ -1,7 +1,7 @@
 """A log of queries -> how often each column is looked up, and how often its ranges are asked for.
 
 One condition or statement a line.  Literals are looked at by the parser alone: none is kept, shown
-or put into an error, and a line that is no SQL is told by its number.
+or put into an error, and a line that is no SQL is named by its number.
 """
 
 from __future__ import annotations

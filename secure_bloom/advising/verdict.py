@@ -86,7 +86,7 @@ def _fractions(case: ColumnCase) -> str | None:
     if case.candidate.has_fractions and case.log is None:
         return (
             "ranges only: numbers with fractions are hardly ever asked for by =, and a filter "
-            "answers nothing else; a log with --queries can tell otherwise"
+            "answers nothing else; a log with --queries can show otherwise"
         )
     return None
 
@@ -134,7 +134,7 @@ def _dictionary(case: ColumnCase) -> str | None:
     if _rules_out_most(case, Step.DICTIONARY):
         return (
             f"dictionary-complete: about {case.trial.distinct.row_group:,} distinct values "
-            "a row group stand in its dictionary, which rules out the others already"
+            "a row group are in its dictionary, which rules out the others already"
         )
     return None
 

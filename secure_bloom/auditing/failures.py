@@ -60,7 +60,7 @@ def error_message(error: Exception) -> str:
 
 
 def with_causes(finding: Finding, error: Exception) -> Finding:
-    """Return the finding that tells of ``error``, with what led to it."""
+    """Return the finding for ``error``, with what led to it."""
     return replace(finding, causes=tuple(causes(error)))
 
 

@@ -133,7 +133,7 @@ def audit_file(
     resolver: KeyResolver,
     open_file: Callable[[str], InputFile] = open_input,
 ) -> FileAudit:
-    """Hold one file against the policy; an error is a finding of that file.
+    """Check one file against the policy; an error is a finding of that file.
 
     Only KmsUnavailableError is raised.
     """
@@ -234,7 +234,7 @@ def _open_chunk(
 
 
 def _inside(opened: FooterSubject) -> Iterator[Finding]:
-    """Yield the findings behind the footer: chunk by chunk, then those of the whole file."""
+    """Yield the findings that need an open footer: chunk by chunk, then those of the whole file."""
     for chunk in opened.chunks:
         yield from _chunk_findings(chunk)
     yield from run_checks(_FOOTER_CHECKS, opened)

@@ -29,7 +29,7 @@ class Finding:
 
     ``what`` does not name the place, so that the same mistake in many files reads the same.
     ``message`` is the line that names file, row group and column too.  ``fix`` says what to do.
-    ``causes`` are the errors behind one that is told, such as those of a KMS.
+    ``causes`` are the errors that led to it, such as those of a KMS.
     """
 
     id: str
@@ -74,9 +74,9 @@ class AuditReport(Report):
 
     ``paths`` are the files that were looked at and ``columns`` the policy's columns, both in the
     order of a report.  ``columns_checked`` counts the columns of files that were checked wholly.
-    ``ignored`` are findings that do not count for this caller, ``notes`` tell what the policy
+    ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy
     itself leaves open: both are shown, and do not make the audit fail.  ``scope`` is what the audit
-    was told to look at.
+    was asked to look at.
     """
 
     findings: tuple[Finding, ...] = ()

@@ -83,7 +83,7 @@ def _words(value: object) -> str:
 
 
 def policy_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a policy file's bytes, by which anybody can tell that it is the same one."""
+    """SHA-256 of a policy file's bytes, by which anybody can check that it is the same one."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as exc:

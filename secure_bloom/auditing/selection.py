@@ -28,7 +28,7 @@ class Selection:
         return _RANKS[finding.severity] <= _RANKS[self.severity] and not self._ignores(finding)
 
     def is_note(self, finding: Finding) -> bool:
-        """Return whether the finding is told as a note.
+        """Return whether the finding is reported as a note.
 
         It neither counts nor did anybody ignore it.
         """

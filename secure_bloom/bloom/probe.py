@@ -247,7 +247,7 @@ def _ordinal(footer: Footer, column: str, known: set[str]) -> int | None:
 
 
 def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
-    """Return the places of filters, as far as the footer tells them."""
+    """Return the places of filters, as far as the footer names them."""
     every = [(it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length) for it in chunks]
     return [(start, start + length) for start, length in every if start and length]
 

@@ -79,7 +79,7 @@ def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
 
     Terms beyond 12 standard deviations are below 1e-20 of the sum.  Another 60 terms are for low
     loads, whose tail is longer than that of a normal distribution.  A block of 4096 values or more
-    is full, as far as a double can tell.
+    is full, to the precision of a double.
     """
     if load == 0 or load > 4096:
         return per_block(int(load))

@@ -195,7 +195,7 @@ class SplitBlockBloomFilter:
     ) -> None:
         """Insert checked values of a PLAIN page by the C extension, in all their forms.
 
-        ``width`` is that of every value, or 0 for values that stand after their length.
+        ``width`` is that of every value, or 0 for values that are preceded by their length.
         """
         if extension.native.insert_plain(self._own(), values, count, width, kind) < 0:
             raise FormatError("the values of a page are not those that were counted")

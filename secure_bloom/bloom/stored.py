@@ -4,7 +4,7 @@
     encrypted:  BloomFilterHeader module (type 8) | bitset module (type 9)
 
 The modules of an encrypted column are encrypted under the column's own key: a filter in clear would
-tell anyone which values the column has.  A module that does not authenticate is an error, never
+show anyone which values the column has.  A module that does not authenticate is an error, never
 "no filter": an attacker could else switch filters off.  BloomFilter.md, Encryption.md 5.1.
 """
 
@@ -100,7 +100,7 @@ def decode_bloom_filter(
 
 
 def _plain_header(view: memoryview) -> tuple[int, int]:
-    """Like :func:`_header`, for a filter in clear with its bitset behind the header."""
+    """Like :func:`_header`, for a filter in clear with its bitset after the header."""
     # A header mostly has 16 bytes, less than a block of 32.  Then the bytes beyond whole blocks are
     # the header, and the cache knows it.
     likely = len(view) % BYTES_PER_BLOCK

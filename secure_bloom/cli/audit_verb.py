@@ -26,7 +26,7 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("audit")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@policy_option("Policy file (TOML) to hold against.", required=True)
+@policy_option("Policy file (TOML) to check against.", required=True)
 @click.option(
     "--severity",
     metavar="LEVEL",
@@ -45,7 +45,7 @@ _PATH = click.Path(path_type=Path)
     "--spark-properties",
     type=_PATH,
     metavar="FILE",
-    help="Properties of a Spark session (spark-defaults.conf) to hold against the policy too.",
+    help="Properties of a Spark session (spark-defaults.conf) to check against the policy too.",
 )
 @with_form_options(FORMS, "report")
 @with_timeout
@@ -66,7 +66,7 @@ def audit_command(
     """Hold every file, and the policy itself, against the policy.
 
     Looks for columns that are in clear or under another key, for filters that leak, are missing or
-    wrong, and for anything else that tells of a sensitive column.  Only footers and filters are
+    wrong, and for anything else that reveals a sensitive column.  Only footers and filters are
     read.  Things that could not be checked are findings, too.  Ignored findings are counted and
     shown.
 

@@ -1,4 +1,4 @@
-"""The end of a verb: its report, the failed files, told on stderr, and its exit code."""
+"""The end of a verb: its report, the failed files, printed on stderr, and its exit code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Printer(Protocol[R_contra]):
 
 
 def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: bool) -> int:
-    """Write a report, as JSON or with ``show``, and tell its failed files; the exit code, or 0."""
+    """Write a report, as JSON or with ``show``, print its failed files, return the exit code."""
     if as_json:
         from secure_bloom.cli.terminal_tables import print_json
 
@@ -59,9 +59,9 @@ def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: 
 
 
 def print_failures(failed: Iterable[ReportedFile]) -> int:
-    """Tell the failed files on stderr, the same mistake in many of them once; the exit code, or 0.
+    """Print the failed files on stderr, the same mistake once; return the exit code, or 0.
 
-    With ``-v`` every file is named, and the errors behind an error are told too.
+    With ``-v`` every file is named, and the errors that led to an error are printed too.
     """
     alike: dict[tuple[str, str | None], list[ReportedFile]] = {}
     for file in failed:

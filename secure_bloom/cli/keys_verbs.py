@@ -162,9 +162,9 @@ def used_command(
     as_json: bool,
     verbose: bool,
 ) -> int:
-    """Tell which master keys, and versions of them, open which files and columns.
+    """Show which master keys, and versions of them, open which files and columns.
 
-    Names of keys are in clear, but for those of columns behind an encrypted footer.
+    Names of keys are in clear, except those of columns in an encrypted footer.
 
     \b
     secure-bloom keys used lake/ --policy policy.toml
@@ -182,7 +182,7 @@ def used_command(
 
 
 def _complain_of_closed(report: KeyUseReport) -> int:
-    """2 where files may depend on the keys that were asked for, and nobody can tell; else 0."""
+    """2 where files may depend on the keys that were asked for, and this is unknown; else 0."""
     if not report.only or not report.incomplete:
         return 0
     files = counted(len(report.incomplete), "file")

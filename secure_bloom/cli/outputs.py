@@ -1,4 +1,4 @@
-"""The file that ``--output`` names: whole rows, or what stood there before.
+"""The file that ``--output`` names: whole rows, or what was there before.
 
 Rows are written into a new file beside it, which takes the name at the end.  So a crash, a full
 disk or an error on the way leaves the old file, or none.

@@ -122,7 +122,7 @@ def build_command(
 @click.option(
     "--as-paimon",
     is_flag=True,
-    help="Tell which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
+    help="Show which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
 )
 @with_access_to_read
 @with_common_options
@@ -147,7 +147,7 @@ def probe_command(
     secure-bloom paimon probe out/ "k = 3 or id = 5" --as-paimon
 
     With --as-paimon the answers are those of Paimon 0.9.  If there are bitmap indexes, Paimon 0.9
-    skips some files that have such rows: a note tells of each.
+    skips some files that have matching rows: a note names each.
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """

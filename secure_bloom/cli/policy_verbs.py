@@ -97,11 +97,11 @@ def _kind(leaf: Leaf, kind: str) -> str:
 
 @policy.command("check")
 @click.argument("file", type=_PATH)
-@click.option("--table", metavar="PATH", help="Hold its columns against those of a table.")
+@click.option("--table", metavar="PATH", help="Check its columns against those of a table.")
 @keyring_option("Keys for a table whose footers are encrypted.")
 @JSON
 def check_command(file: Path, table: str | None, keyring: Path | None, as_json: bool) -> int:
-    """Tell everything that is wrong with a policy, and what of it Spark cannot write.
+    """Show everything that is wrong with a policy, and what of it Spark cannot write.
 
     With --table also columns that are not there, and parents of nested columns, with the leaves
     to name.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.

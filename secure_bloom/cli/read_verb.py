@@ -98,7 +98,7 @@ def read_command(
     Names of folders, statistics, dictionaries, Bloom filters and page indexes rule out parts of
     files, which are then neither read nor decrypted.  Texts in a condition are in single quotes,
     names with spaces in double ones; there are =, !=, <, <=, >, >=, in (...), not in (...), is
-    null, is not null, and, or, not.  Values that are secret stand better in a file: arguments can
+    null, is not null, and, or, not.  Put secret values into a file: arguments can
     be seen by others.
 
     \b

@@ -132,7 +132,7 @@ def decrypt_command(
             progress=progress,
         )
     if not as_json and any(file.status != "failed" for file in report.files):
-        tell_note(f"what stands below {legible(output)} is in clear", err=True)
+        tell_note(f"what is below {legible(output)} is in clear", err=True)
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 

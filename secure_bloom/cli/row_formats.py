@@ -47,7 +47,7 @@ def format_of(given: str | None, output: Path | None) -> str:
         given = output.suffix.lstrip(".").lower()
         if given not in FILE_FORMATS:
             raise PolicyError(
-                "the format of the output is not told by its name",
+                "the format of the output is not known from its name",
                 hint="end the name in .csv, .jsonl or .parquet, or give --format",
             )
     if given is None:

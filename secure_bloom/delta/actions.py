@@ -1,8 +1,8 @@
 """The actions of a commit that puts new files in the place of old ones.
 
 PROTOCOL.md, "Add File and Remove File": a `remove` and an `add` with `dataChange` false say that
-the same rows stand elsewhere.  Statistics, partition values, tags and the deletion vector go along
-unchanged: no row changes its position.  Bounds of columns that are to be secret leave the
+the same rows are elsewhere now.  Statistics, partition values, tags and the deletion vector go
+along unchanged: no row changes its position.  Bounds of columns that are to be secret leave the
 statistics; an `add` of a file's own path replaces what the log says of it.
 """
 

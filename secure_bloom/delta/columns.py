@@ -77,7 +77,7 @@ class ColumnNames:
         """Raise PolicyError for a column that no file of the table can have."""
         if name in self.partition_columns:
             raise PolicyError(
-                f"{name} is a partition column: its values stand in the table's log, not in files",
+                f"{name} is a partition column: its values are in the table's log, not in files",
                 hint="leave it out: readers skip whole files by it and need no filter",
             )
         if _translated(self.fields, name, _logical_name, _physical_name) is None:

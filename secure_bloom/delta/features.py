@@ -1,4 +1,4 @@
-"""Tell the tables that may be written to: those with no rule that a commit of ours could break.
+"""Find the tables that may be written to: a commit can break none of their rules.
 
 PROTOCOL.md, "Table Features": a writer that does not know a feature must not write.
 """
@@ -80,7 +80,7 @@ _BARE_PARTITIONS = "materializePartitionColumns"
 
 
 def refuse_unwritable(table: Snapshot) -> None:
-    """Raise UnsupportedFeatureError for a table with rules that a commit of ours may break."""
+    """Raise UnsupportedFeatureError for a table with rules that a commit may break."""
     version = table.protocol.min_writer_version
     if not 1 <= version <= _NEWEST:
         raise _refusal(f"it asks writers for version {version} of the protocol", table.folder)

@@ -1,4 +1,4 @@
-"""The path of a file that takes another one's place in a table: a name of ours beside the old one.
+"""The path of a file that replaces another one in a table: a generated name beside the old one.
 
     day=1/part-0.snappy.parquet  ->  day=1/part-0.snappy.sb-<run>.parquet
 

@@ -84,7 +84,7 @@ def _given_or_of_policy(keys: GivenKeys, policy: KeyPolicy | None) -> GivenKeys:
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
     """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
 
-    A client without ``has_key`` is not asked.  With such a client, an unknown key shows when
+    A client without ``has_key`` is not asked.  With this client, an unknown key shows when
     something is unwrapped.
     """
     if not isinstance(kms, KeyInventory):

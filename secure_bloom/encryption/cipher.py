@@ -183,7 +183,7 @@ def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> b
     """Return the plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`.
 
     UnsupportedFeatureError for one that was sealed with no AAD: nobody altered it, and nothing in
-    such a file tells its modules apart.
+    the file distinguishes its modules.
     """
     try:
         return decrypt_gcm(module, key, module_aad(file_aad, ModuleType.FOOTER))

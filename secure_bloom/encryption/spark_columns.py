@@ -1,6 +1,6 @@
 """The columns of a policy that parquet-java's properties can name: leaves without dots in names.
 
-Spark tells of the others when a task writes, 40 seconds into a job, or not at all.
+Spark reports the others when a task writes, 40 seconds into a job, or not at all.
 """
 
 from __future__ import annotations

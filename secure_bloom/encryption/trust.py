@@ -38,8 +38,8 @@ class Trust:
     """The requirements of one run to the files that it reads; picklable, and without keys.
 
     With a ``policy`` a file that is protected less than the policy says is an error, unless
-    ``allow_unprotected`` is given.  ``allow_unverified`` reads a signed footer whose key is not at
-    hand, although keys or a policy were given.
+    ``allow_unprotected`` is given.  ``allow_unverified`` reads a signed footer whose key is
+    missing, although keys or a policy were given.
     """
 
     policy: KeyPolicy | None = None

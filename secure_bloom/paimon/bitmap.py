@@ -5,9 +5,9 @@
     bitmaps
 
 A number is big-endian in the width of its type.  A text comes after its length (4).  A place
-counts from the first bitmap; a negative place stands for the single row ``-1 - place``.
+counts from the first bitmap; a negative place means the single row ``-1 - place``.
 
-The list alone tells that a value is nowhere in the file.  Only the rules of Paimon 0.9 need the
+The list alone shows that a value is nowhere in the file.  Only the rules of Paimon 0.9 need the
 bitmaps (:mod:`~secure_bloom.paimon.version_0_9.bitmap_rows`).
 """
 
@@ -59,7 +59,7 @@ class ValueList:
         return found
 
     def spans(self, examples: frozenset[Hashed]) -> Iterator[tuple[int, int]]:
-        """Return the start and end of each listed value, told by examples of the list's type.
+        """Return the start and end of each listed value; the list's type is known by examples.
 
         Nothing without an example.
         """

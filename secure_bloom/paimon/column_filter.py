@@ -147,7 +147,7 @@ def _report(
 
 
 def _shows(bloom_filter: BloomFilter64) -> str:
-    """Tell what a filter in clear gives away."""
+    """Say what a filter in clear gives away."""
     fpp = bloom_filter.fpp()
     certain = "" if fpp == 0 else f", wrong for one absent value in {max(1, round(1 / fpp)):,}"
     return (

@@ -143,7 +143,7 @@ class ColumnTypes:
 
 
 def _is_of_another_format(file: InputFile) -> bool:
-    """Return whether the data file, by its name, has no Parquet footer that could tell types."""
+    """Return whether the data file, by its name, has no Parquet footer that could name types."""
     return file.name.removesuffix(SUFFIX).endswith((".orc", ".avro"))
 
 

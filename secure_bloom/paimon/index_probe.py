@@ -96,13 +96,13 @@ def probe(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> PaimonProbe:
-    """Tell by the index of each data file whether it may hold rows that satisfy ``where``.
+    """Find by the index of each data file whether it may hold rows that satisfy ``where``.
 
     ``paths`` are data files, folders, globs, or index files by name.  ``where`` is a text such as
     ``"id = 5 and name in ('a', 'b')"``, tuples and lists such as ``("id", "=", 5)``, or Paimon's
     own predicate.  Values are written as for :func:`secure_bloom.probe`.  ``types`` are Paimon's
-    types of columns (``"BIGINT"``, ``"TIMESTAMP(6)"``); where one is missing, the data file's
-    footer tells it.
+    types of columns (``"BIGINT"``, ``"TIMESTAMP(6)"``); where one is missing, it is taken from
+    the data file's footer.
 
     A file that cannot be probed is reported with its error and does not stop the others.  That is
     also a file whose column is of another type than the value, or than ``types`` says.  If the

@@ -1,4 +1,4 @@
-"""The indexes of a column, opened: what each of them can tell about a comparison.
+"""The indexes of a column, opened: what each of them can say about a comparison.
 
 Every reader has ``passing``, the values that the column may have, and ``keeps``, whether rows may
 satisfy a comparison whatever its value is.
@@ -57,7 +57,7 @@ class BloomIndex:
         return {value for value in values if self.bloom_filter.check_hash(value.hash())}
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
-        """Always: a filter tells single values only."""
+        """Always: a filter knows single values only."""
         return True
 
 

@@ -72,7 +72,7 @@ def divisor(logical: Logical) -> int:
 def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     """Return the forms in which ``value`` may be in an index of ``leaf``.
 
-    None where no index can tell.
+    None if no index can answer.
     Values are written as :func:`secure_bloom.probe` takes them, and whole numbers also as 5.0 and
     1e1.  A value that is too large or too fine for this file has no form: another file of the table
     may store the column in a larger type.  PolicyError, without the value, for a value that is

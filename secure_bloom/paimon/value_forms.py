@@ -16,13 +16,13 @@ class Forms(Protocol):
     """The forms of values, by column."""
 
     def __call__(self, column: str, value: object) -> Sequence[Hashed] | None:
-        """Return the forms in which the value may be in an index; None where no index can tell."""
+        """Return the forms in which the value may be in an index; None if no index can answer."""
         ...
 
     def example(self, column: str) -> Hashed | None:
         """Return the form of some value of the column; None for a column that has no form.
 
-        A bitmap index stores the rows of its nulls behind the list of values, and only the width of
+        A bitmap index stores the rows of its nulls after the list of values, and only the width of
         a value says where that list ends.
         """
         ...

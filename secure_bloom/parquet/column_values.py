@@ -161,7 +161,7 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
 
 
 def _is_empty(chunk: Chunk) -> bool:
-    """Return whether the chunk has no values: such a chunk may have no pages, and offsets of 0."""
+    """Return whether the chunk has no values: it may then have no pages, and offsets of 0."""
     values, rows = chunk.meta_data.num_values, chunk.num_rows
     # A null counts as a value, and so does an empty list.  With num_values of 0 a chunk counts as
     # empty, and its filter would rule out each value of its rows.

@@ -77,7 +77,7 @@ def in_bounds(order: OrderKey | None, low: bytes | None, high: bytes | None) -> 
 
 
 def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
-    """Check that the pages are all of the chunk behind its dictionary, and have all of its rows."""
+    """Check that the pages are all of the chunk after its dictionary, and have all of its rows."""
     locations = index.page_locations
     if not locations:
         yield "OffsetIndex: there is no page"
@@ -95,7 +95,7 @@ def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
     ends = [chunk.meta_data.data_page_offset, *map(_end, locations)]
     starts = [*(location.offset for location in locations), start + length]
     if starts != ends or min(location.compressed_page_size for location in locations) <= 0:
-        yield "OffsetIndex: the pages are not, one behind the other, those of the chunk"
+        yield "OffsetIndex: the pages are not, one after the other, those of the chunk"
 
 
 def _end(location: PageLocation) -> int:
@@ -105,7 +105,7 @@ def _end(location: PageLocation) -> int:
 def in_column_index(
     chunk: Chunk, index: ColumnIndex, rows: Sequence[int], order: OrderKey | None
 ) -> Contradictions:
-    """Return contradictions in a column index whose pages have so many ``rows`` each.
+    """Return contradictions in a column index whose pages have ``rows`` rows, page by page.
 
     ``order`` is that of the values, None where it is not known.  For repeated columns only the
     lengths are looked at.
@@ -130,7 +130,7 @@ def _in_page_nulls(chunk: Chunk, index: ColumnIndex, rows: Sequence[int]) -> Con
         return
     most = [0] * len(rows) if required else rows
     if any(not 0 <= count <= limit for count, limit in zip(nulls, most, strict=True)):
-        yield "ColumnIndex: null_counts are not those of pages with so many rows"
+        yield "ColumnIndex: null_counts do not fit the rows of their pages"
     elif any(
         (count == page) is not is_null
         for count, page, is_null in zip(nulls, rows, index.null_pages, strict=True)

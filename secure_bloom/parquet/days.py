@@ -21,7 +21,7 @@ _FIRST_YEAR = 2000
 
 
 def day_text(days: int) -> str:
-    """Return the day that is so many days after 1970-01-01, of any year."""
+    """Return the day that is ``days`` days after 1970-01-01, of any year."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
     # divmod rounds down, so the rest is never negative, and its day is one that Python has.
     day = date.fromordinal(_EPOCH.toordinal() + rest)

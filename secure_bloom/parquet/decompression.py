@@ -1,6 +1,6 @@
-"""The bytes that a page's compressed body stands for: as many as the page's header promises.
+"""The bytes that a page's compressed body expands to: as many as the page's header promises.
 
-pyarrow's own function fills a buffer of the size that it is given, and does not tell how much of it
+pyarrow's own function fills a buffer of the size that it is given, and does not say how much of it
 the codec wrote.  The rest is memory that nobody initialised.  parquet-format, "Compression".
 """
 

@@ -34,7 +34,7 @@ def time_text(nanos: int) -> str:
 
 
 def timestamp_text(nanos: int, *, is_utc: bool) -> str:
-    """Return the instant that is so many nanoseconds after 1970."""
+    """Return the instant that is ``nanos`` nanoseconds after 1970."""
     days, of_day = divmod(nanos, 86_400 * SECOND)
     return f"{day_text(days)}T{time_text(of_day)}{'Z' if is_utc else ''}"
 

@@ -196,7 +196,7 @@ def _refuse_one_name_for_two(found: _Material, new: _Material) -> None:
     # parquet-java calls the keys of each file footerKey, columnKey1 and so on.
     if any(found.get(reference, text) != text for reference, text in new.items()):
         raise UnsupportedFeatureError(
-            "another file with key material outside stands there, and both call their keys by the "
+            "another file with key material outside is there, and both call their keys by the "
             "same names: a run that is killed could leave data with the key material of the other",
             hint="remove that file with its key material, or name another folder",
         )

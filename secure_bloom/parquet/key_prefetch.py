@@ -84,7 +84,7 @@ class KeyPrefetch:
     def _after_its_calls(self, path: str) -> str:
         """Return the path, when the calls for its file were made.
 
-        Whoever opens it tells of errors.
+        Whoever opens it reports errors.
         """
         # Files in an object store are opened side by side anyway.
         if not is_object_uri(path):

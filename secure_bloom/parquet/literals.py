@@ -57,7 +57,7 @@ class BeyondColumnError(PolicyError):
     """The value is of the column's kind, and no value of the column can equal it.
 
     Examples are a number out of the type's range and a time finer than the type's unit.  Another
-    file may store the same column in a larger type, so such a value can be asked for.  In this
+    file may store the same column in a larger type, so the value can be asked for.  In this
     file it is certainly absent.
     """
 

@@ -88,7 +88,7 @@ class _Window:
         return self._file.repeats(page.encoded_header, self._start + position, step, most)
 
     def _view(self, position: int, wanted: int) -> memoryview:
-        """Return the bytes from a position on, at least so many."""
+        """Return at least ``wanted`` bytes from a position on."""
         behind = position - self._from
         if len(self._held) - behind < wanted:
             # Pages that are larger than what is read ahead are skipped.

@@ -1,4 +1,4 @@
-"""The page index of a column chunk: where it stands, and what it says of the data pages.
+"""The page index of a column chunk: where it is, and what it says of the data pages.
 
     ColumnIndex:  for every data page its bounds           module type 6 of an encrypted column
     OffsetIndex:  for every data page its place and rows   module type 7

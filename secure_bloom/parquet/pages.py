@@ -213,13 +213,13 @@ def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
 
 
 def has_data_page(chunk: Chunk) -> bool:
-    """Return whether the metadata say where the first data page stands."""
+    """Return whether the metadata say where the first data page is."""
     # pyarrow writes none for a row group without rows, and stores 0 for its place.
     return chunk.meta_data.num_values != 0 or chunk.meta_data.data_page_offset != 0
 
 
 def has_dictionary_offset(chunk: Chunk) -> bool:
-    """Return whether the metadata say where the dictionary page stands."""
+    """Return whether the metadata say where the dictionary page is."""
     # Some writers store 0 for "none".
     return (chunk.meta_data.dictionary_page_offset or 0) > 0
 
@@ -280,7 +280,7 @@ def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
 
 
 def _read_page(chunk: Chunk, stored: memoryview, position: int, place: Place) -> tuple[Page, int]:
-    """Return the page at ``position`` and the position behind it."""
+    """Return the page at ``position`` and the position after it."""
     page, length = page_at(chunk, stored[position:], len(stored) - position, place)
     return page, position + length
 
@@ -309,7 +309,7 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
     # and place cannot differ, unless a writer mixed them up.
     if chunk.cipher is not None and page.is_dictionary is not (place == DICTIONARY):
         raise UnsupportedFeatureError(
-            "an encrypted dictionary page stands where the metadata names none"
+            "an encrypted dictionary page is where the metadata names none"
         )
     _check_sizes(chunk, header, body_length)
     return page, body_start + body_length
@@ -356,7 +356,7 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
     """Return the number of bytes of levels in clear before the body's module: all levels, or 0.
 
-    The length field after the levels tells: only parquet-java's fits the size in the header.
+    The length field after the levels decides: only parquet-java's fits the size in the header.
     """
     detail = header.data_page_header_v2
     if detail is None:

@@ -136,7 +136,7 @@ def _levels_and_values(
 def _split_v1(
     leaf: Leaf, content: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """Return a v1 page's levels come before its values, behind their length."""
+    """Return the values of a v1 page, which follow its levels and their length."""
     if _max_definition_level(leaf) == 0:
         return content[:0], content
     end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")

@@ -1,6 +1,7 @@
 """pyarrow's encryption and decryption of files, as a policy says.
 
-pyarrow takes only a KMS client of its own class: :class:`PyarrowKms` is one of ours as such.
+pyarrow takes only a KMS client of its own class: :class:`PyarrowKms` is a client of this package in
+that shape.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Leaves(tuple[Leaf, ...]):
             found.setdefault(leaf.name, []).append(ordinal)
             for depth in range(1, len(leaf.path)):
                 below.setdefault(".".join(leaf.path[:depth]), []).append(ordinal)
-        # A leaf's own name goes before what stands below a column of that name.
+        # A leaf's own name goes before what is below a column of that name.
         return below | found
 
     def select(self, name: str) -> list[int]:
@@ -173,7 +173,7 @@ def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -
     """The error for a name that none of the files at ``paths`` has, with names that come close."""
     if any(part.startswith(f"{name}=") for path in paths for part in path.split("/")):
         return PolicyError(
-            f"{name} is a partition column: its values stand in names of folders, not in the files",
+            f"{name} is a partition column: its values are in names of folders, not in the files",
             hint="leave it out: readers skip whole folders by it and need no filter",
         )
     names = sorted(set(known))

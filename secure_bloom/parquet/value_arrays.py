@@ -38,7 +38,7 @@ class Binary:
 class EncodedValues:
     """The ``count`` values in ``content``, nulls left out, in the encoding of their page.
 
-    In PLAIN, ``width`` is the width of each value; None if each value stands after its length.
+    In PLAIN, ``width`` is the width of each value; None if each value follows its length.
     Only :func:`.plain_pages.encoded_entries` checks these numbers against the content.
     """
 

@@ -49,7 +49,7 @@ class ByteOrder:
     """The comparison of the PLAIN encodings of a column's values, byte by byte.
 
     All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
-    highest byte stands last; ``is_signed``: its highest bit is a sign.
+    highest byte is last; ``is_signed``: its highest bit is a sign.
     """
 
     width: int = 0
@@ -58,7 +58,7 @@ class ByteOrder:
 
 
 def byte_order_of(leaf: Leaf) -> ByteOrder | None:
-    """Return the order of :func:`order_of` where that can be told by bytes alone, else None."""
+    """Return the order of :func:`order_of` where bytes alone decide it, else None."""
     logical = logical_type(leaf.element)
     if order_of(leaf) is None or logical.kind is Kind.INT96:
         return None

@@ -166,7 +166,7 @@ class _Binder:
             spelled = [f"pc.field({', '.join(map(json.dumps, path))})" for path in found]
             raise PolicyError(
                 f"there are {len(found)} columns that are written so: {' and '.join(spelled)}",
-                hint="ask for one of them by such an expression",
+                hint="ask for one of them by an expression",
                 column=given.column,
             )
         return next(iter(found.items()))

@@ -4,9 +4,9 @@
     3 among integers             3, exact
     -1 among unsigned integers   none: all values of the type are above it
 
-Numbers are compared as in mathematics.  Two rules say which number a value stands for: in a FLOAT
-or DOUBLE column the nearest double; in a DECIMAL column a double stands for the shortest decimal
-number that prints it.
+Numbers are compared as in mathematics.  Two rules say which number a value means: in a FLOAT
+or DOUBLE column the nearest double; in a DECIMAL column a double means the shortest decimal number
+ that prints it.
 """
 
 from __future__ import annotations

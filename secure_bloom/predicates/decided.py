@@ -1,7 +1,7 @@
 """Whether a predicate is decided by the conditions that are, in time that grows with their number.
 
-A row group is left out once so many conditions are false that the predicate is.  To evaluate all of
-it after each of thousands of conditions would take the square of their number.
+A row group is left out once enough conditions are false that the predicate is false.  To evaluate
+all of it after each of thousands of conditions would take the square of their number.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _ROOT = 0
 class PredicateShape:
     """The tree of a predicate as numbered nodes, each before its parts.
 
-    A node is false once so many of its parts are as ``until_false`` says, and stays possible,
-    whatever the others are, once so many are possible as ``until_possible`` says.
+    A node is false once ``until_false`` of its parts are false, and stays possible,
+    whatever the others are, once ``until_possible`` of them are possible.
     """
 
     parents: list[int] = field(default_factory=list)

@@ -89,7 +89,7 @@ class _Parts:
         self._literals = literals
 
     def predicate(self, depth: int) -> tuple[Predicate, pc.Expression]:
-        """Return the next call, and the expression it stands for."""
+        """Return the next call, and the expression that it represents."""
         if depth == 0:
             raise PolicyError(
                 f"the expression nests deeper than {MAX_DEPTH} levels",

@@ -2,9 +2,9 @@
 
     email = 'a@x' and (country in ('it', 'no') or not score is null) and born >= 2000-01-01
 
-Names stand as they are or in double quotes, texts in single quotes (doubled inside).  Numbers,
-times and true and false stand as they are; any other word in the place of a value is an error.  AND
-binds closer than OR.
+Names are written as they are or in double quotes, texts in single quotes (doubled inside).
+Numbers, times, true and false are written as they are; any other word in the place of a value is
+an error.  AND binds closer than OR.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
 _KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "between"}
 #: Quotes as word processors set them.
 _TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
-_UNREADABLE = "texts stand in single quotes, one inside is doubled: name = 'O''Hara'"
+_UNREADABLE = "write texts in single quotes, one inside is doubled: name = 'O''Hara'"
 #: Hints for operators that SQL has and this grammar does not.
 _INSTEAD = {
     "like": "there is no like; a beginning is a range: name >= 'ab' and name < 'ac'",
     "between": "there is no between; write a >= 1 and a <= 2",
 }
-_WHOLE_PATH = 'quotes stand around a whole path: "order details.zip"'
+_WHOLE_PATH = 'put quotes around a whole path: "order details.zip"'
 _OPERATORS = "operators are = != < <= > >= in, not in, is null, is not null"
 #: Values that need no quotes: they read as nothing else in any type.
 _UNQUOTED = re.compile(
@@ -58,16 +58,16 @@ _UNQUOTED = re.compile(
 _NAME, _DIGIT = re.compile(r"[^\W\d][\w.]*$"), re.compile(r"[+-]?\.?\d")
 _NO_COLUMNS = "columns are not compared with each other"
 _NUMBERS = "a number is written as 12, -1.5 or 2e-3"
-_BARE = "a text stands in single quotes: email = 'a@example.com'"
+_BARE = "write a text in single quotes: email = 'a@example.com'"
 _VALUES = {
-    "name": f"texts stand in single quotes, names of columns in double quotes; {_NO_COLUMNS}",
+    "name": f"write texts in single quotes, names of columns in double quotes; {_NO_COLUMNS}",
     "null": "nothing equals null: write is null or is not null",
 }
 #: Parameters begin with these, here and in other languages.  Taken as texts, they would match no
 #: row.
 _PLACEHOLDERS = (":", "?", "$", "%", "@")
 _NO_PARAMETERS = (
-    "a text stands in single quotes; values come from --parameters FILE,"
+    "write a text in single quotes; values come from --parameters FILE,"
     ' in Python from a structure: [("email", "=", value)]'
 )
 _HINT = "write it as: email = 'a@example.com' and country in ('it', 'no')"
@@ -93,8 +93,8 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
     """Return the predicate that a text describes.
 
     PolicyError, which quotes no value, if it is none.
-    With ``parameters``, ``:name`` in the place of a value, or of a list's brackets, stands for a
-    value of theirs, or for a list.
+    With ``parameters``, ``:name`` in the place of a value, or of a list's brackets, means a value
+    of the parameters, or a list.
     """
     tokens = _tokens(text)
     if not tokens:
@@ -130,7 +130,7 @@ def _tokens(text: str) -> list[_Token]:
 def _typeset_quote(word: str, place: int) -> PolicyError:
     # Spark and MySQL write names so.
     if "`" in word:
-        hint = 'names that need quotes stand in double quotes: "order id" = 1'
+        hint = 'write names that need quotes in double quotes: "order id" = 1'
         return PolicyError(f"a backtick at character {place}", hint=hint)
     return PolicyError(f"a typographic quote at character {place}", hint=_UNREADABLE)
 

@@ -1,7 +1,7 @@
 """Comparisons of one column side by side, as one list: `a = 1 or a = 2` is `a in (1, 2)`.
 
-Row groups are held against each condition on its own.  Programs write thousands of conditions, and
-that would take thousands of times longer than a list of as many values.
+Row groups are checked against each condition on its own.  Programs write thousands of conditions,
+and that would take thousands of times longer than a list of as many values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _flat(kind: type[_Joined], predicate: _Joined) -> Iterator[Predicate]:
 
 
 def _join(parts: Iterable[Predicate], kind: type[_Joined]) -> Iterator[Predicate]:
-    """Yield the parts in their order, lists where the first of their conditions stood."""
+    """Yield the parts in their order, lists at the place of their first condition."""
     alike: dict[object, list[Condition]] = {}
     for place, part in enumerate(parts):
         operators = _IN_OR if kind is AnyOf else _IN_AND

@@ -68,7 +68,7 @@ class Condition:
     in a repr.  ``is_cast``: they come from a pyarrow array, which pyarrow casts to the column's
     type where it can, even if that rounds.  ``path``: the column and the members below it, if the
     caller gave them one by one; a dot is part of a name there.  ``has_null``: the list had a null,
-    which is left out of ``values``; ``not in`` such a list is false or unknown, and never true.
+    which is left out of ``values``; ``not in`` that list is false or unknown, and never true.
     """
 
     column: str
@@ -207,7 +207,7 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
         # Alone, or before an operator, stands what was meant as a value: it is not shown.
         is_value = value is None or (isinstance(value, str) and operator_of(value) is not None)
         raise PolicyError(
-            "there is no operator behind the name"
+            "there is no operator after the name"
             if is_value
             else f"{operator!r} is not an operator",
             hint="operators are " + ", ".join(Operator),

@@ -99,7 +99,7 @@ def _long_list(read: ReadTotals) -> Iterator[str]:
     ]
     for column, chance in dict(sorted(weak, key=itemgetter(1))).items():
         yield (
-            f"so many values of {column} are asked for that the filter lets {percent(chance)} % of "
+            f"the condition has many values of {column}: the filter lets {percent(chance)} % of "
             "row groups pass by chance; for long lists give it a smaller fpp: "
             f"secure-bloom add PATH --column {column}:fpp=0.0001 --replace-filters"
         )

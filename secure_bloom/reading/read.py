@@ -43,7 +43,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
     For a Delta table the live files of its latest version are read, or of ``version``, or of the
     last version until ``timestamp``.  For an Iceberg table those of its current snapshot are read,
     or of ``snapshot`` (its id), or of the one at ``timestamp``.  Deleted rows are left out.  The
-    log tells columns and partitions.
+    log lists columns and partitions.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
     leave it open.  Raises KeyUnavailableError if a key is missing and rows are left that need it.

@@ -49,7 +49,7 @@ def _refuse_others(table: Snapshot) -> None:
     if table.metadata.column_mapping_mode != "none":
         raise UnsupportedFeatureError(
             "the table's files have other names of columns than the table (column mapping), and a "
-            "folder without a log could not tell them",
+            "folder without a log has no place for them",
             hint="write what `read` gives instead",
             path=table.folder,
         )

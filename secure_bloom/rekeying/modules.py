@@ -37,7 +37,7 @@ def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
 
 
 def _check_sum(page: Page) -> None:
-    """Raise IntegrityError for a body without a tag that its checksum tells to be damaged.
+    """Raise IntegrityError for a body without a tag whose checksum shows damage.
 
     Its new checksum, or its new tag, would pass it off as whole.
     """

@@ -77,7 +77,7 @@ class KeyMaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedWith:
-    """The key of a footer or a column, and the key_metadata that tells a reader of it."""
+    """The key of a footer or a column, and the key_metadata that leads a reader to it."""
 
     prepared: PreparedKey
     key_metadata: bytes

@@ -17,7 +17,7 @@ from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
-    """Under which master key a footer or a column is, as far as the file tells.
+    """Under which master key a footer or a column is, as far as the file shows it.
 
     ``is_footer_key`` is a column under the key of the footer.
     """

@@ -175,7 +175,7 @@ class Reencryption:
         wanted: Protection,
         target: str | None,
     ) -> tuple[int, tuple[str, ...]]:
-        """Return the size of the new file, and notes on what could not be tidied up behind it."""
+        """Return the size of the new file, and notes on what could not be removed after it."""
         # Taken out, because keys and AAD are of one writing: a second try must not seal with them
         # again.
         ready, new_keys = self._ready.pop(file.path, (None, None))

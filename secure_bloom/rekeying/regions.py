@@ -13,7 +13,7 @@ from secure_bloom.parquet.pages import chunk_extent
 
 
 class RegionKind(enum.IntEnum):
-    """The kinds of regions; a chunk's offset index tells of its pages, so it comes behind them."""
+    """The kinds of regions; a chunk's offset index lists its pages, so it comes after them."""
 
     PAGES = 0
     FILTER = 1
@@ -38,7 +38,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """The byte behind its last one."""
+        """The byte after its last one."""
         return self.offset + self.length
 
 
@@ -46,7 +46,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: in
     """All regions of chunks by their offsets, each given with its column and its filter's extent.
 
     ``end`` is where the footer starts.  Raises FormatError for regions that lie over each other or
-    leave the file, and for an offset index in front of the pages that it tells of.
+    leave the file, and for an offset index in front of the pages that it lists.
     """
     found = sorted(
         (
@@ -73,7 +73,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: in
             seen.add(region.key)
         # It is written anew with the places of its pages, which are known when those were written.
         elif region.kind is RegionKind.OFFSET_INDEX and region.key not in seen:
-            raise FormatError("an offset index stands in front of its pages")
+            raise FormatError("an offset index comes before its pages")
         done = region.end
     return found
 

@@ -52,12 +52,12 @@ def rekey_files(
 
 
 def closed_notes(work: RekeyWork, reports: Iterable[RekeyedFile]) -> Iterator[str]:
-    """Notes on files that were not held against the policy, because their footers stayed closed."""
+    """Notes on files that were not checked against the policy: their footers were not opened."""
     closed = sum(report.footer is not None and not report.columns for report in reports)
     if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
         yield (
-            f"of {counted(closed, 'file')} the footers stayed closed, as their keys stand outside: "
-            "which columns are encrypted was not held against the policy, audit does that"
+            f"{counted(closed, 'file')}: footers were not opened, because their keys are stored "
+            "outside; which columns are encrypted was not checked: secure-bloom audit checks it"
         )
 
 

@@ -30,7 +30,7 @@ class RekeyedFile:
     """One file: sizes in bytes, wall-clock seconds, footers as ``inspect`` names them.
 
     ``master_keys_before`` and ``master_keys`` are those that it depended on and depends on now.
-    ``notes`` tell what still shows its old content.  A signed file that was decrypted without its
+    ``notes`` say what still shows its old content.  A signed file that was decrypted without its
     footer's key is not ``verified``: what it says may be forged.
     """
 
@@ -104,7 +104,7 @@ def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFi
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RekeyReport(CommittingReport[RekeyedFile]):
-    """A whole run; ``notes`` tell of files beside the changed ones that should not stay so.
+    """A whole run; ``notes`` name files beside the changed ones that need attention.
 
     They repeat the notes of single files.
     """

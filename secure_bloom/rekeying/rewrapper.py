@@ -2,7 +2,7 @@
 
 If the KMS can renew a KEK inside itself, it does.  The KEK of a footer had to leave the KMS, to
 open the footer.  So the keys under it come under a KEK of this run, and the KMS is asked once and
-not twice.  Keys that the KMS wraps anyway tell the newest version of a master key.
+not twice.  Keys that the KMS wraps anyway show the newest version of a master key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rewrapper:
     """Wraps keys under the master keys that they should be under; each once a run, from any thread.
 
     ``moves`` maps old master keys to new ones, and others stay.  Without moves a key under the
-    right one is wrapped anew where wrapped keys tell their version, and the KMS has a newer one.
+    right one is wrapped anew where wrapped keys name their version, and the KMS has a newer one.
     ``opening`` is the same KMS as it opens footers: what it has unwrapped is not asked for again.
     With ``two_kms``, keys that the old one of them wrapped are brought under the new one.
     """
@@ -107,7 +107,7 @@ class Rewrapper:
     def _newest_version(self, versions: KeyVersions, name: str, size: int) -> str:
         """Return the newest version of a master key.
 
-        Where none is known, a KEK of this run tells it.
+        If none is known, a KEK of this run shows it.
         """
         newest = self._once(self._newest, name)
         with newest.lock:

@@ -147,7 +147,7 @@ class Rotation:
         check_written(written, file_keys(self.resolver, written), None)
 
     def _outside(self, file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
-        """The keys of a file that stand outside, if they can be rotated with its footer closed."""
+        """The keys of a file that are stored outside, if its footer can stay closed."""
         # A keyring costs no call, so the footer is opened, and what it says is checked.
         if isinstance(self.resolver.kms, Keyring):
             return None

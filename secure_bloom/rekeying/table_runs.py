@@ -220,7 +220,7 @@ def table_notes(run: RekeyRun, change: TableChange) -> Iterator[str]:
 
 
 def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> bool:
-    """Return whether the log has bounds of secret columns; FormatError where nobody can tell."""
+    """Return whether the log has bounds of secret columns; FormatError if this is unknown."""
     shown = False
     for file in files:
         # All of them: a run that met one later would have done its work for nothing.

@@ -183,7 +183,7 @@ class _ReadAhead:
     stored: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def at(self, position: int, least: int) -> memoryview:
-        """Return the bytes from a position in the region; at least so many, if there are."""
+        """Return the bytes from a position in the region, ``least`` or more if there are."""
         room = self.region.length - position
         if self.start + len(self.stored) - position < min(least, room):
             length = min(max(least, _AHEAD), room)

@@ -39,9 +39,9 @@ class KeyStanding(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedKey:
-    """A master key, the version that a KMS tells of (else None), and what it opens in a file.
+    """A master key, the version that a KMS names (else None), and what it opens in a file.
 
-    ``columns`` are dotted paths; ``opens_footer`` tells of the footer.  ``in_policy`` says what the
+    ``columns`` are dotted paths; ``opens_footer`` is about the footer.  ``in_policy`` says what the
     policy says of the key: None where no policy is given.
     """
 

@@ -96,9 +96,9 @@ def add_bloom_filters(
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Add Bloom filters to the Parquet files at ``paths``, one Spark task a file.
+    """Add Bloom filters to the Parquet files at ``paths``, in tasks of about equal bytes.
 
-    If there are more than 64 files, and more than 4 for each core, a task has several.
+    There are about three tasks for each core: a large file has one to itself, small ones share.
 
     ``paths`` are files, folders or globs that driver and executors see alike, or names of tables in
     Spark's catalog (``"db.customers"``).  ``where`` takes only files of some partitions (``"day =
@@ -113,7 +113,7 @@ def add_bloom_filters(
     holds results and runs nothing again.  The executors keep it; ``report`` is a new folder for it,
     as Parquet, which outlives them.  A file that fails has a row with its ``error``, and is as it
     was.  A file whose task ran twice may be reported by the second one: "unchanged".  The notes of
-    :class:`secure_bloom.adding.report.AddReport` are told by ``warnings.warn``.
+    :class:`secure_bloom.adding.report.AddReport` are given by ``warnings.warn``.
 
     Raises :class:`~secure_bloom.errors.FilesFailedError`, whose ``report`` is the DataFrame, if
     files failed, after all were tried; ``on_error="report"`` returns it in any case.  Before
@@ -156,7 +156,10 @@ def _beside_job(
     """Return the work on the files of a Delta table, after a look at a few of them."""
     # The request in the names of the files, which may differ from the table's.
     shared = ship((run.request, allow_unprotected))
-    check_request(table_files(spark, run, run.paths), functools.partial(_survey, shared=shared))
+    check_request(
+        table_files(spark, run, {path: path for path in run.paths}),
+        functools.partial(_survey, shared=shared),
+    )
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
         schema=_REPORT,

@@ -48,12 +48,13 @@ def advise(
 
     ``paths`` are seen alike by driver and executors; these need this package, and the policy's KMS
     or keyring file.  The footers are read by one task, and all tasks look at the same part of the
-    table.  ``queries`` is a file of the driver.  ``progress`` is told how many columns are done.
+    table.  ``queries`` is a file of the driver.  ``progress`` is called with the number of columns
+    done.
     """
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
     given = [absolute_path(path) for path in as_paths(paths)]
     shared = ship(trust)
-    [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=1)
+    [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=[[0]])
     sample = _result(found)
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
@@ -65,7 +66,7 @@ def advise(
         log=log,
     )
     with task_progress(spark, progress, total=len(names), tasks=len(names)):
-        advice = run_tasks(spark, names, work, tasks=len(names))
+        advice = run_tasks(spark, names, work, tasks=[[place] for place in range(len(names))])
     return conclude(sample, [_result(column) for column in advice], log)
 
 

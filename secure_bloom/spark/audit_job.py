@@ -24,7 +24,9 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
-from secure_bloom.spark.tasks import run_tasks, task_count
+from secure_bloom.spark.task_plan import plan_tasks
+from secure_bloom.spark.tasks import cores_of, run_tasks
+from secure_bloom.storage.listing import file_sizes
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
@@ -71,8 +73,10 @@ def audit(
     )
     plan = _plan(paths, policy, options)
     shared = ship(plan.request)
-    tasks = task_count(spark, len(plan.files), alone=16)
-    with task_progress(spark, progress, total=len(plan.files), tasks=tasks):
+    # Without a look at values a large file takes no longer than a small one.
+    sizes = file_sizes(plan.files) if check_values else [0] * len(plan.files)
+    tasks = plan_tasks(sizes, cores_of(spark))
+    with task_progress(spark, progress, total=len(plan.files), tasks=len(tasks)):
         found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
     files = [_audited(file) for file in found]
     return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)

@@ -37,10 +37,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BesideJob(Generic[R]):
-    """The work of tasks: write a new file beside an old one, and tell of it in rows.
+    """The work of tasks: write a new file beside an old one, and report it in rows.
 
     ``rewrite`` takes the path of the old file and that of the new one, ``in_names`` gives a report
-    in the names that people use.  ``notes`` tell what the table's past shows still.
+    in the names that people use.  ``notes`` say what the table's past still shows.
     """
 
     schema: RowSchema
@@ -77,7 +77,7 @@ def rewrite_delta(
     done: list[Reported] = []
 
     def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
-        pairs = [json.dumps([task.path, task.target]) for task in tasks]
+        pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
         file_job = FileJob(
             schema=job.schema,
             work=functools.partial(_rewrite, job.rewrite),
@@ -97,10 +97,12 @@ def rewrite_delta(
     return done[0].wanted_by(wanted)
 
 
-def table_files(spark: SparkSession, run: TableRun, texts: Sequence[str]) -> JobFiles:
-    """Return the files of a run for a job, each as one of the texts."""
+def table_files(spark: SparkSession, run: TableRun, texts: Mapping[str, str]) -> JobFiles:
+    """Return files of a run for a job: a text for each by its path, with the size in the log."""
+    known = tuple((texts[file.path], file.size) for file in run.files if file.path in texts)
+    size = sum(size for _, size in known)
     roots = (run.table.folder,)
-    return JobFiles(spark=spark, roots=roots, count=len(texts), summaries=(), known=tuple(texts))
+    return JobFiles(spark=spark, roots=roots, count=len(known), size=size, known=known)
 
 
 def _rewrite(rewrite: Callable[[str, str], R], pair: str) -> R:

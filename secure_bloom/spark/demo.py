@@ -79,7 +79,7 @@ def _copy_default_keys(target: Path) -> Path:
 
 
 class _Demo:
-    """One run in one folder: its steps in order, and what they tell."""
+    """One run in one folder: its steps in order, and what they print."""
 
     def __init__(self, folder: Path, policy: Path, emails: dict[str, str]) -> None:
         self._folder = folder

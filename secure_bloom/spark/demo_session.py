@@ -43,7 +43,7 @@ def demo_session(policy: Path, folder: Path) -> Iterator[SparkSession]:
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
         except (PySparkException, Py4JError) as error:
             raise SparkUnavailableError(
-                "Spark did not start", hint=f"{log.name} tells why"
+                "Spark did not start", hint=f"{log.name} says why"
             ) from error
     try:
         yield spark

@@ -23,7 +23,7 @@ from secure_bloom.ordered_pool import AT_ONCE
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.tasks import Row, executors_errors, task_count
+from secure_bloom.spark.tasks import Row, executors_errors, row_by_row
 from secure_bloom.storage.output_paths import refuse_inside
 from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
 from secure_bloom.text import counted
@@ -99,14 +99,14 @@ class Reported:
 
 
 def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
-    """Do the job on every file, in tasks; notes are told."""
+    """Do the job on every file, in tasks; notes are given as warnings."""
     if wanted.path is not None:
         refuse_inside(wanted.path, files.roots)
-    tasks = task_count(files.spark, files.count)
-    rows = files.each(functools.partial(_do_file, job), job.schema, tasks=tasks, at_once=AT_ONCE)
+    work = row_by_row(functools.partial(_do_file, job), at_once=AT_ONCE)
+    rows = files.in_tasks(work, job.schema)
     with (
         executors_errors(),
-        task_progress(files.spark, wanted.progress, total=files.count, tasks=tasks),
+        task_progress(files.spark, wanted.progress, total=files.count, tasks=files.tasks),
     ):
         reported = _kept(rows, job.schema, files.count, wanted.path)
     report = reported.report

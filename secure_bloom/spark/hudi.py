@@ -2,7 +2,7 @@
 
     blocks of keys, each key once  ->  a copy for each group of files  ->  one task a group
 
-A task reads the footers of its files once.  While the keys stream by, it holds them against the
+A task reads the footers of its files once.  While the keys stream by, it checks them against the
 ranges and filters.  Then it reads the key column of the files that have candidates.  No machine
 holds all keys, so there may be many.
 """
@@ -66,7 +66,7 @@ def hudi_lookup(
     it would be wrong.  With a policy two more kinds of files fail it: a signed file whose key is
     not available, unless ``allow_unverified``; and a file that is protected less than the policy
     says, unless ``allow_unprotected``.  Without a policy files are taken as they are, and a warning
-    tells that signatures are not checked.
+    says that signatures are not checked.
 
     ``file_groups`` is the number of tasks; the keys are sent to each of them once.  By default it
     is twice the session's cores, and at least one for 128 files.

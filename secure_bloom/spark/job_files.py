@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_selection import FileSelection, file_selection
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_names import table_location
+from secure_bloom.spark.task_plan import OPENING, evenly, plan_tasks, task_count
 from secure_bloom.spark.tasks import (
     Row,
-    Work,
+    TaskWork,
+    by_hash,
+    cores_of,
     executors_errors,
     given_in_tasks,
     in_tasks,
-    rows_frame,
-    spread,
-    task_count,
+    row_by_row,
+    with_task,
 )
 from secure_bloom.storage import summary_files
 from secure_bloom.storage.listing import no_such_files
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _PATHS = RowSchema({"path": "string"})
+_PLACED = RowSchema({"path": "string", "task": "int"})
 _BRANCHES = RowSchema({"root": "int", "folder": "string", "deep": "boolean"})
 #: A file, a summary file, or the error that ended the listing of a branch.
 _ENTRIES = RowSchema(
@@ -45,58 +49,90 @@ _ENTRIES = RowSchema(
         "root": "int",
         "path": "string",
         "key": "string",
+        "size": "long",
         "is_summary": "boolean",
         "error": "binary",
     }
 )
+#: Files that the driver plans one by one: their paths take a few megabytes.
+_PLANNED = 10_000
+#: A file is planned too if it has more than this part of a task.
+_EVEN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFiles:
     """``count`` files of a table: known to the driver if they are few, else rows of ``frame``.
 
+    ``known`` are paths and sizes, and so are the rows; ``size`` is the sum of the sizes.
     ``summaries`` are the summary files beside and above them; ``roots`` what led to them.
     """
 
     spark: SparkSession
     roots: tuple[str, ...]
     count: int
-    summaries: tuple[str, ...]
-    known: tuple[str, ...] = ()
+    size: int
+    summaries: tuple[str, ...] = ()
+    known: tuple[tuple[str, int], ...] = ()
     frame: DataFrame | None = None
 
-    def rows(self, tasks: int) -> DataFrame:
-        """Return the paths as rows of that many tasks."""
-        if self.frame is None:
-            return rows_frame(self.spark, self._known_rows, _PATHS, tasks=tasks)
-        return spread(self.frame, "path", tasks=tasks)
+    @property
+    def tasks(self) -> int:
+        """The number of tasks of a job over the files, about."""
+        return task_count(self.count, self.size, cores_of(self.spark))
 
-    def each(self, work: Work, schema: RowSchema, *, tasks: int, at_once: int) -> DataFrame:
-        """Return the rows that ``work`` makes of each path, in that many tasks.
+    def in_tasks(self, work: TaskWork, schema: RowSchema) -> DataFrame:
+        """Return the rows that ``work`` makes of the paths of each task.
 
-        See :func:`in_tasks`.
+        There are about :attr:`tasks` of them, of about equal bytes.  See :func:`in_tasks`.
         """
         if self.frame is not None:
-            return in_tasks(self.rows(tasks), work, schema, at_once=at_once)
-        return given_in_tasks(
-            self.spark, self._known_rows, _PATHS, work, schema, tasks=tasks, at_once=at_once
-        )
+            rows, tasks = self._placed(self.frame)
+            return in_tasks(rows, work, schema, tasks=tasks)
+        given = [
+            [(self.known[place][0],) for place in places]
+            for places in evenly([size for _, size in self.known], self.tasks)
+        ]
+        return given_in_tasks(self.spark, given, _PATHS, work, schema)
 
-    @property
-    def _known_rows(self) -> list[Row]:
-        return [(path,) for path in self.known]
+    def _placed(self, frame: DataFrame) -> tuple[DataFrame, int]:
+        """Return the paths, each with its task, and the number of tasks.
+
+        Small files are spread by their hashes, which makes tasks of about equal bytes of them.
+        Tasks for the larger ones are planned on the driver, and come first.
+        """
+        from pyspark.sql import functions as f
+
+        tasks = self.tasks
+        large_from = (self.size // tasks + OPENING) // _EVEN
+        is_large = f.col("size") >= large_from
+        large = frame.where(is_large).select("path", "size").collect()
+        sizes = [row.size for row in large]
+        first = -(-tasks * sum(sizes) // max(self.size, 1)) if large else 0
+        planned = [
+            (large[place].path, task)
+            for task, places in enumerate(evenly(sizes, min(first, len(large))))
+            for place in places
+        ]
+        rest = max(tasks - first, 1)
+        small = frame.where(~is_large).select("path")
+        spread = with_task(small, by_hash("path", rest) + f.lit(first))
+        if not planned:
+            return spread, rest
+        return spread.unionByName(frame_of(self.spark, _PLACED, planned)), first + rest
 
     def some(self, most: int) -> Sequence[str]:
         """Return a few of the paths, or all."""
         if self.frame is None:
             # From all over the table: its oldest files may be of another schema.
-            return self.known[:: -(-len(self.known) // most) or 1]
+            few = self.known[:: -(-len(self.known) // most) or 1]
+            return [path for path, _ in few]
         return [row.path for row in self.frame.limit(most).collect()]
 
     def __iter__(self) -> Iterator[str]:
         """Return all paths, one after the other; not all of them are in memory."""
         if self.frame is None:
-            return iter(self.known)
+            return (path for path, _ in self.known)
         return (row.path for row in self.frame.toLocalIterator())
 
 
@@ -132,15 +168,10 @@ def _known(spark: SparkSession, entries: Sequence[Entry], selection: FileSelecti
     """Return the files of a table that is listed already."""
     files = [entry for entry in entries if not entry.is_summary]
     _require_files(selection, {entry.root for entry in files})
-    paths = sorted({entry.key: entry.path for entry in reversed(files)}.values())
+    known = {entry.key: (_as_text(entry.path), entry.size) for entry in reversed(files)}
     summaries = [entry.path for entry in entries if entry.is_summary]
-    return JobFiles(
-        spark=spark,
-        roots=selection.roots,
-        count=len(paths),
-        summaries=_with_those_above(summaries, selection.roots),
-        known=tuple(map(_as_text, paths)),
-    )
+    above = _with_those_above(summaries, selection.roots)
+    return _planned(spark, known.values(), above, selection)
 
 
 def _listing(
@@ -151,14 +182,15 @@ def _listing(
 ) -> DataFrame:
     """Return all entries, those of the branches by tasks; a row for each."""
     # To list a folder takes less than to start a task.
-    tasks = task_count(spark, len(branches), alone=0)
+    tasks = plan_tasks([0] * len(branches), cores_of(spark))
     rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
+    given = [[rows[place] for place in places] for places in tasks]
     shared = pickle.dumps(selection)
-    work = functools.partial(_list_branch, shared=shared)
-    found = given_in_tasks(spark, rows, _BRANCHES, work, _ENTRIES, tasks=tasks)
+    work = row_by_row(functools.partial(_list_branch, shared=shared))
+    found = given_in_tasks(spark, given, _BRANCHES, work, _ENTRIES)
     if not entries:
         return found
-    return found.union(spark.createDataFrame(_ENTRIES.table(map(_entry_row, entries))))
+    return found.union(frame_of(spark, _ENTRIES, map(_entry_row, entries)))
 
 
 def _list_branch(root: int, folder: str, deep: bool, *, shared: bytes) -> Iterator[Row]:
@@ -167,11 +199,12 @@ def _list_branch(root: int, folder: str, deep: bool, *, shared: bytes) -> Iterat
     try:
         yield from map(_entry_row, list_branch(branch, selection))
     except SecureBloomError as error:
-        yield (root, None, None, False, pickle.dumps(error))
+        yield (root, None, None, None, False, pickle.dumps(error))
 
 
 def _entry_row(entry: Entry) -> Row:
-    return (entry.root, _as_text(entry.path), str(entry.key), entry.is_summary, None)
+    key = str(entry.key)
+    return (entry.root, _as_text(entry.path), key, entry.size, entry.is_summary, None)
 
 
 def _as_text(path: str) -> str:
@@ -193,16 +226,43 @@ def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -
         f.collect_set(f.when(is_file, f.col("root"))).alias("roots"),
         f.collect_set(f.when(f.col("is_summary"), f.col("path"))).alias("summaries"),
         f.count_distinct(f.when(is_file, f.col("key"))).alias("files"),
+        f.sum(f.when(is_file, f.col("size"))).alias("size"),
     ).collect()
     if found.error is not None:
         raise pickle.loads(found.error)  # noqa: S301 - our own task has just written this
     _require_files(selection, set(found.roots))
+    files = listing.where(is_file).groupBy("key")
+    frame = files.agg(f.min("path").alias("path"), f.first("size").alias("size"))
+    summaries = _with_those_above(found.summaries, selection.roots)
+    if found.files <= _PLANNED:
+        return _planned(
+            spark, [(row.path, row.size) for row in frame.collect()], summaries, selection
+        )
     return JobFiles(
         spark=spark,
         roots=selection.roots,
         count=found.files,
-        summaries=_with_those_above(found.summaries, selection.roots),
-        frame=listing.where(is_file).groupBy("key").agg(f.min("path").alias("path")).select("path"),
+        # A file that two paths lead to counts twice: as a measure of tasks that is good enough.
+        size=found.size,
+        summaries=summaries,
+        frame=frame,
+    )
+
+
+def _planned(
+    spark: SparkSession,
+    files: Iterable[tuple[str, int]],
+    summaries: tuple[str, ...],
+    selection: FileSelection,
+) -> JobFiles:
+    known = tuple(sorted(files))
+    return JobFiles(
+        spark=spark,
+        roots=selection.roots,
+        count=len(known),
+        size=sum(size for _, size in known),
+        summaries=summaries,
+        known=known,
     )
 
 

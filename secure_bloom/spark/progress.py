@@ -50,7 +50,7 @@ def context_of(spark: SparkSession) -> Any | None:
 
 @contextmanager
 def _polled(context: Any, tell: Callable[[int], None]) -> Iterator[None]:
-    """Call ``tell`` now and then, in a thread, with the finished tasks of the block's jobs."""
+    """Poll now and then, in a thread, with the finished tasks of the block's jobs."""
     # A tag, not a job group: the caller keeps its own group, and the way to cancel it.
     tag = f"secure-bloom-{uuid.uuid4().hex}"
     over = threading.Event()

@@ -1,6 +1,6 @@
-"""Hold a request against footers before any file is written.
+"""Check a request against footers before any file is written.
 
-A few footers tell of most mistakes.  All are read only for a column that none of those has.
+A few footers show most mistakes.  All are read only for a column that none of those has.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import partial
 from secure_bloom.adding.preflight import Survey, check_surveys
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, run_tasks, task_count
+from secure_bloom.spark.task_plan import evenly
+from secure_bloom.spark.tasks import Row, executors_errors, run_tasks
 
 #: Files whose footers are read first, and in how many tasks: a task costs more than ten footers.
 _FEW, _FEW_TASKS = 32, 2
@@ -28,7 +29,8 @@ SurveyFile = Callable[[str], Survey]
 def check_request(files: JobFiles, survey: SurveyFile) -> None:
     """Raise what :func:`check_surveys` raises, of a few files, or of all where it takes them."""
     few = files.some(_FEW)
-    surveys = run_tasks(files.spark, few, survey, tasks=min(len(few), _FEW_TASKS))
+    tasks = evenly([0] * len(few), min(len(few), _FEW_TASKS))
+    surveys = run_tasks(files.spark, few, survey, tasks=tasks)
     if len(few) < files.count and _missing_everywhere(surveys):
         surveys = list(_of_all(files, survey))
     check_surveys(surveys)
@@ -36,20 +38,15 @@ def check_request(files: JobFiles, survey: SurveyFile) -> None:
 
 def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:
     """Yield the surveys of all files, those of a task as one."""
-    from pyspark.sql import functions as f
-
-    tasks = task_count(files.spark, files.count)
-    shares = files.rows(tasks).groupBy(f.spark_partition_id()).agg(f.collect_list("path"))
-    paths = shares.toDF("task", "paths").select("paths").repartition(tasks)
     with executors_errors():
-        rows = in_tasks(paths, partial(_joined_surveys, survey), _SURVEYS).collect()
+        rows = files.in_tasks(partial(_joined_surveys, survey), _SURVEYS).collect()
     # Safe to unpickle: our own tasks have just written this.
     yield from (pickle.loads(row.survey) for row in rows)  # noqa: S301
 
 
-def _joined_surveys(survey: SurveyFile, paths: Sequence[str]) -> Iterator[Row]:
+def _joined_surveys(survey: SurveyFile, rows: Sequence[Row]) -> Iterator[Row]:
     joined = None
-    for path in paths:
+    for (path,) in rows:
         found = survey(path)
         if found.refusal is not None:
             joined = found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,6 +16,16 @@ _ARROW = {
     "int": pa.int32(),
     "long": pa.int64(),
     "string": pa.string(),
+}
+
+_PLAIN: Mapping[str, Callable[[Any], object]] = {
+    "array<string>": lambda texts: list(map(str, texts)),
+    "binary": bytes,
+    "boolean": bool,
+    "double": float,
+    "int": int,
+    "long": int,
+    "string": str,
 }
 
 
@@ -44,6 +54,16 @@ class RowSchema:
         """Return one row; a column without a value is null."""
         return tuple(map(values.get, self.types))
 
+    def plain(self, row: Sequence[object]) -> tuple[object, ...]:
+        """Return one row in types of Python alone, as a task hands it to the JVM.
+
+        The JVM takes a whole number in a column of doubles for null, and knows no enumerations.
+        """
+        return tuple(
+            None if value is None else _PLAIN[of](value)
+            for value, of in zip(row, self.types.values(), strict=True)
+        )
+
     def table(self, rows: Iterable[Sequence[object]]) -> pa.Table:
         """Return the rows as a table."""
         columns = list(zip(*rows, strict=True)) or [()] * len(self.types)
@@ -51,11 +71,3 @@ class RowSchema:
             pa.array(column, field.type) for column, field in zip(columns, self.arrow, strict=True)
         ]
         return pa.Table.from_arrays(arrays, schema=self.arrow)
-
-    def lists(self, rows: Sequence[Sequence[Sequence[object]]]) -> pa.Array:
-        """Lists of rows, as an array of lists of structures."""
-        table = self.table(row for some in rows for row in some)
-        columns = [column.combine_chunks() for column in table.columns]
-        structures = pa.StructArray.from_arrays(columns, fields=list(self.arrow))
-        ends = itertools.accumulate(map(len, rows), initial=0)
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structures)

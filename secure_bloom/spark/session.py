@@ -38,7 +38,7 @@ def session_config(
     ``kms_client_class``, and bring its jar in `spark.jars`.  The result is empty for a policy that
     encrypts nothing.  ``schema`` is that of the table to be written, if it is available.  Then a
     column that Spark cannot encrypt by its name is refused here, and not by a task.  Raises
-    :class:`PolicyError` for such a column, and where no class serves the policy's KMS, and what
+    :class:`PolicyError` for that column, and where no class serves the policy's KMS, and what
     :func:`.jvm.kms_jar` raises.
 
     Things to know:

@@ -61,7 +61,7 @@ class SecureBloomSource(sd.DataSource):
       Executors open keyrings and credentials themselves: they lie under one path everywhere.
     - ``where``, a text as `secure-bloom read --where` takes it: only rows for which it is true.
     - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
-      does not tell a Python data source which columns a query wants, so all are decoded.
+      does not say to a Python data source which columns a query wants, so all are decoded.
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
     - ``allowUnverified``: signed files whose key is missing are read although keys are given.
     - ``allowUnprotected``: files that are protected less than the policy says are read.
@@ -213,7 +213,7 @@ _WRITE = "write with Spark's parquet; secure_bloom.spark.add_bloom_filters adds 
 def _refuse_to(act: str, *, hint: str) -> NoReturn:
     with _explained():
         raise UnsupportedFeatureError(
-            f"secure_bloom only reads tables, and was told to {act}", hint=hint
+            f"secure_bloom only reads tables, and was asked to {act}", hint=hint
         )
 
 
@@ -244,7 +244,7 @@ def _opened_keys(options: SourceOptions) -> GivenKeys:
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
     """Return names in a given schema -> names in the table.
 
-    Case counts only where it tells two apart.
+    Case counts only where it distinguishes two names.
     """
     known = [*table.stored.names, *table.spark.names]
     found = {}

@@ -33,7 +33,7 @@ def table_location(spark: SparkSession, text: str) -> str:
         return text
     described = _described(spark, text)
     if described.get("type") == "VIEW":
-        raise UnsupportedFeatureError(f"{text} is a view", hint="name the tables behind it")
+        raise UnsupportedFeatureError(f"{text} is a view", hint="name the tables that it reads")
     if not _is_parquet(described) or "location" not in described:
         raise UnsupportedFeatureError(
             f"{text} is no table of Parquet files: its provider is {described.get('provider')}",

@@ -6,7 +6,7 @@ After any exception (a full disk, a limit, Ctrl-C) the old file is back.  If the
 written at once (see ``direct_write``), the file is the old one or the new one after a SIGKILL.
 That needs an aligned end, and a file system with O_DIRECT, such as ext4 or XFS.  Elsewhere, a
 SIGKILL or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after
-them.  A file with such a tail cannot be opened, because the magic is written last, when everything
+them.  A file with a torn tail cannot be opened, because the magic is written last, when everything
 before it is on the disk.  A caller who meets one finds where the old footer ends and calls
 :func:`truncate_to`.
 """
@@ -118,7 +118,7 @@ def _undone_on_error(fd: int, size: int) -> Iterator[None]:
             _cut_off(fd, size, before)
         except OSError as exc:
             raise UnfinishedWriteError(
-                "writing failed, and the system could not take back what was written behind the "
+                "writing failed, and the system could not take back what was written after the "
                 f"old file: {(exc.strerror or 'it failed').lower()}",
                 hint="add --in-place cuts it off when it runs again",
             ) from error
@@ -139,7 +139,7 @@ def _cut_off(fd: int, size: int, before: os.stat_result) -> None:
 def _require_room(fd: int, length: int) -> None:
     """Raise the error of a full disk before anything is written.
 
-    No room is reserved: after a kill the reserved blocks would stay behind the end of the file.
+    No room is reserved: after a kill the reserved blocks would stay past the end of the file.
     """
     disk = os.fstatvfs(fd)
     # Some network file systems report no sizes at all, all zeros.

@@ -12,7 +12,7 @@ from secure_bloom.storage.inputs import Extent, InputFile
 class CountedFile(InputFile):
     """Reads another file and counts ``bytes_read`` and ``requests``.
 
-    ``extents`` tell which bytes were read; a read that continues the one before lengthens its
+    ``extents`` are the bytes that were read; a read that continues the one before lengthens its
     extent.
     """
 

@@ -1,6 +1,7 @@
-"""Create a small file where none stands: of all writers that try at once, exactly one succeeds.
+"""Create a small file that must be new: of all writers that try at once, exactly one succeeds.
 
-A commit of a table's log is such a file.  The whole content becomes visible at once, and durably.
+A commit of a table's log is a file of this kind.  The whole content becomes visible at once, and
+durably.
 """
 
 from __future__ import annotations

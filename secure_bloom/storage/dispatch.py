@@ -89,7 +89,7 @@ def replacement(
 
 
 def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) -> int:
-    """Write a file where none stands; one that another attempt at this has written is as good.
+    """Write a file that must be new; one that another attempt at this has written is as good.
 
     Returns the size of the file that is there.
     """

@@ -77,10 +77,14 @@ class Tree(ABC):
         """Return the time of the file's last write, in nanoseconds after 1970."""
 
     @abstractmethod
+    def size(self, path: str) -> int:
+        """Return the bytes of a file; 0 where nothing is there."""
+
+    @abstractmethod
     def parents(self, path: str) -> list[str]:
         """Return all folders above the path.
 
-        Those of the path as given, and those behind its links.
+        Those of the path as given, and those to which its links lead.
         """
 
     @abstractmethod
@@ -155,6 +159,10 @@ class LocalTree(Tree):
     def written_ns(self, path: str) -> int:
         with system_errors(path):
             return os.stat(path).st_mtime_ns
+
+    def size(self, path: str) -> int:
+        status = _status(path)
+        return 0 if status is None else status.st_size
 
     def parents(self, path: str) -> list[str]:
         given, real = os.path.abspath(path), self.key(path)

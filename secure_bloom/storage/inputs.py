@@ -89,7 +89,7 @@ class InputFile(ABC):
         return view.toreadonly()
 
     def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
-        """Return how often ``content`` is in the file: at an offset, a step behind it, and so on.
+        """Return how often ``content`` is in the file: at an offset, a step after it, and so on.
 
         At most so often; 0 where it is not looked for, because each look would be a request.
         """
@@ -97,7 +97,7 @@ class InputFile(ABC):
         return 0
 
     def all_bytes(self) -> bytes:
-        """Return all bytes of a file that is read as a whole, such as one of a log.
+        """Return all bytes of a file that is read as a whole, for example of a log.
 
         Raises MemoryBudgetError for one that is too large: a sparse file has any size for nothing.
         """
@@ -173,7 +173,7 @@ class InputFile(ABC):
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep other writers of this package off the file, where the store has locks.
 
-        A block inside such a block, of the same thread, does nothing.
+        A nested block, of the same thread, does nothing.
         """
         return nullcontext()
 

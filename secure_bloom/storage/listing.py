@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from secure_bloom.errors import MissingPathError, PolicyError
@@ -19,6 +21,8 @@ from secure_bloom.storage.tree_of import tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
 SUMMARY_NAME = "_metadata"
+#: Files of a folder from which on one listing takes less than a question for each.
+_FOLDER = 4
 _PATTERN = frozenset("*?[")
 
 Path = str | os.PathLike[str]
@@ -81,6 +85,17 @@ def no_such_files(path: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> Polic
         "those that start with _ or . are skipped",
         path=path,
     )
+
+
+def file_sizes(files: Sequence[str]) -> list[int]:
+    """Return the bytes of each file; 0 where nothing is there."""
+    trees = {is_object_uri(file): tree_of(file) for file in files}
+    objects = [file for file in files if is_object_uri(file)]
+    for folder, count in Counter(trees[True].parents(file)[0] for file in objects).items():
+        if count > _FOLDER:
+            # One listing has the sizes of a thousand files.
+            trees[True].level(folder, sys.maxsize)
+    return [trees[is_object_uri(file)].size(file) for file in files]
 
 
 def file_key(path: str) -> Hashable:

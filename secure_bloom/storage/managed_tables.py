@@ -58,8 +58,8 @@ def find_unmanaged(
 ) -> list[str]:
     """Find files as :func:`find_files` does, and refuse those that a table's log records.
 
-    Raises UnsupportedFeatureError where a path is, holds or lies in a table with such a log, unless
-    it is among the ``honoured`` ones.
+    Raises UnsupportedFeatureError where a path is, holds or lies in a table with a log of its own,
+    unless it is among the ``honoured`` ones.
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     refuse_above(every, honoured)
@@ -111,7 +111,7 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
 def _there(paths: Paths) -> Iterable[str]:
     """Return the places that the paths mean.
 
-    One that is not there is told by who looks for files.
+    One that is not there is reported by the caller that looks for files.
     """
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         try:
@@ -136,7 +136,7 @@ def refuse_folder(
 ) -> TableLog | None:
     """Refuse a folder whose subfolders have a log among them; the log, if it is honoured.
 
-    A table may have logs of several formats.  Each of them tells its files, so one is enough.
+    A table may have logs of several formats.  Each of them lists its files, so one is enough.
     """
     _refuse_lost_log(tree, folder, folders)
     present = {

@@ -60,7 +60,7 @@ class _Reservations:
         self._taken = 0
 
     def take(self, size: int) -> None:
-        """Wait until so much is left, or nothing is taken: one piece always goes on."""
+        """Wait until that much is left, or nothing is taken: one piece always goes on."""
         with self._changed:
             # A piece larger than all of the budget goes on alone, or it would wait for ever.
             self._changed.wait_for(lambda: not self._taken or self._taken + size <= memory_budget())

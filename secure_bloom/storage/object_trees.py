@@ -23,7 +23,8 @@ class ObjectTree(Tree):
     """Object stores.  A folder there is a prefix that keys share, up to a slash."""
 
     def __init__(self) -> None:
-        self._written: dict[str, int] = {}
+        #: What listings said of files, by their keys.
+        self._known: dict[str, fs.FileInfo] = {}
 
     def is_file(self, path: str) -> bool:
         return bool(self._kind(path) == fs.FileType.File)
@@ -58,7 +59,7 @@ class ObjectTree(Tree):
             parent = info.path.rpartition("/")[0]
             kind = folders if info.type == fs.FileType.Directory else files
             kind[parent].append(info.base_name)
-            self._written[info.path] = info.mtime_ns
+            self._known[info.path] = info
         yield from self._levels(folder, folders, files)
 
     def _levels(
@@ -74,16 +75,22 @@ class ObjectTree(Tree):
         infos = self._infos(folder, recursive=False)
         folders = [info.base_name for info in infos if info.type == fs.FileType.Directory]
         files = [info.base_name for info in infos if info.type != fs.FileType.Directory]
-        self._written |= {info.path: info.mtime_ns for info in infos}
+        self._known |= {info.path: info for info in infos}
         return sorted(folders), sorted(files) if len(files) <= most else None
 
     def written_ns(self, path: str) -> int:
+        return int(self._info(path).mtime_ns)
+
+    def size(self, path: str) -> int:
+        return int(self._info(path).size or 0)
+
+    def _info(self, path: str) -> fs.FileInfo:
         filesystem, key = arrow_location(path)
-        # A listing tells it of all its files; a question for each would be a request for each.
-        if key not in self._written:
+        # A listing has it of all its files; a question for each would be a request for each.
+        if key not in self._known:
             with store_errors(path):
-                self._written[key] = filesystem.get_file_info(key).mtime_ns
-        return self._written[key]
+                self._known[key] = filesystem.get_file_info(key)
+        return self._known[key]
 
     def parents(self, path: str) -> list[str]:
         uri = object_uri(path)
@@ -116,7 +123,7 @@ class ObjectTree(Tree):
 
 
 def _with_folders(infos: list[fs.FileInfo], top: str, *, recursive: bool) -> list[fs.FileInfo]:
-    """All that stands below ``top``, and the folders in it, which pyarrow lists for other stores.
+    """All that is below ``top``, and the folders in it, which pyarrow lists for other stores.
 
     Without them the log of a table would not be seen, and its files would be taken for loose ones.
     """

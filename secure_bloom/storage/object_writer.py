@@ -67,7 +67,7 @@ NO_CONDITIONS = Conditions(writes=False, removals=False)
 
 
 class ObjectWriter(ABC):
-    """Writes one object; after an exception, what stood there is there still.
+    """Writes one object; after an exception, the old object is still there.
 
     ``origin`` is the source as an object of the same store, None where it lies elsewhere.  In its
     own place an object is replaced only if it is still the one that was read.  With
@@ -159,7 +159,7 @@ def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tupl
 
 
 def already_there(target: StoredObject) -> FileChangedError:
-    """Return the error for an object where none may stand."""
+    """Return the error for an object that must be new and is not."""
     return FileChangedError("the object is there already", path=target.path)
 
 

@@ -36,7 +36,7 @@ def write_beside(
     """Write under a hidden name, then move: atomic where the store's rename is.
 
     ``check`` is called right before the file becomes visible, and may raise to prevent that.
-    After an exception, what stood at the key is there still.  HDFS refuses to rename onto a
+    After an exception, the old object of the key is still there.  HDFS refuses to rename onto a
     file, and pyarrow deletes the old one first: a kill between the two leaves the new content
     under the hidden name only.  A kill earlier leaves a part of it.
     """

@@ -46,12 +46,16 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A file that was found: data, or the summary of others; ``key`` is equal for equal files."""
+    """A file that was found: data, or the summary of others; ``key`` is equal for equal files.
+
+    ``size`` counts the bytes of a file with data.
+    """
 
     root: int
     path: str
     key: Hashable
     is_summary: bool = False
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ def list_upper_part(
     most_files: int = _FILES,
     branches: int = _BRANCHES,
 ) -> UpperPart:
-    """List the paths from above until there are so many branches, or all is listed.
+    """List the paths from above until there are enough branches, or all is listed.
 
     Raises :class:`PolicyError` for a path that is not there, and
     :class:`UnsupportedFeatureError` for a table that another log manages, as far as was looked.
@@ -123,7 +127,7 @@ class _UpperPart:
             elif (match == path or is_data_file(name_of(match))) and self._selection.file(
                 tree, match
             ):
-                self.entries.append(Entry(root=root, path=match, key=tree.key(match)))
+                self.entries.append(_data_entry(tree, root, match))
 
     def descend(self, branch: Branch) -> None:
         """List one folder, and put those in it to the pending ones."""
@@ -161,4 +165,8 @@ def _entries(
         if name == SUMMARY_NAME:
             yield Entry(root=root, path=path, key=tree.key(path), is_summary=True)
         elif is_data_file(name) and selection.file(tree, path):
-            yield Entry(root=root, path=path, key=tree.key(path))
+            yield _data_entry(tree, root, path)
+
+
+def _data_entry(tree: Tree, root: int, path: str) -> Entry:
+    return Entry(root=root, path=path, key=tree.key(path), size=tree.size(path))

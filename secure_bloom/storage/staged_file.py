@@ -1,6 +1,6 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH118, PTH119, PTH120
-"""A new local file that gets its name when it is complete, or leaves nothing behind.
+"""A new local file that gets its name when it is complete, or leaves nothing.
 
 If the file system can do that, the file is built without a name (O_TMPFILE), so a kill leaves
 nothing.  linkat(2) cannot replace a file, so the new file gets the temporary name
@@ -110,7 +110,7 @@ class StagedFile:
         self._sync_folder()
 
     def publish_new(self) -> None:
-        """Put the file where nothing stands, durably; FileChangedError where something does."""
+        """Put the file at a free name, durably; FileChangedError if the name is taken."""
         try:
             self.publish_if_absent()
         except OSError as exc:

@@ -46,7 +46,7 @@ _RENAME_EXCHANGE = 2
 
 
 def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
-    """Stand in for pread(2) if there is none: threads take turns at the one position."""
+    """Replace pread(2) where the system lacks it: threads take turns at the one position."""
     with _seeking:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, length)

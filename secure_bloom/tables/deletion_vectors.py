@@ -42,7 +42,7 @@ class DeletedRows:
     vector: DeletionVector
 
     def positions(self, rows: int) -> NDArray[np.int64]:
-        """Return the positions of deleted rows, ascending, in a file that has so many ``rows``.
+        """Return the positions of deleted rows, ascending, in a file of ``rows`` rows.
 
         Raises FormatError for a vector that is damaged or belongs to another file.
         """

@@ -69,7 +69,7 @@ class DeletionVector:
 
     @property
     def unique_id(self) -> str:
-        """The id that tells this deletion vector from others of the same file."""
+        """The id that distinguishes this deletion vector from others of the same file."""
         end = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{end}"
 

@@ -60,7 +60,7 @@ class _Cursor:
         return len(self._data) - self._at
 
     def bytes(self, count: int) -> bytes:
-        """Return the next bytes; FormatError where there are not so many."""
+        """Return the next bytes; FormatError if there are too few."""
         if count > self.left:
             raise FormatError(f"a bitmap wants {count} bytes, {self.left} are left")
         start, self._at = self._at, self._at + count

@@ -111,7 +111,7 @@ def _is_metadata(path: str) -> bool:
 def _matches(path: str) -> list[str]:
     """Return the files that a path means.
 
-    None where nothing is there, which is told with the others.
+    None if nothing is there, which is reported with the others.
     """
     try:
         return expand([path])
@@ -197,7 +197,7 @@ class _Listed:
         if not files:
             raise PolicyError(
                 "no file of the table's version lies there",
-                hint="the table's log tells which of its files live; others are not looked at",
+                hint="the table's log says which of its files live; others are not looked at",
                 path=path,
             )
         self.take(files)

@@ -108,7 +108,7 @@ def test_a_file_that_was_appended_to_before_is_mended_too(tmp_path: Path) -> Non
     path.write_bytes(good + append_mark(len(good)) + bytes(70))
     report = sb.add_bloom_filters(path, columns=["iban"], in_place=True)
     assert [file.status for file in report.files] == ["added"]
-    assert any(f"98 bytes behind byte {len(good)}" in note for note in report.notes)
+    assert any(f"98 bytes after byte {len(good)}" in note for note in report.notes)
     assert set(contents(tmp_path)) == {"x.parquet"}
 
 

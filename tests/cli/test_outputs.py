@@ -42,9 +42,9 @@ def read(path: Path, *arguments: object, code: int = 0) -> str:
         ("s3://bucket/found.csv", "the output is an object"),
         ("lake/0.parquet", "lake/0.parquet: the output would overwrite the input"),
         ("lake/found.parquet", "the output would become a file of the table, its rows in clear"),
-        ("found.dat", "the format of the output is not told by its name"),
-        ("found.table", "the format of the output is not told by its name"),
-        ("found", "the format of the output is not told by its name"),
+        ("found.dat", "the format of the output is not known from its name"),
+        ("found.table", "the format of the output is not known from its name"),
+        ("found", "the format of the output is not known from its name"),
     ],
 )
 def test_an_impossible_output_is_refused_before_any_write(

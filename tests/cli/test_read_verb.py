@@ -160,7 +160,7 @@ def on_terminal(lake: Path, width: int, *arguments: object) -> str:
         (("--where", "email ~ 'user7'"), "error: the condition needs an operator at character 7"),
         (("--where", "emial = 'x'"), "error: there is no column emial"),
         (("--format", "parquet"), "error: a Parquet file goes nowhere without --output"),
-        (("--output", "found.dat"), "error: the format of the output is not told by its name"),
+        (("--output", "found.dat"), "error: the format of the output is not known from its name"),
         (("--limit", "-1"), "--limit"),
         (("--columns", ""), "error: --columns has an empty name"),
         (("--columns", "id,,email"), "error: --columns has an empty name"),
@@ -168,7 +168,7 @@ def on_terminal(lake: Path, width: int, *arguments: object) -> str:
         (("--where", ""), "hint: leave it out to read all rows"),
         (("--where", "id = 1_000"), "hint: a number is written as 12"),
         (("--where", "email like 'user%'"), "hint: there is no like"),
-        (("--where", 'email = "x"'), "hint: texts stand in single quotes"),
+        (("--where", 'email = "x"'), "hint: write texts in single quotes"),
     ],
 )
 def test_what_makes_no_sense_is_an_error(

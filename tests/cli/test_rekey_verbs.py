@@ -32,7 +32,7 @@ def test_files_in_clear_are_told_and_come_back_under_the_policy(lake: Path) -> N
     done = run("decrypt", lake / "out", *policy, "--output", lake / "clear")
     assert_clean(done)
     assert done.returncode == 0
-    assert f"note: what stands below {lake / 'clear'} is in clear" in done.stderr
+    assert f"note: what is below {lake / 'clear'} is in clear" in done.stderr
     one = lake / "clear" / "part-0.parquet"
     assert tables.read(one, encrypted=False).equals(tables.read(lake / "out" / "part-0.parquet"))
     told = run("reencrypt", lake / "clear", *policy, "--output", lake / "again", "--json")

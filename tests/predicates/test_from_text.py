@@ -213,7 +213,7 @@ def test_values_do_not_show() -> None:
 def test_a_path_whose_parts_are_quoted_is_told_how_it_is_quoted(path: str) -> None:
     with pytest.raises(PolicyError, match="needs an operator") as caught:
         from_text(f"{path} = 1")
-    assert "quotes stand around a whole path" in str(caught.value.hint)
+    assert "put quotes around a whole path" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

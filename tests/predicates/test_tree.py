@@ -52,7 +52,7 @@ def test_what_is_no_operator_is_told_the_operators() -> None:
 
 @pytest.mark.parametrize("value", [None, "=", "is null"])
 def test_a_value_in_the_place_of_the_operator_is_not_shown(value: str | None) -> None:
-    with pytest.raises(PolicyError, match="there is no operator behind the name") as caught:
+    with pytest.raises(PolicyError, match="there is no operator after the name") as caught:
         condition("email", "secret@example.com", value)
     assert "secret" not in str(caught.value) + str(caught.value.hint)
 

@@ -40,7 +40,7 @@ def several(count: int = 5, **note: object) -> list[RowGroupPlan]:
         ({"reason": Reason.NO_SINGLE_FORM}, "no filter can be asked for the value of x"),
         ({"reason": Reason.NO_KEY}, "the key of x is missing"),
         ({"fpp": 0.3}, "the filter of x is too full: 30.0 % of what is not there passes"),
-        ({"fpp": 0.01, "chance": 0.5}, "so many values of x are asked for"),
+        ({"fpp": 0.01, "chance": 0.5}, "the condition has many values of x"),
     ],
 )
 def test_what_kept_row_groups_from_being_skipped(note: dict[str, object], told: str) -> None:

@@ -180,7 +180,7 @@ def test_keys_outside_are_renewed_inside_the_kms_with_footers_closed(
             ((key,), (key,))
         }
         assert calls == [("rewrap", key)] * keks
-        assert any("stayed closed" in note for note in report.notes) is (
+        assert any("were not opened" in note for note in report.notes) is (
             mode is FooterMode.ENCRYPTED
         )
         again = sb.rotate_keys(folder, policy=wanted)

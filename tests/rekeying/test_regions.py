@@ -74,5 +74,5 @@ def test_an_offset_index_in_front_of_its_pages_is_refused(file: Opened) -> None:
     pages.meta_data.data_page_offset += length
     pages.meta_data.dictionary_page_offset = 4 + length
     column.offset_index_offset = 4
-    with pytest.raises(FormatError, match="stands in front of its pages"):
+    with pytest.raises(FormatError, match="comes before its pages"):
         found(file)

@@ -33,6 +33,6 @@ def test_a_spark_that_does_not_start_is_explained(tmp_path: Path) -> None:
     log = tmp_path / "demo" / "spark.log"
     assert done.stderr.splitlines() == [
         "secure-bloom: error: Spark did not start",
-        f"secure-bloom: hint: {log} tells why",
+        f"secure-bloom: hint: {log} says why",
     ]
     assert "no room" in log.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,10 @@ import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.spark import add_bloom_filters
+from secure_bloom.spark import job_files as listed_files
 from secure_bloom.spark.job_files import JobFiles, job_files
+from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.tasks import row_by_row
 from secure_bloom.storage import find_files
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ pytestmark = pytest.mark.spark
 
 #: Enough folders for the driver to share out, see `split_listing`.
 DAYS = 34
+NAMED = RowSchema({"path": "string"})
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +42,53 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def paths_of(files: JobFiles) -> list[str]:
-    rows = sorted(row.path for row in files.rows(tasks=3).collect())
-    assert rows == sorted(files)
-    assert len(rows) == files.count
-    return rows
+    from pyspark.sql.functions import spark_partition_id
+
+    made = files.in_tasks(row_by_row(named), NAMED)
+    rows = made.withColumn("task", spark_partition_id()).collect()
+    assert len({row.task for row in rows}) <= files.tasks + 1
+    paths = sorted(row.path for row in rows)
+    assert paths == sorted(files)
+    assert len(paths) == files.count
+    assert files.size == sum(Path(path).stat().st_size for path in paths)
+    return paths
+
+
+def named(path: str) -> Iterator[tuple[str]]:
+    yield (path,)
 
 
 class TestListing:
     def test_tasks_find_what_the_driver_would(self, spark: SparkSession, wide: Path) -> None:
         with job_files(spark, wide) as files:
-            assert files.frame is not None
+            assert files.frame is None
             assert paths_of(files) == find_files(wide)
             assert len(files.some(5)) == 5
+
+    def test_many_files_stay_rows_and_large_ones_are_planned(
+        self, spark: SparkSession, wide: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from pyspark.sql.functions import spark_partition_id
+
+        monkeypatch.setattr(listed_files, "_PLANNED", 10)
+        large = wide / "day=5" / "part-0.parquet"
+        small = large.read_bytes()
+        with large.open("ab") as file:
+            file.truncate(200 * 1024 * 1024)
+        try:
+            with job_files(spark, wide) as files:
+                assert files.frame is not None
+                assert paths_of(files) == find_files(wide)
+                assert len(files.some(5)) == 5
+                made = files.in_tasks(row_by_row(named), NAMED)
+                of = {
+                    row.path: row.task
+                    for row in made.withColumn("task", spark_partition_id()).collect()
+                }
+        finally:
+            large.write_bytes(small)
+        assert of.pop(str(large)) == 0
+        assert 0 not in of.values()
 
     def test_a_file_that_two_paths_lead_to_is_there_once(
         self, spark: SparkSession, wide: Path

@@ -25,10 +25,7 @@ def test_rows_have_a_value_or_null_for_every_column() -> None:
     assert SCHEMA.table([]).schema == SCHEMA.arrow
 
 
-def test_the_rows_of_each_item_are_one_list() -> None:
-    rows = [[("a", 1, ()), ("b", 2, None)], [], [("c", 3, ("x", "y"))]]
-    lists = SCHEMA.lists(rows)
+def test_a_row_of_a_task_is_of_plain_types() -> None:
     assert SCHEMA.struct == "struct<path: string, rows: long, notes: array<string>>"
-    assert lists.type == pa.list_(pa.struct(list(SCHEMA.arrow)))
-    assert [[row["path"] for row in some] for some in lists.to_pylist()] == [["a", "b"], [], ["c"]]
-    assert SCHEMA.lists([]).to_pylist() == []
+    assert SCHEMA.plain(("a", True, ("x", "y"))) == ("a", 1, ["x", "y"])
+    assert SCHEMA.plain((None, None, None)) == (None, None, None)

@@ -637,9 +637,9 @@ class TestOptions:
         assert "secure_bloom.spark.add_bloom_filters" in str(caught.value)
         source = SecureBloomSource({"path": str(tmp_path)})
         schema = source.schema()
-        with pytest.raises(UnsupportedFeatureError, match="told to write a stream"):
+        with pytest.raises(UnsupportedFeatureError, match="asked to write a stream"):
             source.streamWriter(schema=schema, overwrite=False)
-        with pytest.raises(UnsupportedFeatureError, match="told to read a stream"):
+        with pytest.raises(UnsupportedFeatureError, match="asked to read a stream"):
             source.streamReader(schema=schema)
 
     def test_a_source_without_a_path_is_refused(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import pytest
 
 from secure_bloom.spark import tasks
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.tasks import Row, given_in_tasks, run_tasks
+from secure_bloom.spark.tasks import Row, given_in_tasks, row_by_row, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,32 +27,55 @@ def repeated(number: int, name: str) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("in_closure", [0, 10], ids=["as-rows", "in-closure"])
-def test_each_task_has_a_run_of_the_rows(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, in_closure: int
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_each_task_has_the_rows_that_are_planned_for_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, in_closure: int, at_once: int
 ) -> None:
     from pyspark.sql import functions as f
 
     monkeypatch.setattr(tasks, "_IN_CLOSURE", in_closure)
-    given = [(number, f"row {number}") for number in range(5)]
-    rows = given_in_tasks(spark, given, GIVEN, repeated, MADE, tasks=2)
+    given = [[(number, f"row {number}") for number in numbers] for numbers in ([3], [4, 1], [2, 0])]
+    work = row_by_row(repeated, at_once=at_once)
+    rows = given_in_tasks(spark, given, GIVEN, work, MADE)
     found = rows.select("*", f.spark_partition_id().alias("task")).collect()
-    assert sorted((row.name, row.of) for row in found) == [
-        (name, number) for number, name in given for _ in range(number)
-    ]
-    in_order = sorted((row.of, row.task) for row in found)
-    assert {task for _, task in in_order} == {0, 1}
-    assert [task for _, task in in_order] == sorted(task for _, task in in_order)
+    assert sorted((row.name, row.of, row.task) for row in found) == sorted(
+        (name, number, task)
+        for task, numbers in enumerate(given)
+        for number, name in numbers
+        for _ in range(number)
+    )
 
 
 def test_no_rows_are_no_error(spark: SparkSession) -> None:
-    assert given_in_tasks(spark, [], GIVEN, repeated, MADE, tasks=0).collect() == []
+    assert given_in_tasks(spark, [], GIVEN, row_by_row(repeated), MADE).collect() == []
+
+
+class Status(enum.StrEnum):
+    ADDED = "added"
+
+
+ODD = RowSchema(
+    {"a": "double", "b": "string", "c": "long", "d": "binary", "e": "array<string>", "f": "boolean"}
+)
+
+
+def odd_values(_number: int, _name: str) -> Iterator[Row]:
+    yield (0, Status.ADDED, True, b"\x00\xff", (Status.ADDED, "x"), 1)
+    yield (None,) * 6
+
+
+def test_values_come_to_the_driver_as_the_types_of_their_columns(spark: SparkSession) -> None:
+    """The JVM takes a whole number in a column of doubles for null, and knows no enumerations."""
+    rows = given_in_tasks(spark, [[(1, "x")]], GIVEN, row_by_row(odd_values), ODD).collect()
+    assert rows == [(0.0, "added", 1, b"\x00\xff", ["added", "x"], True), (None,) * 6]
 
 
 def test_after_a_task_a_worker_does_not_look_for_garbage_among_what_it_imported(
     spark: SparkSession,
 ) -> None:
-    before = run_tasks(spark, ["first"] * 4, unfrozen_objects, tasks=2)
-    after = run_tasks(spark, ["second"] * 4, unfrozen_objects, tasks=2)
+    both = [[0, 1], [2, 3]]
+    before = run_tasks(spark, ["first"] * 4, unfrozen_objects, tasks=both)
+    after = run_tasks(spark, ["second"] * 4, unfrozen_objects, tasks=both)
     assert max(after) < 20_000, (before, after)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import find_files, open_input, refuse_managed, summary_files
+from secure_bloom.storage.listing import file_sizes
 from secure_bloom.storage.object_trees import ObjectTree
 from tests.storage.conftest import OLD, Bucket
 
@@ -58,6 +59,13 @@ def test_the_time_of_an_object_is_that_of_its_last_write(bucket: Bucket, listed:
     head = bucket.client.head_object(Bucket=bucket.name, Key=KEY)
     seconds = head["LastModified"].timestamp()
     assert tree.written_ns(bucket.uri(KEY)) // 10**9 == int(seconds)
+
+
+def test_sizes_of_many_objects_take_one_listing(bucket: Bucket) -> None:
+    keys = [f"lake/part-{i}.parquet" for i in range(8)]
+    bucket.put(*keys, "one/x.parquet")
+    files = [bucket.uri(key) for key in (*keys, "one/x.parquet", "one/gone.parquet")]
+    assert file_sizes(files) == [len(OLD)] * 9 + [0]
 
 
 @pytest.mark.parametrize("reason", ["ACCESS_DENIED", "no such bucket"])

@@ -71,6 +71,15 @@ def test_every_cut_finds_what_one_listing_finds(
     ]
 
 
+def test_each_file_comes_with_its_size(table: Path) -> None:
+    (table / "a.parquet").write_bytes(b"seven b")
+    (table / "day=1/gone.parquet").symlink_to("nowhere")
+    for found in (listed([table], Chosen(), branches=2), listed([table], Chosen(), branches=100)):
+        sizes = {str(Path(e.path).relative_to(table)): e.size for e in found}
+        assert (sizes["a.parquet"], sizes["day=1/gone.parquet"]) == (7, 0)
+        assert sizes["day=3/late.parquet"] == 1
+
+
 def test_the_first_part_holds_few_files_and_leaves_folders(table: Path) -> None:
     upper = list_upper_part([str(table)], Chosen(), branches=3, most_files=1000)
     assert [Path(e.path).name for e in upper.entries] == ["_metadata", "a.parquet"]

@@ -31,7 +31,7 @@ _KEYS = re.compile(
 
 
 class Content(enum.Enum):
-    """The kinds of files, as far as an audit tells them apart."""
+    """The kinds of files that an audit distinguishes."""
 
     FOOTER = "ends with the footer of a Parquet file"
     PAGES = "has pages of a Parquet file in clear, and no footer"

@@ -69,7 +69,7 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
 
 
 def check_sizes(subject: ChunkSubject) -> Findings:
-    """Check that the chunk's pages are in the file's data, behind its dictionary."""
+    """Check that the chunk's pages are in the file's data, after its dictionary."""
     chunk = subject.chunk
     # A chunk without values may have no pages, and offsets of zero.
     if chunk is None or chunk.meta_data.num_values == 0:
@@ -82,9 +82,7 @@ def check_sizes(subject: ChunkSubject) -> Findings:
     meta_data, end = chunk.meta_data, subject.of.tail.offset
     dictionary = meta_data.dictionary_page_offset or 0
     if length > end - start or not dictionary <= meta_data.data_page_offset < start + length:
-        yield subject.finding(
-            IMPOSSIBLE_SIZES, "the pages do not stand where the file has its data"
-        )
+        yield subject.finding(IMPOSSIBLE_SIZES, "the pages are not where the file has its data")
     if dictionary < 0 or meta_data.total_uncompressed_size <= 0:
         yield subject.finding(IMPOSSIBLE_SIZES, "an offset or a size is none")
 
@@ -191,9 +189,9 @@ def _in_indexes(
         return
     listed = subject.column_chunk
     if column is None and listed.column_index_offset is not None:
-        yield "the column index does not stand in the file"
+        yield "the column index is outside the file"
     if offset is None and listed.offset_index_offset is not None:
-        yield "the offset index does not stand in the file"
+        yield "the offset index is outside the file"
     if offset is not None:
         yield from _in_page_index(subject.chunk, column, offset)
 

@@ -48,7 +48,7 @@ def plain_filters(data: bytes, room: int) -> Iterator[int]:
 
 
 def has_plain_page(data: bytes) -> bool:
-    """Return whether the header of a page in clear stands anywhere in ``data``."""
+    """Return whether the header of a page in clear is anywhere in ``data``."""
     return _PAGE.search(data) is not None
 
 

@@ -72,7 +72,7 @@ def check_statistics(subject: ChunkSubject) -> Findings:
 
 
 def _shown_counts(shown: ColumnMetaData, *, with_sizes: bool) -> Iterator[str]:
-    """Yield the parts of the metadata that tell of values without a smallest or largest one."""
+    """Yield the parts of the metadata that reveal values without a smallest or largest one."""
     if shown.statistics is not None and not has_bounds(shown):
         yield "counts"
     if shown.encoding_stats is not None:
@@ -197,7 +197,7 @@ def check_own_texts(subject: ChunkSubject) -> Findings:
 
 
 def check_schemas(subject: FooterSubject) -> Findings:
-    """No schema of another tool in a readable footer tells more about a sensitive column."""
+    """No schema of another tool in a readable footer reveals more about a sensitive column."""
     sensitive = subject.sensitive()
     if not sensitive:
         return
@@ -262,8 +262,8 @@ def check_spelling(subject: FooterSubject) -> Findings:
 def _alike_finding(subject: FooterSubject, leaf: Leaf, secret: str) -> Finding:
     return subject.of.finding(
         COLUMN_ALIKE,
-        f"the policy has {secret}; this column, stored in clear, is spelt like it or stands in "
-        "one that is",
+        f"the policy has {secret}; this column, stored in clear, is spelt like it or is inside "
+        "a column that is",
         column=leaf.name,
     )
 

@@ -1,7 +1,7 @@
 """Check of both zeros: a filter has 0.0 and -0.0, or neither, or its column has no zero.
 
-Filters hash bits, but engines find 0.0 equal to -0.0.  The statistics tell that a column has a zero
-if its smallest or largest value is one; otherwise only the values tell.
+Filters hash bits, but engines find 0.0 equal to -0.0.  The statistics show that a column has a zero
+if its smallest or largest value is one; otherwise only the values show it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def check_doubts(subject: FooterSubject) -> Findings:
 
 
 def _is_chance(count: int, expected: float) -> bool:
-    """Return whether chance explains so many.
+    """Return whether chance explains this count.
 
     Chernoff's bound on the tail of a Poisson distribution.
     P(X >= n) <= e^-m (e m / n)^n for a mean m below n.
@@ -87,7 +87,7 @@ def _layout(leaf: Leaf) -> str | None:
 
 
 def _statistics_say(chunk: Chunk, layout: str) -> bool | None:
-    """Return whether there is a zero; None where the statistics do not tell."""
+    """Return whether there is a zero; None if the statistics do not show it."""
     statistics = chunk.meta_data.statistics
     bounds = [] if statistics is None else [statistics.min_value, statistics.max_value]
     size = struct.calcsize(layout)

@@ -143,7 +143,7 @@ class _Session:
 def check_properties(
     properties: Mapping[str, str], policy: KeyPolicy, columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
-    """Hold properties against the policy.
+    """Check properties against the policy.
 
     ``columns`` are the leaves of the files by their dotted names, as far as known.
     """

@@ -4,7 +4,7 @@ Column chunks, filters and the footer own the bytes that their metadata names.  
 metadata cannot be read, its whole row group counts as owned.  All other bytes are searched, up to
 64 MiB, also page indexes: a forged length must not hide a filter.
 
-A stray filter may be an older one of a column in clear, which tells nothing new.  It has the same
+A stray filter may be an older one of a column in clear, which reveals nothing new.  It has the same
 values as the present filter, or some of them, perhaps in another size.  Folded to one size, both
 are equal, or the present one has all bits of the older one.
 """
@@ -61,7 +61,7 @@ class ClearFilters:
         self._left = _MOST_COMPARED
 
     def explain(self, found: SplitBlockBloomFilter) -> bool:
-        """Return whether ``found`` tells nothing new.
+        """Return whether ``found`` reveals nothing new.
 
         Its values are values of these filters, or none.
         """
@@ -98,7 +98,7 @@ def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
 
 
 def _folded_to(made: SplitBlockBloomFilter, block_count: int) -> SplitBlockBloomFilter | None:
-    """Return the filter with so many blocks; None where folding does not lead there."""
+    """Return the filter folded to ``block_count`` blocks; None if folding does not lead there."""
     while made.block_count > block_count and made.block_count % 2 == 0:
         made = made.folded()
     return made if made.block_count == block_count else None
@@ -119,9 +119,9 @@ _MOST_SEARCHED = 64 * 1024 * 1024
 _STEP = 4 * 1024 * 1024
 #: If the footer cannot be read, filters are looked for in this many bytes before it.
 _TAIL = 1024 * 1024
-_WHAT = "a Bloom filter in clear stands where nothing refers to it"
-_WHAT_BOUNDS = "smallest and largest values in clear stand where nothing refers to them"
-_WHAT_PAGE = "a page in clear stands where nothing refers to it"
+_WHAT = "a Bloom filter in clear is at a place to which nothing refers"
+_WHAT_BOUNDS = "smallest and largest values in clear are at a place to which nothing refers"
+_WHAT_PAGE = "a page in clear is at a place to which nothing refers"
 
 
 def check_gaps(subject: FooterSubject) -> Findings:

@@ -1,4 +1,4 @@
-"""The schemas that other tools leave in a footer -> the columns that they tell more about.
+"""The schemas that other tools leave in a footer -> the columns about which they reveal more.
 
 Arrow, pandas and Spark each store their own schema as a text.  The Parquet schema has the names and
 types too.  Metadata of a column is more: comments, categories, whatever a program put there.
@@ -30,7 +30,7 @@ _MOST_DEPTH = 100
 def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """The columns that have metadata of their own in a tool's schema, by the name of the tool.
 
-    A text that is no schema tells nothing: the tool would not understand it either.
+    A text that is no schema reveals nothing: the tool would not understand it either.
     """
     found: dict[str, frozenset[str]] = {}
     for name, (writer, columns) in _SCHEMAS.items():
@@ -41,7 +41,7 @@ def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]
 
 
 def has_attributes(texts: Mapping[str, str]) -> bool:
-    """Return whether pandas stored attributes of the whole table, which may tell of any column."""
+    """Return whether pandas stored attributes of the whole table, which may describe any column."""
     text = texts.get("pandas", "")
     return bool(text) and len(text) <= _MOST_TEXT and bool(_json(text).get("attributes"))
 

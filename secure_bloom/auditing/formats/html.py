@@ -156,7 +156,7 @@ def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[
 def _reading(matrix: Matrix, *, grouped: bool) -> str:
     """Return a note that explains the matrix."""
     number = "A number says how many files are in the colour's state. " if grouped else ""
-    hidden = f"{counted(matrix.hidden, 'column')} with the least to tell left out. "
+    hidden = f"{counted(matrix.hidden, 'column')} with the fewest findings left out. "
     order = "Worst rows and columns first. Each cell has the colour of its worst state. "
     return f"{order}{number}{hidden if matrix.hidden else ''}"
 

@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """Rows by columns; there was no room for ``hidden`` columns, which have the least to tell."""
+    """Rows by columns; there was no room for ``hidden`` columns, which have the fewest findings."""
 
     columns: tuple[_Column, ...]
     rows: tuple[Row, ...]

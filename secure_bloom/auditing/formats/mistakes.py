@@ -193,4 +193,4 @@ def _headline(state: State, found: Sequence[Mistake]) -> str:
         return "nothing wrong found, but not all could be checked"
     if any(group.paths and group.state is not State.UNCHECKED for group in found):
         return "the files do not obey the policy"
-    return "the policy, or what writers are told, is not in order"
+    return "the policy, or the configuration of writers, has mistakes"

@@ -40,7 +40,7 @@ _Line = tuple[int, "Text"]
 def render_text(report: AuditReport, console: Console, *, verbose: bool = False) -> None:
     """Print the report, no wider than the console; nothing from a file acts on the terminal.
 
-    With ``verbose`` the errors behind a mistake are told too.
+    With ``verbose`` the errors that led to a mistake are shown too.
     """
     groups = group_report(report)
     folder = common_folder(report.paths)

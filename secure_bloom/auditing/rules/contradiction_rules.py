@@ -15,7 +15,7 @@ IMPOSSIBLE_COUNTS = Rule(
 IMPOSSIBLE_SIZES = Rule(
     id="impossible-sizes",
     severity=Severity.HIGH,
-    meaning="Pages are said to stand where they cannot: outside the file's data, or where those of "
+    meaning="Pages are placed where they cannot be: outside the file's data, or where those of "
     "another column chunk are.",
     fix="restore the file from a copy, or write it again",
 )
@@ -43,7 +43,7 @@ IMPOSSIBLE_PAGE_INDEX = Rule(
 IMPOSSIBLE_PAGES = Rule(
     id="impossible-pages",
     severity=Severity.HIGH,
-    meaning="The headers of pages contradict what the footer says of them, or the bytes behind "
+    meaning="The headers of pages contradict what the footer says of them, or the bytes after "
     "them. They are looked at with `--check-values`.",
     fix="restore the file from a copy, or write it again",
 )

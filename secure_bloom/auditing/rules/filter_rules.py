@@ -29,9 +29,9 @@ FILTER_IN_CLEAR = Rule(
 FILTER_STRAY = Rule(
     id="filter-stray-in-clear",
     severity=Severity.HIGH,
-    meaning="A Bloom filter in clear stands between the parts of a file that has sensitive "
+    meaning="A Bloom filter in clear is between the parts of a file that has sensitive "
     "columns, where no footer refers to it, and its bits are not those of a filter of a column in "
-    "clear: hidden, or left behind by a rewrite. Of which column it is cannot be told: it may be "
+    "clear: hidden, or left by a rewrite. Its column is unknown: it may be "
     "a damaged or very small filter of a column in clear that was replaced in place.",
     fix="write the file again from its rows (secure-bloom add copies bytes that it does not know), "
     "and destroy this copy if the filter may be of a sensitive column",
@@ -40,7 +40,7 @@ FILTER_NOT_AUTHENTIC = Rule(
     id="filter-not-authentic",
     severity=Severity.HIGH,
     meaning="The header or the bits of an encrypted filter do not authenticate. parquet-java "
-    "skips such a filter in silence, and fails queries with long IN lists.",
+    "skips the filter in silence, and fails queries with long IN lists.",
     fix="run: secure-bloom add PATH --policy FILE --replace-filters",
 )
 FILTER_DAMAGED = Rule(
@@ -67,7 +67,7 @@ FILTER_WRONG = Rule(
     id="filter-wrong",
     severity=Severity.CRITICAL,
     meaning="The filter does not contain values that its column has: queries lose rows. Both the "
-    "smallest and the largest value are missing, or with `--check-values` others: such a filter "
+    "smallest and the largest value are missing, or with `--check-values` others: the filter "
     "may be that of another column, which it then shows.",
     fix="run: secure-bloom add PATH --policy FILE --replace-filters",
 )

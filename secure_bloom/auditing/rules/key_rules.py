@@ -57,7 +57,7 @@ FOOTER_NOT_ENCRYPTED = Rule(
 FOOTER_NOT_SIGNED = Rule(
     id="footer-not-signed",
     severity=Severity.HIGH,
-    meaning="The policy wants the footer signed, and it is not: nobody can tell if it was altered.",
+    meaning="The policy wants the footer signed, and it is not: changes of it go unnoticed.",
     fix="secure-bloom reencrypt PATH --policy FILE",
 )
 FOOTER_WRONG_KEY = Rule(

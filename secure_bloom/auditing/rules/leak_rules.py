@@ -39,9 +39,8 @@ PAGE_INDEX_IN_CLEAR = Rule(
 PAGES_STRAY = Rule(
     id="pages-stray-in-clear",
     severity=Severity.HIGH,
-    meaning="Pages in clear stand between the parts of a file that has sensitive columns, where no "
-    "footer refers to them: hidden, or left behind by a rewrite. Of which column they are cannot "
-    "be told.",
+    meaning="Pages in clear are between the parts of a file that has sensitive columns, where no "
+    "footer refers to them: hidden, or left by a rewrite. Their column is unknown.",
     fix="write the file again and destroy this copy",
 )
 PAGES_IN_CLEAR = Rule(
@@ -57,7 +56,7 @@ BOUNDS_STRAY = Rule(
     severity=Severity.HIGH,
     meaning="Statistics or a column index in clear lie between the parts of a file that has "
     "sensitive columns, where no footer refers to them, and they are not those of a column in "
-    "clear: smallest and largest values, hidden or left behind by a rewrite.",
+    "clear: smallest and largest values, hidden or left by a rewrite.",
     fix="write the file again from its rows, and destroy this copy",
 )
 VALUES_IN_CLEAR = Rule(

@@ -8,20 +8,20 @@ from secure_bloom.auditing.rules.rule import Rule
 POLICY_UNKNOWN_WORD = Rule(
     id="policy-unknown-word",
     severity=Severity.HIGH,
-    meaning="The policy has a word that means nothing there; no file was held against it.",
+    meaning="The policy has a word that means nothing there; no file was checked.",
     fix="correct the word in the policy, then audit again: until then no file is looked at",
 )
 POLICY_INVALID = Rule(
     id="policy-invalid",
     severity=Severity.HIGH,
     meaning="The policy says something that cannot be, such as a value out of its range; no file "
-    "was held against it.",
+    "was checked.",
     fix="correct the policy, then audit again: until then no file is looked at",
 )
 POLICY_TWO_KEYS = Rule(
     id="policy-two-keys",
     severity=Severity.HIGH,
-    meaning="A column and one that it stands in are given different keys: the inner one counts, "
+    meaning="A column and one that contains it are given different keys: the inner one counts, "
     "and other tools may read it the other way.",
     fix="give both the same key, or name the leaves alone",
 )

@@ -36,19 +36,19 @@ UNCHECKED_FEATURE = Rule(
 UNCHECKED_FOOTER = Rule(
     id="unchecked-footer",
     severity=Severity.MEDIUM,
-    meaning="The footer is encrypted and its key is not at hand: nothing inside was checked.",
+    meaning="The footer is encrypted and its key is missing: nothing inside was checked.",
     fix="audit with a keyring or KMS that has the footer key",
 )
 UNCHECKED_SIGNATURE = Rule(
     id="unchecked-signature",
     severity=Severity.MEDIUM,
-    meaning="The footer is signed and its key is not at hand: what it says may be forged.",
+    meaning="The footer is signed and its key is missing: what it says may be forged.",
     fix="audit with a keyring or KMS that has the footer key",
 )
 UNCHECKED_COLUMN = Rule(
     id="unchecked-column",
     severity=Severity.MEDIUM,
-    meaning="The key of a column is not at hand: its metadata and filter were not checked.",
+    meaning="The key of a column is missing: its metadata and filter were not checked.",
     fix="audit with a keyring or KMS that has the column's key",
 )
 UNCHECKED_KEY_NAME = Rule(
@@ -60,7 +60,7 @@ UNCHECKED_KEY_NAME = Rule(
 UNCHECKED_FILTER = Rule(
     id="unchecked-filter",
     severity=Severity.LOW,
-    meaning="A filter in clear stands before a footer that cannot be read: of a column that the "
+    meaning="A filter in clear comes before a footer that cannot be read: of a column that the "
     "policy leaves in clear, or of a sensitive one.",
     fix="audit with a keyring or KMS that has the footer key",
 )
@@ -74,7 +74,7 @@ UNCHECKED_ZEROS = Rule(
     id="unchecked-zeros",
     severity=Severity.LOW,
     meaning="Filters of a floating-point column know one sign of zero, in more row groups of a "
-    "file than chance explains; statistics do not tell whether the column has a zero.",
+    "file than chance explains; statistics do not show whether the column has a zero.",
     fix="audit with --check-values, which looks whether the column has a zero",
 )
 UNCHECKED_VALUES = Rule(

@@ -129,7 +129,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     # If a name occurs twice, some parsers take the first field, others the last.  A file could show
     # one master key to an auditor and another one to a reader.
     if len(fields) < len(pairs) and "keyMaterialType" in fields:
-        raise FormatError("a field of the key material stands twice")
+        raise FormatError("a field of the key material occurs twice")
     return fields
 
 

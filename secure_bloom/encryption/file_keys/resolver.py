@@ -155,7 +155,7 @@ class FileKeys:
         return self._find(f"column {path}", key_metadata, self._explicit.columns.get(path))
 
     def describe(self, key_metadata: bytes | None) -> str | None:
-        """Return the name of the key, found without any key; None where the file does not tell it.
+        """Return the name of the key, found without any key; None if the file does not name it.
 
         A master key's id, or free-form metadata that is printable text.
         """

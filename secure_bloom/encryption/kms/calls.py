@@ -108,7 +108,7 @@ class Calls:
     def _unavailable(self, reason: str) -> KmsUnavailableError:
         return KmsUnavailableError(
             f"{self._kms} is not available: {reason}",
-            hint="repeat the run when the KMS answers again: `secure-bloom keys check` tells",
+            hint="repeat the run when the KMS answers again: `secure-bloom keys check` shows it",
         )
 
 

@@ -54,10 +54,10 @@ class KeyRewrapper(Protocol):
 
 @runtime_checkable
 class KeyVersions(Protocol):
-    """A KMS client whose master keys have versions, and whose wrapped keys tell theirs."""
+    """A KMS client whose master keys have versions, and whose wrapped keys name theirs."""
 
     def key_version(self, wrapped_key: str) -> str:
-        """Return the version of the master key that wrapped this key, told without a call."""
+        """Return the version of the master key that wrapped this key, found without a call."""
 
 
 @runtime_checkable
@@ -172,7 +172,7 @@ def _failure(kms: KmsClient, verb: str, master_key_id: str, exc: Exception) -> S
         return KmsUnavailableError(
             f"{type(kms).__name__} is not available, it failed to {verb} a key under master key "
             f"{master_key_id!r}: {reason}",
-            hint="repeat the run when the KMS answers again: `secure-bloom keys check` tells",
+            hint="repeat the run when the KMS answers again: `secure-bloom keys check` shows it",
         )
     # The message has only the type of a foreign exception: its text may hold key bytes or tokens.
     return KeyUnavailableError(

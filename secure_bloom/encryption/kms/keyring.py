@@ -272,7 +272,7 @@ def _json_of(content: str) -> object:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise PolicyError("a name stands twice in one object of the keyring")
+        raise PolicyError("a name occurs twice in one object of the keyring")
     return entries
 
 

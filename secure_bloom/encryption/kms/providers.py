@@ -22,7 +22,7 @@ def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
     """Return the client that ``config``, a ``[kms]`` table, asks for.
 
     Relative paths start at ``base``.
-    ``client`` is one of ours, such as ``vault``, or ``package.module:Class``.  That class is
+    ``client`` is a built-in one, such as ``vault``, or ``package.module:Class``.  That class is
     imported and called with the rest of the table, so a policy file must be trusted like code.
     Raises PolicyError when the table makes no sense or the class cannot be imported.
     """
@@ -58,9 +58,9 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
 
 
 def version_in(wrapped_key: str) -> str | None:
-    """Return the version of the master key that the text of a wrapped key tells; no call.
+    """Return the version of the master key that the text of a wrapped key names; no call.
 
-    None for keys of a KMS whose wrapped keys tell none.
+    None for keys of a KMS whose wrapped keys name none.
     """
     found = (provider.version_in(wrapped_key) for provider in _PROVIDERS.values())
     return next((version for version in found if version is not None), None)

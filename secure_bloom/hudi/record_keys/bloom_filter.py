@@ -150,7 +150,7 @@ class HudiBloomFilter(ABC):
     @classmethod
     @checked_arguments
     def parse(cls, text: str) -> Self:
-        """Return the filter of such a text; the mirror of :meth:`serialize`.
+        """Return the filter of a serialized text; the mirror of :meth:`serialize`.
 
         Raises FormatError for damaged ones, UnsupportedFeatureError for versions and hashes that
         are not known.
@@ -170,7 +170,7 @@ class HudiBloomFilter(ABC):
     @classmethod
     @abstractmethod
     def from_bytes(cls, stored: bytes) -> Self:
-        """Return the filter in these bytes; like Hudi, this ignores bytes behind it."""
+        """Return the filter in these bytes; like Hudi, this ignores bytes after it."""
 
     @abstractmethod
     def _runs(self, count: int) -> Iterator[Run]:

@@ -5,7 +5,7 @@
     hoodie_min_record_key, hoodie_max_record_key      absent in a file without keys
     secure_bloom.hudi.record_key_column       our own: the column, where not _hoodie_record_key
 
-They are as secret as their footer: a plaintext footer shows two record keys to anyone, and tells
+They are as secret as their footer: a plaintext footer shows two record keys to anyone, and shows
 for any other key whether it may be there.
 """
 

@@ -2,7 +2,7 @@
 
 Java compares strings by UTF-16 code units, so a character above U+FFFF comes before the characters
 U+E000 to U+FFFF.  In UTF-8 the latter start with the bytes EE and EF.  If these two bytes are moved
-behind all others, bytes compare as Java's strings do.
+after all others, bytes compare as Java's strings do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def key_bytes(key: str) -> bytes:
     try:
         encoded = key.encode()
     except UnicodeEncodeError:
-        raise PolicyError("a record key is not Unicode text: half of a pair stands alone") from None
+        raise PolicyError("a record key is not Unicode text: a surrogate is unpaired") from None
     if not encoded:
         raise PolicyError("a record key is empty, which Hudi refuses")
     return encoded

@@ -3,7 +3,7 @@
     i32 -1 | i32 nbHash | i8 hashType | i32 vectorSize        as Hadoop's ``Filter`` writes it
     i32 nbHash | i32 vectorSize                               its old form, Jenkins
 
-Behind it stand ceil(vectorSize / 8) bytes; bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.
+After it come ceil(vectorSize / 8) bytes; bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.
 """
 
 from __future__ import annotations

@@ -51,5 +51,5 @@ def _rows_at(listed: ValueList, place: int, bitmaps: int) -> int:
     # A negative place is the row itself, of a value that a single row has.
     row = -1 - place
     if row >= listed.rows:
-        raise FormatError(f"a bitmap index tells of row {row}, it has {listed.rows}")
+        raise FormatError(f"a bitmap index names row {row}, it has {listed.rows}")
     return 1 << row

@@ -121,7 +121,7 @@ def _foreign(file: InputFile, last: bytes) -> FormatError:
 
 
 def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:
-    """The tail of a file whose footer is encrypted, behind ``crypto`` of ``length`` bytes."""
+    """The tail of a file whose footer is encrypted, after ``crypto`` of ``length`` bytes."""
     # No tag covers bytes behind the module, so there must be none.
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")

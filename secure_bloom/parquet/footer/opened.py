@@ -58,7 +58,7 @@ class Footer:
 
     @property
     def metadata(self) -> FileMetaData:
-        """The fields beside the schema, which :attr:`leaves` tell."""
+        """The fields beside the schema, which is in :attr:`leaves`."""
         return self.outline.metadata
 
     @property
@@ -68,7 +68,7 @@ class Footer:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the footer is as its writer left it; a plain one has no way to tell."""
+        """Whether the footer is as its writer left it; for a plain one this is unknown."""
         return self.tail.mode is not FooterMode.SIGNED or self.key is not None
 
     def ciphers(self, keys: FileKeys) -> FileCiphers:
@@ -173,7 +173,7 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
     """Decrypt the footer, or check its signature; errors as of the functions that do it.
 
     With ``allow_unverified`` a signed footer whose key is missing is read all the same, as
-    anyone can; such a footer cannot be written back.
+    anyone can; that footer cannot be written back.
     """
     try:
         key = find_footer_key(tail, keys)
@@ -269,7 +269,7 @@ def decrypt_chunk(
     """Return a column chunk, its metadata decrypted and checked; errors carry no place."""
     # Only summary files have one, and there offsets are those of another file.
     if column_chunk.file_path is not None:
-        raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
+        raise UnsupportedFeatureError("its data is in another file (ColumnChunk.file_path)")
     crypto = column_chunk.crypto_metadata
     ciphers.keys.trust.check_column(leaf.path, is_encrypted=crypto is not None)
     # Writers may leave the ordinal out; then it is the place in the footer.

@@ -146,7 +146,7 @@ class FooterOutline:
 
     @cached_property
     def schema_extent(self) -> tuple[int, int]:
-        """The bytes at which the elements of the schema stand, one after the other."""
+        """The bytes of the elements of the schema, one after the other."""
         if self.known_extent is not None:
             return self.known_extent
         # The library leaves each element as its offset.

@@ -33,7 +33,7 @@ def close_footer(footer: Footer, plain: bytes) -> bytes:
 def seal_footer(
     plain: bytes, mode: FooterMode, *, key: DataKey | None, file_aad: bytes, crypto: bytes
 ) -> bytes:
-    """Return a FileMetaData as the end of a file: in clear, signed, or encrypted behind ``crypto``.
+    """Return a FileMetaData as the end of a file: in clear, signed, or encrypted after ``crypto``.
 
     ``crypto`` is the FileCryptoMetaData of an encrypted footer.  Raises KeyUnavailableError where
     the mode wants a key and there is none.

@@ -113,7 +113,7 @@ class PageType(enum.IntEnum):
 
 
 class BoundaryOrder(enum.IntEnum):
-    """The order in which the bounds of a chunk's pages stand."""
+    """The order in which the bounds of a chunk's pages are."""
 
     UNORDERED = 0
     ASCENDING = 1
@@ -294,7 +294,7 @@ class KeyValue(View):
 
 
 class ColumnMetaData(View):
-    """Everything about a column chunk but where its own metadata stands."""
+    """Everything about a column chunk except where its own metadata is."""
 
     type = Required(1, enum_of(Type))
     encodings = Required(2, list_of(enum_of(Encoding)))

@@ -32,7 +32,7 @@ def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]
     """Return the splices that set fields of one structure, or with None remove them.
 
     A field that is there keeps its place; another goes before the first one with a higher id.  The
-    header of the field behind it is written anew where it counts from the one before it.
+    header of the field after it is written anew where it counts from the one before it.
     """
     headers = _Headers(buffer, fields)
     order = _merged_order(list(fields.by_id), new)
@@ -140,7 +140,7 @@ class _Headers:
         self._fields = fields
 
     def splices(self, order: list[int], new: Mapping[int, NewValue | None]) -> list[Splice]:
-        """Return one splice for each field that is set, removed, or comes after such a one."""
+        """Return one splice for each field that is set, removed, or follows one of these."""
         found: list[Splice] = []
         before, old_before, place = 0, 0, self._fields.start
         for field_id in order:

@@ -135,7 +135,7 @@ class StructReader:
         try:
             _fast_decode(record, self, [type(record), spec])
         except (TProtocolException, TTransportException, EOFError, *_C_ERRORS) as exc:
-            raise FormatError(f"Thrift structure is damaged behind byte {start}") from exc
+            raise FormatError(f"Thrift structure is damaged after byte {start}") from exc
         return self.cstringio_buf.tell()
 
 
@@ -217,7 +217,7 @@ def _read_struct(protocol: Any, transport: _BoundedTransport, depth: int) -> Str
         if ttype == TType.STOP:
             break
         if field_id in fields:
-            raise FormatError(f"Thrift field {field_id} stands twice in one structure")
+            raise FormatError(f"Thrift field {field_id} occurs twice in one structure")
         fields[field_id] = (ttype, _read_value(protocol, transport, ttype, depth))
         protocol.readFieldEnd()
     protocol.readStructEnd()

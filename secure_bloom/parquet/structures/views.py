@@ -185,12 +185,12 @@ def enum_of(cls: type[E]) -> FieldType[E]:
 
 
 def struct_of(cls: type[V]) -> FieldType[V]:
-    """Return a structure or union seen through its own view, which stands on the same tree."""
+    """Return a structure or union seen through its own view, which shares the tree."""
     return FieldType(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
 
 
 def list_of(kind: FieldType[T]) -> FieldType[list[T]]:
-    """Return a list; the views in it stand on the tree, the list itself is a copy."""
+    """Return a list; the views in it share the tree, the list itself is a copy."""
 
     def load(sequence: trees.Sequence) -> list[T]:
         # The type of the elements of an empty list is not looked at: there is nothing to misread.

@@ -17,7 +17,7 @@ from secure_bloom.parquet.structures.trees import MAX_DEPTH, MAX_ELEMENTS
 
 
 class WireType(enum.IntEnum):
-    """The form of a value in a field; a bool is told by the type alone."""
+    """The form of a value in a field; a bool is in the type alone."""
 
     TRUE = 1
     FALSE = 2
@@ -54,7 +54,7 @@ class Fields(NamedTuple):
 def find_fields(buffer: bytes, start: int = 0) -> Fields:
     """Return the fields of the structure at ``start``.
 
-    Raises FormatError for damaged bytes, and for a field that stands twice: readers do not agree on
+    Raises FormatError for damaged bytes, and for a field that occurs twice: readers do not agree on
     which one counts.
     """
     return find_nested(buffer, start, None)[0]
@@ -78,7 +78,7 @@ def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, 
                 # A type that is none is a KeyError here, and damaged below.
                 end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
             if field_id in by_id:
-                raise FormatError(f"Thrift field {field_id} stands twice in one structure")
+                raise FormatError(f"Thrift field {field_id} occurs twice in one structure")
             by_id[field_id] = Field(head & 0x0F, position, value, end)
             position = end
     except (IndexError, KeyError) as exc:

@@ -80,7 +80,7 @@ class Planner:
         return StartedFile(pruner=pruner, survivors=prune_together(pruner))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
-        """Return the plan of a file whose footer tells enough; None if the file must be opened."""
+        """Return the plan of a file whose footer shows enough; None if the file must be opened."""
         pruner, survivors = started.pruner, started.survivors
         if self._context.request.predicate is None:
             return pruner.plan()

@@ -1,6 +1,6 @@
-"""The most bytes that column chunks can take when decoded, as their pages tell.
+"""The most bytes that column chunks can take when decoded, computed from their pages.
 
-Encodings know few bytes that stand for many: a run of a billion equal values, a dictionary with an
+In some encodings a few bytes expand to many: a run of a billion equal values, a dictionary with an
 entry of a megabyte, codecs that turn kilobytes into gigabytes.
 """
 
@@ -46,7 +46,7 @@ def harmless_size() -> int:
 class DecodedSize(NamedTuple):
     """The bytes that values take decoded at ``most``.
 
-    ``strings`` are those values, where all pages were read to tell the size and are decoded here.
+    ``strings`` are those values, where all pages were read to know the size and are decoded here.
     """
 
     most: int
@@ -146,7 +146,7 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
 
 
 def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
-    """Return the entries of the one dictionary page; None where it does not tell them."""
+    """Return the entries of the one dictionary page; None if it does not show them."""
     dictionaries = [page for page in pages if page.is_dictionary]
     if len(dictionaries) != 1:
         return None

@@ -144,7 +144,7 @@ class FileReader:
             return table
 
     def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[pa.Table, None, None]:
-        """Like :meth:`_read`, but in small tables: a few bytes can stand for gigabytes of rows."""
+        """Like :meth:`_read`, but in small tables: a few bytes can expand to gigabytes of rows."""
         with located(path=self.plan.path), self._lock:
             for group in groups:
                 size = max(self._decoder.decoded_size([group.row_group], self._decoded), 1)

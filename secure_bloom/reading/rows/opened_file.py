@@ -16,7 +16,7 @@ from secure_bloom.storage.inputs import Extent
 class OpenedFile:
     """The file whose footer was read; FileChangedError where it is another one by now.
 
-    ``leaves`` and ``row_groups`` are what pyarrow is told of.  ``open_file`` opens a path: the file
+    ``leaves`` and ``row_groups`` are what pyarrow sees.  ``open_file`` opens a path: the file
     itself, or one as it might become, with the same pages.
     """
 

@@ -97,7 +97,7 @@ class FileFooter:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the footer is as its writer left it; a plain one has no way to tell."""
+        """Whether the footer is as its writer left it; for a plain one this is unknown."""
         return self.mode is not FooterMode.SIGNED or self.ciphers.footer is not None
 
     def refuse_clear(self, names: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """The columns and files of a table for a read, as its own log has them; a bare folder has no log.
 
-The log of a Delta table tells the columns in their order, and for each file the partition values
+The log of a Delta table has the columns in their order, and for each file the partition values
 and the deleted rows.  Files have the columns under names of their own with column mapping.
 """
 
@@ -29,7 +29,7 @@ _NO_FILLS: Mapping[str, pa.Scalar] = {}
 
 
 class FolderState:
-    """A bare folder: names of folders are partition values, and files tell the columns."""
+    """A bare folder: names of folders are partition values, and files have the columns."""
 
     def __init__(self, paths: Sequence[str], given: Sequence[str]) -> None:
         self.partitions = [partition_values(path, given) for path in paths]
@@ -64,7 +64,7 @@ class FolderState:
 
 
 class LoggedTable:
-    """One version of a table whose log or metadata tell its columns.
+    """One version of a table whose log or metadata name its columns.
 
     ``fields`` are its columns in their order; ``partitions`` and ``deleted`` have an entry for each
     file.  Names of folders count for nothing.
@@ -110,7 +110,7 @@ class LoggedTable:
     def of_iceberg(cls, table: IcebergTable) -> LoggedTable:
         """Return an Iceberg table.
 
-        UnsupportedFeatureError where its files alone do not tell its rows.
+        Raise UnsupportedFeatureError if its files alone do not determine its rows.
         """
         if table.refused is not None:
             raise UnsupportedFeatureError(

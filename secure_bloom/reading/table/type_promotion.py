@@ -12,7 +12,7 @@
     time, time                the finer unit;  duration, duration  the same
     dictionary, any           of the dictionary's values
     extension, any            of the extension's storage
-    list, list                a list of such a type;  map and struct the same, members by name
+    list, list                a list of that type;  map and struct the same, members by name
     null, any                 that
 
 For other pairs no type holds both: a date is no instant, an instant is no local time, and a double

@@ -112,7 +112,7 @@ class GoogleWriter(ObjectWriter):
 class _NewBlob(Blob):  # type: ignore[misc]
     """An object to be written, which is never deleted.
 
-    The SDK tells the store the checksum before its last byte, and deletes what came out different
+    The SDK sends the store the checksum before its last byte, and deletes what came out different
     all the same.  By then it may be the object of another writer.
     """
 

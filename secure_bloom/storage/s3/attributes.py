@@ -93,7 +93,7 @@ def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
 
 
 def require_absent(target: StoredObject) -> None:
-    """FileChangedError where an object stands."""
+    """FileChangedError if an object is there."""
     try:
         target.client.head_object(**where(target))
     except ClientError as error:

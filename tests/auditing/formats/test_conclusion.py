@@ -25,7 +25,7 @@ UNCHECKED = finding("unchecked-footer", Severity.MEDIUM)
         (
             (finding("spark-weaker", Severity.MEDIUM, path=None),),
             State.MEDIUM,
-            "the policy, or what writers are told, is not in order",
+            "the policy, or the configuration of writers, has mistakes",
         ),
     ],
 )

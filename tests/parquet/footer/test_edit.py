@@ -123,5 +123,5 @@ def test_a_field_that_stands_twice_is_not_edited(tmp_path: Path) -> None:
     again = bytes([last.type, 2 * max(fields.by_id)]) + footer.plain[last.value : last.end]
     plain = splice(footer.plain, [Splice(fields.stop, fields.stop, again)])
     path.write_bytes(path.read_bytes()[: footer.tail.offset] + with_trailer(plain, b"PAR1"))
-    with pytest.raises(FormatError, match="stands twice"):
+    with pytest.raises(FormatError, match="occurs twice"):
         _entered(_read(path), (0, 0))

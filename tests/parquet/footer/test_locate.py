@@ -67,7 +67,7 @@ def test_a_file_may_be_a_footer_alone(tmp_path: Path) -> None:
     ("content", "message", "hint"),
     [
         (b"PAR1\0\0\0PAR1", "not a Parquet file: it has 11 bytes", None),
-        (b"PAR1\0\0\0\0PAR1", "Thrift structure is damaged behind byte 0", None),
+        (b"PAR1\0\0\0\0PAR1", "Thrift structure is damaged after byte 0", None),
         (b"PAR1\1\0\0\0PAR1", "the footer's length is 1, the file has 12 bytes", None),
         (
             b"PAR1 no footer",

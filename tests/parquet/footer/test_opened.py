@@ -425,7 +425,7 @@ def test_metadata_in_clear_stays_in_clear_when_it_is_edited(tmp_path: Path) -> N
     [
         (
             lambda c: setattr(c, "file_path", "other"),
-            "its data stands in another file (ColumnChunk.file_path)",
+            "its data is in another file (ColumnChunk.file_path)",
         ),
         (
             lambda c: setattr(c, "crypto_metadata", ColumnCryptoMetaData.of()),

@@ -146,7 +146,7 @@ def _shown(errors: list[object]) -> str:
 
 
 def _causes(exc: BaseException) -> Iterator[BaseException]:
-    """The errors behind one of requests, which hides them in arguments as well as in causes."""
+    """The errors that led to one of requests, which hides them in arguments and in causes."""
     seen: set[int] = set()
     waiting: list[object] = [exc]
     while waiting:

@@ -173,7 +173,7 @@ class VaultLogin:
         return self._of(value, fields.get("lease_duration"), fields.get("renewable"))
 
     def _of(self, value: str, seconds: object, is_renewable: object) -> _LoginToken:
-        """Return a token that lives so many ``seconds``; 0, as a root token has, means for ever."""
+        """Return a token that lives for ``seconds``; 0, as a root token has, means for ever."""
         lives = seconds if isinstance(seconds, int) and seconds > 0 else None
         return _LoginToken(
             value=value,

@@ -100,7 +100,7 @@ def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:
 
 
 def prune_by_dictionaries(pruner: FilePruner) -> None:
-    """Look values up in dictionaries, unless a Bloom filter tells the same for fewer bytes."""
+    """Look values up in dictionaries, unless a Bloom filter answers the same for fewer bytes."""
     for group in pruner.alive():
         known: dict[int, ChunkDictionary] = {}
         for lookup in pruner.lookups(group, _is_cheaper):
@@ -126,7 +126,7 @@ def _ends(
 
 
 def _is_cheaper(chunk: Chunk) -> bool:
-    """Whether the dictionary has all values, and no filter tells the same for fewer bytes."""
+    """Whether the dictionary has all values, and no filter answers the same for fewer bytes."""
     size = dictionary_size(chunk)
     if size == 0 or (has_filter(chunk) and size >= (chunk.meta_data.bloom_filter_length or 0)):
         return False

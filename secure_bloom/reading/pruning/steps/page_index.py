@@ -58,7 +58,7 @@ def _has_index(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredic
 
 
 def _is_complete(chunk: Chunk) -> bool:
-    """Return whether the footer says where both indexes stand."""
+    """Return whether the footer says where both indexes are."""
     column = chunk.column_chunk
     return None not in (
         column.column_index_offset,

@@ -1,0 +1,54 @@
+"""Which files a task has: tasks of about equal bytes, planned from the sizes of the files.
+
+A task costs tens of milliseconds whatever it does, so small files share one.  A large file has one
+to itself.  Tasks are in the order of their bytes, because Spark starts them in this order: a large
+one that starts last would keep one core busy while the others wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+#: The cost of opening a file, in bytes of work on one.
+OPENING = 512 * 1024
+#: Tasks of a core: the last ones even out what the first ones took longer.
+_OF_A_CORE = 3
+#: Bytes that are worth a task of their own, where each core has one already.
+_LEAST = 16 * 1024 * 1024
+#: Files of a task where cores are few and may become more, up to so many tasks.
+_SOME, _TASKS = 250, 64
+#: The most of a task, because a lost task is done again as a whole.
+_MOST_FILES, _MOST_BYTES = 1000, 16 * 1024**3
+
+
+def task_count(files: int, size: int, cores: int) -> int:
+    """Return the number of tasks for ``files`` files of ``size`` bytes together.
+
+    There are no fewer tasks than cores, unless there are fewer files.
+    """
+    work = size + files * OPENING
+    even = max(cores, min(_OF_A_CORE * cores, work // _LEAST))
+    bounds = (min(_TASKS, files // _SOME), -(-files // _MOST_FILES), -(-work // _MOST_BYTES))
+    return min(files, max(even, *bounds))
+
+
+def plan_tasks(sizes: Sequence[int], cores: int) -> list[list[int]]:
+    """Return the files of each task, by their places in ``sizes``."""
+    return evenly(sizes, task_count(len(sizes), sum(sizes), cores))
+
+
+def evenly(sizes: Sequence[int], tasks: int) -> list[list[int]]:
+    """Return that many tasks of about equal bytes, the largest one first.
+
+    Each file in turn, the largest one first, goes to the task that has the fewest bytes.  No task
+    then has more than 4/3 of what the best plan's largest one has (Graham's LPT rule).
+    """
+    # Of equally full tasks the first one is taken: equal files are dealt out in their order.
+    filled: list[tuple[int, int, list[int]]] = [(0, task, []) for task in range(tasks)]
+    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        work, task, places = filled[0]
+        places.append(place)
+        heapq.heapreplace(filled, (work + sizes[place] + OPENING, task, places))
+    filled.sort(key=lambda entry: (-entry[0], entry[1]))
+    return [sorted(places) for _, _, places in filled if places]

@@ -1,0 +1,48 @@
+"""Messages and docstrings of the package are in plain words.
+
+Each word below has a plainer one: "tell" is "say", "show" or "list"; "stand" is "be"; "behind" is
+"after"; "held against" is "checked against"; "at hand" is "available".
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.project import PACKAGE
+
+FORBIDDEN = re.compile(
+    r"\b(tells?|told|telling|stands?|stood|standing|behind|at hand|of ours|of theirs"
+    r"|such an?|so many|so much|as it were|where there (?:is|are) none"
+    r"|(?:held|holds?) (?:\w+ ){0,3}against)\b",
+    re.IGNORECASE,
+)
+
+#: Texts in which one of the words has no plainer form.
+ALLOWED = frozenset[str]()
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Every string of a module that has more than one word, with its line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, " ".join(node.value.split())
+
+
+@pytest.mark.parametrize(
+    "room", sorted({p.relative_to(PACKAGE).parts[0] for p in PACKAGE.rglob("*.py")})
+)
+def test_messages_and_docstrings_are_in_plain_words(room: str) -> None:
+    top = PACKAGE / room
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {text[max(0, match.start() - 30) : match.end() + 30]}"
+        for path in (sorted(top.rglob("*.py")) if top.is_dir() else [top])
+        for line, text in texts(path)
+        for match in FORBIDDEN.finditer(text)
+        if not any(allowed in text for allowed in ALLOWED)
+    ]
+    assert found == []
