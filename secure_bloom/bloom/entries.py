@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
-from secure_bloom.bloom.split_block import PlainKind, SplitBlockBloomFilter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.plain_pages import as_arrays
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, is_float16
@@ -40,9 +41,10 @@ def insert_entries(
 ) -> None:
     """Insert physical values of ``leaf`` in all their forms."""
     if isinstance(values, EncodedValues):
-        kind = _plain_kind(leaf)
-        bloom_filter.insert_plain(values.content, values.count, values.width or 0, kind)
-        return
+        if not _has_further_forms(leaf):
+            bloom_filter.insert_plain(values.content, values.count, values.width or 0)
+            return
+        values = as_arrays(leaf, values)
     entries = _with_nans(_with_both_zeros(values))
     _insert(bloom_filter, entries)
     if forms(leaf) > 1:
@@ -61,10 +63,9 @@ def count_missed(
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
 
 
-def _plain_kind(leaf: Leaf) -> PlainKind:
-    if leaf.type in (Type.FLOAT, Type.DOUBLE) or is_float16(leaf):
-        return PlainKind.FLOATING
-    return PlainKind.DECIMAL if _is_byte_array_decimal(leaf) else PlainKind.EXACT
+def _has_further_forms(leaf: Leaf) -> bool:
+    """Return whether values may go in with other bits than their own."""
+    return leaf.type in (Type.FLOAT, Type.DOUBLE) or forms(leaf) > 1
 
 
 def _insert(bloom_filter: SplitBlockBloomFilter, entries: Entries) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom.bloom import xxh64
@@ -34,14 +33,6 @@ _FOLDED_AT_ONCE: Final = frozenset(1 << exponent for exponent in range(23))
 _AS_DOUBLE, _AS_INTEGER = struct.Struct("<d"), struct.Struct("<q")
 #: Blocks counted at a time, so that counting needs little memory next to a large filter.
 _COUNTED_BLOCKS: Final = 1 << 14
-
-
-class PlainKind(IntEnum):
-    """Which values are inserted in further forms; the numbers are those of ``building.c``."""
-
-    EXACT = 0
-    FLOATING = 1
-    DECIMAL = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,14 +181,12 @@ class SplitBlockBloomFilter:
         for hashes in xxh64.binary_chunks(offsets, data, prefix=prefix):
             self.insert_hashes(hashes)
 
-    def insert_plain(
-        self, values: NDArray[np.uint8], count: int, width: int, kind: PlainKind
-    ) -> None:
-        """Insert checked values of a PLAIN page by the C extension, in all their forms.
+    def insert_plain(self, values: NDArray[np.uint8], count: int, width: int) -> None:
+        """Insert checked values of a PLAIN page by the C extension.
 
-        ``width`` is that of every value, or 0 for values that are preceded by their length.
+        ``width`` is that of every value, or 0 for BYTE_ARRAYs.
         """
-        if extension.native.insert_plain(self._own(), values, count, width, kind) < 0:
+        if extension.native.insert_plain(self._own(), values, count, width) < 0:
             raise FormatError("the values of a page are not those that were counted")
 
     def fpp(self) -> float:

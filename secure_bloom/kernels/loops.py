@@ -37,8 +37,8 @@ def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) 
     if extension.native is None:
         numpy_loops.hash_spans(offsets, prefix, data, hashes)
     else:
-        starts, content = _in_one_piece(offsets), _in_one_piece(data)
-        extension.native.hash_spans(starts, offsets.itemsize, prefix, content, hashes)
+        starts = np.require(offsets, np.int64, ["C", "A"])
+        extension.native.hash_spans(starts, prefix, _in_one_piece(data), hashes)
 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
@@ -57,7 +57,9 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
     An offset is that of the length before the bytes.  Returns the end, or ``DAMAGED`` if they do
     not all fit ``data``.
     """
-    return int((extension.native or numpy_loops).byte_array_offsets(data, offsets))
+    if extension.native is None:
+        return numpy_loops.byte_array_offsets(data, offsets)
+    return int(extension.native.byte_array_offsets(data, len(offsets) - 1, offsets))
 
 
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE, ModuleType
 from secure_bloom.encryption.file_keys import DataKey, FileKeys
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher, PreparedKey
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError
-from secure_bloom.kernels import extension
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     AesGcmV1,
@@ -57,20 +56,41 @@ def open_run(
     module_types: Sequence[ModuleType],
     ordinals: Sequence[int],
 ) -> list[bytes] | None:
-    """Return the plaintexts of GCM modules of a column, found by the extension.
+    """Return the plaintexts of GCM modules of a column; None if one is wrong.
 
-    None if one is wrong.
     Each extent holds modules of the given types, one after the other, of the row group whose
     ordinal is given.  Start and end of an extent count from ``base``, the offset of ``data``.
     Decrypt the modules one by one to learn what is wrong.
     """
-    each = len(module_types)
-    bodies = memoryview(bytearray(16 * each * len(ordinals))).cast("q")
-    if extension.native.find_modules(data, base, extents, each, bodies) < 0:
+    bodies = module_bodies(data, base, extents.tolist(), len(module_types))
+    if bodies is None:
         return None
-    places = iter(bodies.tolist())
-    pairs = zip(places, places, strict=True)
-    return column_cipher.open_bodies(data, pairs, module_types, ordinals)
+    return column_cipher.open_bodies(data, bodies, module_types, ordinals)
+
+
+def module_bodies(
+    data: bytes | memoryview, base: int, extents: Sequence[Sequence[int]], each: int
+) -> list[tuple[int, int]] | None:
+    """Return start and end of the body (nonce, ciphertext and tag) of each GCM module.
+
+    None unless each extent is ``each`` modules, one after the other.  Encryption.md 5.1.
+    """
+    bodies = []
+    for start, end in extents:
+        at, last = start - base, end - base
+        if at < 0 or last > len(data):
+            return None
+        for _ in range(each):
+            if last - at < LENGTH_SIZE:
+                return None
+            body = at + LENGTH_SIZE
+            at = body + int.from_bytes(data[at:body], "little")
+            if at - body < NONCE_SIZE + TAG_SIZE:
+                return None
+            bodies.append((body, at))
+        if at != last:
+            return None
+    return bodies
 
 
 def _parameters(algorithm: EncryptionAlgorithm) -> AesGcmV1 | AesGcmCtrV1:

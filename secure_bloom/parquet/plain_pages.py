@@ -53,6 +53,10 @@ def _arrays(leaf: Leaf, values: EncodedValues) -> Entries | None:
     return entries(leaf, values.content, values.count)
 
 
+#: Given to the extension if only the end of the values is wanted.
+_NO_OFFSETS = np.empty(0, np.int64)
+
+
 def encoded_entries(
     leaf: Leaf, codec: CompressionCodec, page: Page
 ) -> Entries | EncodedValues | None:
@@ -67,7 +71,7 @@ def encoded_entries(
     if values is None:
         return None
     if values.width is None:
-        end = native.end_of_byte_arrays(values.content, values.count)
+        end = native.byte_array_offsets(values.content, values.count, _NO_OFFSETS)
     else:
         end = values.count * values.width
     # Bytes that are left would be values that the page's header does not count.

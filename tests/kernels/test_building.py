@@ -72,26 +72,6 @@ def test_every_type_of_value(tmp_path: Path, name: str, version: str) -> None:
     assert bits(path) == by_numpy(path)
 
 
-@given(st.lists(st.binary(max_size=12), max_size=40))
-def test_decimals_of_any_length(values: list[bytes]) -> None:
-    assert bits_of_decimals(values, native=True) == bits_of_decimals(values, native=False)
-
-
-def bits_of_decimals(values: list[bytes], *, native: bool) -> bytes:
-    """The bits that the values set as decimals, in both forms."""
-    content = b"".join(struct.pack("<I", len(value)) + value for value in values)
-    filter_ = SplitBlockBloomFilter(64)
-    if native:
-        extension.native.insert_plain(filter_._own(), content, len(values), 0, 2)
-    else:
-        for value in values:
-            filter_.insert(value)
-            while len(value) > 1 and value[0] == (0 if value[1] < 0x80 else 0xFF):
-                value = value[1:]
-            filter_.insert(value)
-    return filter_.to_bytes()
-
-
 @given(
     st.integers(0, 9).map(lambda exponent: 1 << exponent),
     st.lists(st.integers(0, 2**64 - 1), max_size=300),
@@ -113,21 +93,19 @@ def test_folding_and_its_probability(z: int, hashes: list[int], fpp: float) -> N
 BYTE_ARRAYS = b"\x01\x00\x00\x00a\x03\x00\x00\x00bcd"
 
 
-@pytest.mark.parametrize("kind", [0, 1, 2])
-def test_values_that_leave_the_page_are_damage(kind: int) -> None:
+def test_values_that_leave_the_page_are_damage() -> None:
     for size, count in itertools.product(range(len(BYTE_ARRAYS)), (2, 3)):
         content = BYTE_ARRAYS[:size]
-        assert native.end_of_byte_arrays(content, count) == -1
-        assert native.insert_plain(bytearray(32), content, count, 0, kind) == -1
-        assert native.insert_plain(bytearray(32), content, size // 4 + 1, 4, kind) == -1
+        assert native.byte_array_offsets(content, count, np.empty(0, np.int64)) == -1
+        assert native.insert_plain(bytearray(32), content, count, 0) == -1
+        assert native.insert_plain(bytearray(32), content, size // 4 + 1, 4) == -1
 
 
 def test_a_request_that_does_not_fit_is_refused() -> None:
     for arguments in (
-        (bytearray(31), b"", 0, 0, 0),
-        (bytearray(32), b"", -1, 0, 0),
-        (bytearray(32), b"", 0, -1, 0),
-        (bytearray(32), b"", 0, 3, 1),
+        (bytearray(31), b"", 0, 0),
+        (bytearray(32), b"", -1, 0),
+        (bytearray(32), b"", 0, -1),
     ):
         with pytest.raises(ValueError, match="insert_plain"):
             native.insert_plain(*arguments)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.bloom.xxh64 import hash_value
-from tests.kernels import NOWHERE, native, needs_native
+from tests.kernels import native, needs_native
 
 pytestmark = needs_native
 #: Answers.
@@ -105,56 +105,3 @@ def test_any_other_byte_of_a_header_is_unusual() -> None:
             other = bytearray(stored)
             other[place] ^= mask
             assert ask(bytes(other), [(0, len(other))], [1]) == [UNUSUAL]
-
-
-def join(extents: list[tuple[int, int]], size: int, gap: int, largest: int) -> object:
-    reads = np.full((len(extents) + 1, 4), -9, np.int64)
-    found = np.array(extents, np.int64).reshape(-1, 2)
-    count = native.join_extents(found, size, gap, largest, reads[: len(extents)])
-    assert set(reads[len(extents)].tolist()) == {-9}
-    return count if count < 0 else reads[:count].tolist()
-
-
-def test_extents_outside_of_the_file_are_not_joined() -> None:
-    for start, end in [
-        (-1, 9), (0, 0), (5, 4), (1000, 1001), (999, 1001), (2**62, 2**62 + 10),
-        (10, -(2**63)), (2**63 - 1, -2), (-(2**63), 1), (5, 2**63 - 1),
-    ]:  # fmt: skip
-        assert join([(start, end)], 1000, 10, 1000) == NOWHERE
-        assert join([(0, 3), (start, end)], 1000, 10, 1000) == NOWHERE
-    assert join([(20, 30), (0, 10)], 1000, 10, 1000) == NOWHERE
-    assert join([(0, 10), (9, 30)], 1000, 10, 1000) == NOWHERE
-
-
-def test_extents_are_joined_over_small_gaps() -> None:
-    extents = [(0, 10), (10, 20), (30, 40), (51, 60), (60, 161)]
-    assert join(extents, 1000, 10, 100) == [[0, 40, 0, 3], [51, 60, 3, 4], [60, 161, 4, 5]]
-    assert join([], 1000, 10, 100) == []
-
-
-def modules(data: bytes, extents: list[tuple[int, int]], each: int, base: int = 0) -> object:
-    bodies = np.full(2 * each * len(extents), 7, np.int64)
-    found = native.find_modules(data, base, np.array(extents, np.int64), each, bodies)
-    return None if found < 0 else bodies.reshape(-1, 2).tolist()
-
-
-def module(size: int) -> bytes:
-    return size.to_bytes(4, "little") + bytes(size)
-
-
-def test_modules_fill_their_extents() -> None:
-    one, two = module(28), module(100)
-    data = b"xyz" + one + two
-    assert modules(data, [(3, 35), (35, 139)], 1) == [[7, 35], [39, 139]]
-    assert modules(data, [(13, 149)], 2, base=10) == [[7, 35], [39, 139]]
-    assert modules(data, [(3, 139)], 1) is None
-    assert modules(data, [(3, 138)], 2) is None
-    assert modules(data, [(3, 140)], 2) is None
-    assert modules(data + b"x", [(3, 140)], 2) is None
-    assert modules(module(27), [(0, 31)], 1) is None
-
-
-@given(st.binary(max_size=100), st.integers(-5, 110), st.integers(-5, 110), st.integers(1, 3))
-def test_hostile_modules_end_inside(data: bytes, start: int, end: int, each: int) -> None:
-    found = modules(module(30) + data, [(start, end)], each)
-    assert found is None or (end <= 34 + len(data) and all(a < b <= end for a, b in found))  # type: ignore[attr-defined]

@@ -8,13 +8,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import (
     KeyUnavailableError,
 )
-from secure_bloom.parquet.file_ciphers import file_aad_of
+from secure_bloom.parquet.file_ciphers import file_aad_of, module_bodies
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import open_chunk, unlock
 from secure_bloom.parquet.structures.metadata import (
@@ -145,3 +147,25 @@ def test_the_key_of_a_footer_is_looked_for_once_and_serves_its_columns(
         monkeypatch.setattr(keys, "footer_key", asked.append)
         assert open_chunk(footer, 0, 0, keys).cipher is not None
     assert asked == []
+
+
+def module(size: int) -> bytes:
+    return size.to_bytes(4, "little") + bytes(size)
+
+
+def test_modules_fill_their_extents() -> None:
+    one, two = module(28), module(100)
+    data = b"xyz" + one + two
+    assert module_bodies(data, 0, [(3, 35), (35, 139)], 1) == [(7, 35), (39, 139)]
+    assert module_bodies(data, 10, [(13, 149)], 2) == [(7, 35), (39, 139)]
+    assert module_bodies(data, 0, [(3, 139)], 1) is None
+    assert module_bodies(data, 0, [(3, 138)], 2) is None
+    assert module_bodies(data, 0, [(3, 140)], 2) is None
+    assert module_bodies(data + b"x", 0, [(3, 140)], 2) is None
+    assert module_bodies(module(27), 0, [(0, 31)], 1) is None
+
+
+@given(st.binary(max_size=100), st.integers(-5, 110), st.integers(-5, 110), st.integers(1, 3))
+def test_hostile_modules_end_inside(data: bytes, start: int, end: int, each: int) -> None:
+    found = module_bodies(module(30) + data, 0, [(start, end)], each)
+    assert found is None or (end <= 34 + len(data) and all(a < b <= end for a, b in found))

@@ -1,11 +1,7 @@
 /* The module secure_bloom.kernels._native, for the stable ABI of CPython 3.11: how Python's
- * arguments become those of a kernel, and the tables of all kernels. */
+ * arguments become those of a kernel. */
 #include "filter.h"
 #include "native.h"
-
-#ifndef SOURCES
-#define SOURCES ""
-#endif
 
 /* The GIL is released for work on this many bytes: about 20 microseconds. */
 #define LONG_WORK (64 * 1024)
@@ -27,7 +23,12 @@ static bool take_number(Arguments *in, PyObject *argument) {
     return number != -1 || !PyErr_Occurred();
 }
 
-bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py_ssize_t count) {
+static void release_arguments(Arguments *in) {
+    for (int i = 0; i < in->buffer_count; i++) PyBuffer_Release(&in->buffers[i]);
+}
+
+static bool take_arguments(Arguments *in, const char *format, PyObject *const *args,
+                           Py_ssize_t count) {
     in->buffer_count = in->number_count = 0;
     Py_ssize_t wanted = (Py_ssize_t)strlen(format);
     if (wanted != count || wanted > MAX_ARGUMENTS) {
@@ -43,11 +44,15 @@ bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py
     return true;
 }
 
-void release_arguments(Arguments *in) {
-    for (int i = 0; i < in->buffer_count; i++) PyBuffer_Release(&in->buffers[i]);
-}
+typedef struct {
+    PyMethodDef method;
+    const char *format;
+    int work;
+    int64_t (*run)(Arguments *in);
+} Kernel;
 
-PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* The GIL is released for a kernel where its buffer `work` is large. */
+static PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     Arguments in;
     const Kernel *kernel = PyCapsule_GetPointer(self, NULL);
     if (kernel == NULL || !take_arguments(&in, kernel->format, args, count)) return NULL;
@@ -60,31 +65,31 @@ PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     return PyErr_Format(PyExc_ValueError, "%s: the arguments do not fit", kernel->method.ml_name);
 }
 
-static int add_kernels(PyObject *module, Kernel *kernels) {
-    for (; kernels->run != NULL; kernels++) {
-        PyObject *self = PyCapsule_New(kernels, NULL, NULL);
-        PyObject *function = self == NULL ? NULL : PyCFunction_New(&kernels->method, self);
-        Py_XDECREF(self);
-        int failed = PyModule_AddObjectRef(module, kernels->method.ml_name, function);
-        Py_XDECREF(function);
-        if (failed) return -1;
-    }
-    return 0;
+#define KERNEL(name, format, work) \
+    {{#name, (PyCFunction)(void (*)(void))call_kernel, METH_FASTCALL, NULL}, format, work, name},
+static Kernel kernels[] = {KERNELS(KERNEL)};
+
+static int add_kernel(PyObject *module, Kernel *kernel) {
+    PyObject *self = PyCapsule_New(kernel, NULL, NULL);
+    PyObject *function = self == NULL ? NULL : PyCFunction_New(&kernel->method, self);
+    Py_XDECREF(self);
+    int failed = PyModule_AddObjectRef(module, kernel->method.ml_name, function);
+    Py_XDECREF(function);
+    return failed;
 }
 
 static int execute(PyObject *module) {
-    Kernel *const subjects[] = {building_kernels, filter_kernels, footer_kernels, hash_kernels,
-                                hudi_kernels,     lookup_kernels, paimon_kernels, value_kernels};
-    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
-        if (add_kernels(module, subjects[i]) < 0) return -1;
+    if (processor_name() == NULL) {
+        PyErr_SetString(PyExc_ImportError, "this compiler's code needs a processor with AVX2");
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (add_kernel(module, kernels + i) < 0) return -1;
     if (PyModule_AddStringConstant(module, "processor", processor_name()) < 0) return -1;
     return PyModule_AddStringConstant(module, "sources", SOURCES);
 }
 
-static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, (void *)(uintptr_t)execute},
-    {0, NULL},
-};
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)(uintptr_t)execute}, {0, NULL}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_native", NULL, 0, NULL, slots, NULL, NULL, NULL,

@@ -82,48 +82,41 @@ static int64_t end_of_scalar(Bytes in, int64_t at, int kind) {
     return start < 0 || size > in.size - start ? NOWHERE : start + size;
 }
 
-static int64_t end_of_scalars(Bytes in, int64_t at, int kind, int64_t count) {
-    if (kind == WIRE_STOP || kind > WIRE_UUID) return NOWHERE;
-    for (; at >= 0 && count > 0; count--) at = end_of_scalar(in, at, kind);
-    return at;
-}
+static int64_t end_of_any(Bytes in, int64_t at, int kind, int depth);
 
-/* left[i] counts the structures that are open or to come at level i of nesting. */
-int64_t end_of_structures(Bytes in, int64_t at, int64_t count) {
-    int64_t left[MAX_DEPTH] = {count};
-    int depth = 0;
-    while (at >= 0 && at < in.size) {
+/* The end of a structure that lies in `depth` others. */
+static int64_t end_of_structure(Bytes in, int64_t at, int depth) {
+    while (depth < MAX_DEPTH && at >= 0 && at < in.size) {
         uint8_t head = in.data[at++];
         int kind = head & 15;
-        if (kind == WIRE_STOP) {
-            if (--left[depth] == 0 && --depth < 0) return at;
-            continue;
-        }
+        if (kind == WIRE_STOP) return at;
         if (head < 16) at = end_of_number(in, at, longest(WIRE_I16));
-        int64_t inside = kind == WIRE_STRUCT;
-        if (kind == WIRE_LIST || kind == WIRE_SET) {
-            at = read_list_header(in, at, &kind, &inside);
-            if (at >= 0 && kind != WIRE_STRUCT) {
-                at = depth + 1 < MAX_DEPTH ? end_of_scalars(in, at, kind, inside) : NOWHERE;
-                inside = 0;
-            }
-        } else if (at >= 0 && kind > WIRE_FALSE && kind != WIRE_STRUCT) {
-            at = end_of_scalar(in, at, kind);
-        }
-        if (inside > 0 && ++depth < MAX_DEPTH) left[depth] = inside;
-        if (depth == MAX_DEPTH) return NOWHERE;
+        /* The type of a field is the value of a boolean. */
+        if (at >= 0 && kind > WIRE_FALSE) at = end_of_any(in, at, kind, depth + 1);
     }
     return NOWHERE;
 }
 
+/* The end of a value, or of a list of structures or scalars, that lies in `depth` structures. */
+static int64_t end_of_any(Bytes in, int64_t at, int kind, int depth) {
+    int64_t count;
+    if (kind == WIRE_STRUCT) return end_of_structure(in, at, depth);
+    if (kind != WIRE_LIST && kind != WIRE_SET) return end_of_scalar(in, at, kind);
+    at = read_list_header(in, at, &kind, &count);
+    if (kind == WIRE_STOP || kind > WIRE_UUID || (kind != WIRE_STRUCT && depth == MAX_DEPTH))
+        return NOWHERE;
+    for (; at >= 0 && count > 0; count--)
+        at = kind == WIRE_STRUCT ? end_of_structure(in, at, depth) : end_of_scalar(in, at, kind);
+    return at;
+}
+
+int64_t end_of_structures(Bytes in, int64_t at, int64_t count) {
+    for (; at >= 0 && count > 0; count--) at = end_of_structure(in, at, 0);
+    return at;
+}
+
 int64_t end_of_value(Bytes in, int64_t at, int kind) {
-    int64_t count = 1;
-    /* The type of a field is the value of a boolean. */
-    if (kind == WIRE_TRUE || kind == WIRE_FALSE) return at;
-    if (kind == WIRE_LIST || kind == WIRE_SET) at = read_list_header(in, at, &kind, &count);
-    if (at < 0 || (kind == WIRE_STRUCT && count == 0)) return at;
-    if (kind == WIRE_STRUCT) return end_of_structures(in, at, count);
-    return end_of_scalars(in, at, kind, count);
+    return kind == WIRE_TRUE || kind == WIRE_FALSE ? at : end_of_any(in, at, kind, 0);
 }
 
 int64_t read_extent(Bytes in, int64_t at, int kind, int64_t *start, int64_t *end) {

@@ -4,26 +4,13 @@
  * Each function reads only below `in.size`.  It returns the offset after what it read, or NOWHERE
  * for bytes that are damaged or unusual.  What is accepted here, the Thrift library accepts too.
  * It accepts more: maps, lists of lists, and field ids that do not ascend. */
-#ifndef SECURE_BLOOM_COMPACT_H
-#define SECURE_BLOOM_COMPACT_H
+#pragma once
 
 #include "native.h"
 
 enum {
-    WIRE_STOP,
-    WIRE_TRUE,
-    WIRE_FALSE,
-    WIRE_BYTE,
-    WIRE_I16,
-    WIRE_I32,
-    WIRE_I64,
-    WIRE_DOUBLE,
-    WIRE_BINARY,
-    WIRE_LIST,
-    WIRE_SET,
-    WIRE_MAP,
-    WIRE_STRUCT,
-    WIRE_UUID
+    WIRE_STOP, WIRE_TRUE, WIRE_FALSE, WIRE_BYTE, WIRE_I16, WIRE_I32, WIRE_I64, WIRE_DOUBLE,
+    WIRE_BINARY, WIRE_LIST, WIRE_SET, WIRE_MAP, WIRE_STRUCT, WIRE_UUID
 };
 
 /* The bytes in which offsets count. */
@@ -59,5 +46,3 @@ int64_t end_of_structures(Bytes in, int64_t at, int64_t count);
 int64_t end_of_value(Bytes in, int64_t at, int kind);
 /* Start and end of a field's value: of the content of bytes, of other values as encoded. */
 int64_t read_extent(Bytes in, int64_t at, int kind, int64_t *start, int64_t *end);
-
-#endif

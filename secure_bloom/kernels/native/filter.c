@@ -3,9 +3,6 @@
  * 32-bit words by its lower half. */
 #include "filter.h"
 
-typedef void (*CheckHashes)(const uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count,
-                            uint8_t *found);
-
 #if defined(__x86_64__) || defined(_M_X64)
 #define HAS_AVX2_KERNELS 1
 #include <immintrin.h>
@@ -20,69 +17,49 @@ typedef void (*CheckHashes)(const uint8_t *blocks, uint64_t z, const uint64_t *h
 static const uint32_t SALT[8] = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
                                  0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
 
-#if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#ifdef __GNUC__
 
 /* Half of a block: two of these are what NEON and SSE2 hold in registers. */
 typedef uint32_t Lanes __attribute__((vector_size(16)));
 
-static inline Lanes mask_of(uint32_t x, int half) {
+static inline Lanes mask_of(uint32_t x, size_t half) {
     Lanes salt, one = {1, 1, 1, 1};
     memcpy(&salt, SALT + 4 * half, sizeof salt);
     return one << ((salt * x) >> 27);
 }
 
-static inline void insert_plain(uint8_t *block, uint32_t x) {
-    for (int half = 0; half < 2; half++) {
-        Lanes words;
-        memcpy(&words, block + 16 * half, sizeof words);
-        words |= mask_of(x, half);
-        memcpy(block + 16 * half, &words, sizeof words);
-    }
-}
-
-static inline bool check_plain(const uint8_t *block, uint32_t x) {
-    Lanes low, high;
-    memcpy(&low, block, sizeof low);
-    memcpy(&high, block + 16, sizeof high);
-    Lanes missing = (mask_of(x, 0) & ~low) | (mask_of(x, 1) & ~high);
-    return (missing[0] | missing[1] | missing[2] | missing[3]) == 0;
-}
-
-#else
-
-/* Any compiler and any byte order, a byte at a time: bit b of a word is in its byte b / 8. */
-static inline void insert_plain(uint8_t *block, uint32_t x) {
-    for (int i = 0; i < 8; i++) {
-        uint32_t bit = (x * SALT[i]) >> 27;
-        block[4 * i + (int)(bit >> 3)] |= (uint8_t)(1U << (bit & 7));
-    }
-}
-
-static inline bool check_plain(const uint8_t *block, uint32_t x) {
-    uint32_t missing = 0;
-    for (int i = 0; i < 8; i++) {
-        uint32_t bit = (x * SALT[i]) >> 27;
-        missing |= (~(uint32_t)block[4 * i + (int)(bit >> 3)] >> (bit & 7)) & 1;
-    }
-    return missing == 0;
-}
-
-#endif
-
-bool may_have(const uint8_t *blocks, uint64_t z, uint64_t hash) {
-    return check_plain(blocks + block_offset(hash, z), (uint32_t)hash);
-}
-
 static void insert_all(uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        insert_plain(blocks + block_offset(hashes[i], z), (uint32_t)hashes[i]);
+    for (size_t i = 0; i < 2 * count; i++) {
+        uint8_t *half = blocks + block_offset(hashes[i / 2], z) + 16 * (i % 2);
+        Lanes words;
+        memcpy(&words, half, sizeof words);
+        words |= mask_of((uint32_t)hashes[i / 2], i % 2);
+        memcpy(half, &words, sizeof words);
+    }
 }
 
 static void check_all(const uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count,
                       uint8_t *found) {
-    for (size_t i = 0; i < count; i++)
-        found[i] = check_plain(blocks + block_offset(hashes[i], z), (uint32_t)hashes[i]);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *block = blocks + block_offset(hashes[i], z);
+        Lanes low, high;
+        memcpy(&low, block, sizeof low);
+        memcpy(&high, block + 16, sizeof high);
+        low = (mask_of((uint32_t)hashes[i], 0) & ~low) | (mask_of((uint32_t)hashes[i], 1) & ~high);
+        found[i] = (low[0] | low[1] | low[2] | low[3]) == 0;
+    }
 }
+
+#define SLOWEST "any processor"
+
+#else
+
+/* Not tested: MSVC has no vectors of its own, and processors without AVX2 get numpy. */
+#define insert_all insert_all_avx2
+#define check_all check_all_avx2
+#define SLOWEST NULL
+
+#endif
 
 #ifdef HAS_AVX2_KERNELS
 
@@ -132,30 +109,30 @@ static bool has_avx2(void) { return false; }
 
 #endif
 
-const char *processor_name(void) { return has_avx2() ? "AVX2" : "any processor"; }
+const char *processor_name(void) { return has_avx2() ? "AVX2" : SLOWEST; }
+
+bool may_have(const uint8_t *blocks, uint64_t z, uint64_t hash) {
+    uint8_t found;
+    check_all(blocks, z, &hash, 1, &found);
+    return found;
+}
 
 void insert_into(uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count) {
     (has_avx2() ? insert_all_avx2 : insert_all)(blocks, z, hashes, count);
 }
 
 /* insert_hashes(blocks, hashes) */
-static int64_t insert_hashes(Arguments *in) {
+int64_t insert_hashes(Arguments *in) {
     if (!is_filter(size_of(in, 0))) return REFUSED;
     insert_into(bytes_of(in, 0), size_of(in, 0) / BLOCK_SIZE, numbers_of(in, 1), count_of(in, 1));
     return 0;
 }
 
 /* check_hashes(blocks, hashes, found): set each of `found` to 1 if the hash may be in the filter. */
-static int64_t check_hashes(Arguments *in) {
+int64_t check_hashes(Arguments *in) {
     size_t z = size_of(in, 0) / BLOCK_SIZE, count = count_of(in, 1);
     if (!is_filter(size_of(in, 0)) || size_of(in, 2) != count) return REFUSED;
-    CheckHashes check = has_avx2() ? check_all_avx2 : check_all;
-    check(bytes_of(in, 0), z, numbers_of(in, 1), count, bytes_of(in, 2));
+    (has_avx2() ? check_all_avx2 : check_all)(bytes_of(in, 0), z, numbers_of(in, 1), count,
+                                              bytes_of(in, 2));
     return 0;
 }
-
-Kernel filter_kernels[] = {
-    KERNEL(insert_hashes, "wR", 1),
-    KERNEL(check_hashes, "rRw", 1),
-    END_OF_KERNELS,
-};

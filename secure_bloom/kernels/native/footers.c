@@ -4,14 +4,7 @@
 
 /* Field ids of FileMetaData and RowGroup; tests/kernels compare them with thrift/parquet.thrift. */
 enum { VERSION = 1, SCHEMA = 2, NUM_ROWS = 3, ROW_GROUPS = 4 };
-enum {
-    COLUMNS = 1,
-    TOTAL_BYTE_SIZE = 2,
-    GROUP_ROWS = 3,
-    FILE_OFFSET = 5,
-    TOTAL_COMPRESSED_SIZE = 6,
-    ORDINAL = 7
-};
+enum { COLUMNS = 1, ORDINAL = 7 };
 
 /* The numbers of a scan, in their order: `rest` is where the row groups end.  After them come the
  * numbers of each row group, and then the offset of each column chunk, row group by row group. */
@@ -27,20 +20,22 @@ typedef struct {
 #define HEAD_NUMBERS ((int64_t)(sizeof(Head) / 8))
 #define GROUP_NUMBERS ((int64_t)(sizeof(Group) / 8))
 
-/* Where the numbers go: `room` of them. */
+/* Where the offsets of a row group's chunks go, how many there are (ABSENT before the first row
+ * group), and the room that is left. */
 typedef struct {
-    int64_t *numbers;
-    int64_t room;
-} Scan;
+    int64_t *offsets, columns, room;
+} Chunks;
 
-/* Enter the offset of each structure of the list at `at`; their count must be `wanted`. */
-static int64_t scan_chunks(Bytes in, int64_t at, int64_t *offsets, int64_t wanted) {
+/* Enter the offset of each structure of the list at `at`; each row group has as many of them. */
+static int64_t scan_chunks(Bytes in, int64_t at, Chunks *chunks) {
     int kind;
     int64_t count;
     at = read_list_header(in, at, &kind, &count);
-    if (at < 0 || kind != WIRE_STRUCT || count != wanted) return NOWHERE;
+    if (at >= 0 && chunks->columns == ABSENT) chunks->columns = count;
+    if (at < 0 || kind != WIRE_STRUCT || count != chunks->columns || count > chunks->room)
+        return NOWHERE;
     for (int64_t i = 0; at >= 0 && i < count; i++) {
-        offsets[i] = at;
+        chunks->offsets[i] = at;
         at = end_of_structures(in, at, 1);
     }
     return at;
@@ -48,19 +43,14 @@ static int64_t scan_chunks(Bytes in, int64_t at, int64_t *offsets, int64_t wante
 
 /* The place of a number of a RowGroup; NULL for a field that is passed over. */
 static int64_t *number_of(Group *group, Field field) {
-    if (field.id == ORDINAL && field.kind == WIRE_I16) return &group->ordinal;
-    if (field.kind != WIRE_I64) return NULL;
-    switch (field.id) {
-    case TOTAL_BYTE_SIZE: return &group->total_byte_size;
-    case GROUP_ROWS: return &group->num_rows;
-    case FILE_OFFSET: return &group->file_offset;
-    case TOTAL_COMPRESSED_SIZE: return &group->total_compressed_size;
-    default: return NULL;
-    }
+    int64_t *const places[] = {NULL, NULL, &group->total_byte_size, &group->num_rows, NULL,
+                               &group->file_offset, &group->total_compressed_size, &group->ordinal};
+    int kind = field.id == ORDINAL ? WIRE_I16 : WIRE_I64;
+    return field.id <= ORDINAL && field.kind == kind ? places[field.id] : NULL;
 }
 
 /* Enter a RowGroup; NOWHERE if it lacks a required field, or has negative rows. */
-static int64_t scan_group(Bytes in, int64_t at, Group *group, int64_t *offsets, int64_t columns) {
+static int64_t scan_group(Bytes in, int64_t at, Group *group, Chunks *chunks) {
     Field field = {WIRE_STOP, 0};
     bool has_columns = false;
     *group = (Group){ABSENT, ABSENT, ABSENT, ABSENT, ABSENT};
@@ -68,7 +58,7 @@ static int64_t scan_group(Bytes in, int64_t at, Group *group, int64_t *offsets, 
         int64_t *number = number_of(group, field);
         if (field.id == COLUMNS && field.kind == WIRE_LIST) {
             has_columns = true;
-            at = scan_chunks(in, at, offsets, columns);
+            at = scan_chunks(in, at, chunks);
         } else if (number != NULL) {
             at = read_number(in, at, field.kind, number);
         } else {
@@ -79,32 +69,24 @@ static int64_t scan_group(Bytes in, int64_t at, Group *group, int64_t *offsets, 
     return is_whole ? at : NOWHERE;
 }
 
-/* The number of chunks of the RowGroup at `at`, whose first field must be its list of them. */
-static int64_t count_chunks(Bytes in, int64_t at) {
-    Field field = {WIRE_STOP, 0};
+/* Enter all row groups of the list at `at`; `room` is that after the head. */
+static int64_t scan_groups(Bytes in, int64_t at, Head *head, int64_t room) {
     int kind;
     int64_t count;
-    at = read_field_header(in, at, &field);
-    if (at < 0 || field.id != COLUMNS || field.kind != WIRE_LIST) return NOWHERE;
-    return read_list_header(in, at, &kind, &count) < 0 ? NOWHERE : count;
-}
-
-/* Enter all row groups of the list at `at`; all must have as many chunks as the first one. */
-static int64_t scan_groups(Bytes in, int64_t at, Head *head, Scan out) {
-    int kind;
-    int64_t count, columns = 0;
     at = read_list_header(in, at, &kind, &count);
-    if (at >= 0 && kind != WIRE_STRUCT) return NOWHERE;
-    if (at >= 0 && count > 0) columns = count_chunks(in, at);
-    if (at < 0 || columns < 0) return NOWHERE;
-    /* Both counts are below 2^18. */
-    if (count * (GROUP_NUMBERS + columns) > out.room - HEAD_NUMBERS) return NOWHERE;
-    Group *groups = (Group *)(void *)(out.numbers + HEAD_NUMBERS);
-    int64_t *offsets = out.numbers + HEAD_NUMBERS + GROUP_NUMBERS * count;
-    for (int64_t i = 0; at >= 0 && i < count; i++)
-        at = scan_group(in, at, groups + i, offsets + i * columns, columns);
+    /* A count is below 2^18. */
+    if (at < 0 || kind != WIRE_STRUCT || count * GROUP_NUMBERS > room) return NOWHERE;
+    Group *groups = (Group *)(void *)(head + 1);
+    Chunks chunks = {(int64_t *)(groups + count), count > 0 ? ABSENT : 0,
+                     room - count * GROUP_NUMBERS};
+    for (int64_t i = 0; i < count; i++) {
+        at = scan_group(in, at, groups + i, &chunks);
+        if (at < 0) return NOWHERE;
+        chunks.offsets += chunks.columns;
+        chunks.room -= chunks.columns;
+    }
     head->group_count = count;
-    head->column_count = columns;
+    head->column_count = chunks.columns;
     return at;
 }
 
@@ -118,12 +100,15 @@ static int64_t scan_schema(Bytes in, int64_t at, Head *head) {
     return head->schema_end = end_of_structures(in, at, count);
 }
 
-static int64_t scan_footer(Bytes in, Scan out) {
+/* scan(plain, numbers): enter the scan of the FileMetaData at the start of `plain`.  Its end, or
+ * DAMAGED if it is damaged or unusual, or if there is no room for the numbers. */
+int64_t scan(Arguments *arguments) {
+    Bytes in = {bytes_of(arguments, 0), (int64_t)size_of(arguments, 0)};
+    int64_t room = (int64_t)count_of(arguments, 1) - HEAD_NUMBERS, at = 0;
     Field field = {WIRE_STOP, 0};
-    Head *head = (Head *)(void *)out.numbers;
-    int64_t at = 0;
-    if (out.room < HEAD_NUMBERS) return NOWHERE;
-    for (int64_t i = 0; i < HEAD_NUMBERS; i++) out.numbers[i] = ABSENT;
+    Head *head = numbers_of(arguments, 1);
+    if (room < 0) return DAMAGED;
+    *head = (Head){ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, ABSENT};
     while ((at = read_field_header(in, at, &field)) >= 0 && field.kind != WIRE_STOP) {
         if (field.id == VERSION && field.kind == WIRE_I32)
             at = read_number(in, at, WIRE_I32, &head->version);
@@ -132,19 +117,12 @@ static int64_t scan_footer(Bytes in, Scan out) {
         else if (field.id == NUM_ROWS && field.kind == WIRE_I64)
             at = read_number(in, at, WIRE_I64, &head->num_rows);
         else if (field.id == ROW_GROUPS && field.kind == WIRE_LIST)
-            at = head->rest = scan_groups(in, at, head, out);
+            at = head->rest = scan_groups(in, at, head, room);
         else
             at = end_of_value(in, at, field.kind);
     }
     head->length = at;
-    return head->schema_end >= 0 && head->rest >= 0 ? at : NOWHERE;
-}
-
-/* scan(plain, numbers): enter the scan of the FileMetaData at the start of `plain`.  Its end, or
- * DAMAGED if it is damaged or unusual, or if there is no room for the numbers. */
-static int64_t scan(Arguments *in) {
-    Bytes plain = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
-    return scan_footer(plain, (Scan){numbers_of(in, 1), (int64_t)count_of(in, 1)});
+    return head->schema_end >= 0 && head->rest >= 0 ? at : DAMAGED;
 }
 
 /* A table has an entry for each structure and field id: the wanted wire type, or WIRE_STOP to pass
@@ -160,12 +138,6 @@ typedef struct {
     const Entry *entries;
     int64_t structures, slots;
 } Table;
-
-/* The entry of a field; one that is passed over for a field that the table does not have. */
-static Entry entry_of(Table table, int64_t structure, Field field) {
-    if (field.id <= 0 || field.id >= FIELD_IDS) return (Entry){WIRE_STOP, 0};
-    return table.entries[structure * FIELD_IDS + field.id];
-}
 
 /* Enter a value into its slots. */
 static int64_t enter_value(Bytes in, int64_t at, int kind, int64_t slot, int64_t *row, Table table) {
@@ -192,7 +164,9 @@ static int64_t read_structure(Bytes in, int64_t at, Table table, int64_t *row) {
             field.id = above[depth].id;
             continue;
         }
-        Entry entry = entry_of(table, structure, field);
+        Entry entry = {WIRE_STOP, 0};
+        if (field.id > 0 && field.id < FIELD_IDS)
+            entry = table.entries[structure * FIELD_IDS + field.id];
         if (entry.kind == WIRE_STOP) {
             at = end_of_value(in, at, field.kind);
         } else if (entry.kind != field.kind) {
@@ -214,7 +188,7 @@ static int64_t read_structure(Bytes in, int64_t at, Table table, int64_t *row) {
 /* read_fields(data, offsets, is_run, table, slots, rows)
  * Enter a row of `slots` numbers for each structure; DAMAGED if one is damaged or unusual.  In a run
  * of structures each one ends before the next offset. */
-static int64_t read_fields(Arguments *in) {
+int64_t read_fields(Arguments *in) {
     Bytes data = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
     const int64_t *offsets = numbers_of(in, 1);
     int64_t *rows = numbers_of(in, 3);
@@ -232,9 +206,3 @@ static int64_t read_fields(Arguments *in) {
     }
     return at < 0 ? DAMAGED : at;
 }
-
-Kernel footer_kernels[] = {
-    KERNEL(scan, "rW", 0),
-    KERNEL(read_fields, "rRnRnW", 0),
-    END_OF_KERNELS,
-};

@@ -24,16 +24,10 @@ static uint32_t murmur(const uint8_t *data, size_t size, uint32_t seed) {
     return h ^ h >> 15;
 }
 
-/* Up to four bytes, little-endian, and zeros after them. */
-static uint32_t read_tail(const uint8_t *data, size_t size, size_t at) {
-    uint32_t word = 0;
-    for (size_t i = at; i < size && i < at + 4; i++) word |= (uint32_t)data[i] << 8 * (i - at);
-    return word;
-}
-
 /* Bob Jenkins' lookup3, hashlittle. */
 static uint32_t jenkins(const uint8_t *data, size_t size, uint32_t seed) {
     uint32_t a = 0xdeadbeefU + (uint32_t)size + seed, b = a, c = a;
+    uint8_t last[12] = {0};
     if (size == 0) return c;
     for (; size > 12; data += 12, size -= 12) {
         a += read4(data);
@@ -46,9 +40,10 @@ static uint32_t jenkins(const uint8_t *data, size_t size, uint32_t seed) {
         b = (b - a) ^ rotate32(a, 19), a += c;
         c = (c - b) ^ rotate32(b, 4), b += a;
     }
-    a += read_tail(data, size, 0);
-    b += read_tail(data, size, 4);
-    c += read_tail(data, size, 8);
+    memcpy(last, data, size);
+    a += read4(last);
+    b += read4(last + 4);
+    c += read4(last + 8);
     c = (c ^ b) - rotate32(b, 14);
     a = (a ^ c) - rotate32(c, 11);
     b = (b ^ a) - rotate32(a, 25);
@@ -92,7 +87,7 @@ static uint64_t next_bit(const Filter *it, size_t key, uint32_t *h) {
 
 /* hudi_insert(rows, row bytes, vector size, hashes, is Murmur, offsets, data, row, stride): key i
  * goes to row + i * stride, going round. */
-static int64_t hudi_insert(Arguments *in) {
+int64_t hudi_insert(Arguments *in) {
     Filter it;
     if (!take_filter(in, &it) || in->numbers[4] < 0 || in->numbers[5] < 0) return REFUSED;
     uint64_t row = (uint64_t)in->numbers[4] % it.row_count, stride = (uint64_t)in->numbers[5];
@@ -118,7 +113,7 @@ static bool has_key(const Filter *it, const uint8_t *row, size_t key, uint64_t *
 
 /* hudi_check(..., data, positions, found): whether any row has all bits of each key.  `positions`
  * is room for as many numbers as there are hashes. */
-static int64_t hudi_check(Arguments *in) {
+int64_t hudi_check(Arguments *in) {
     Filter it;
     if (!take_filter(in, &it) || count_of(in, 3) < it.num_hashes || size_of(in, 4) != it.count)
         return REFUSED;
@@ -132,9 +127,3 @@ static int64_t hudi_check(Arguments *in) {
     }
     return 0;
 }
-
-Kernel hudi_kernels[] = {
-    KERNEL(hudi_insert, "wnnnnRrnn", 1),
-    KERNEL(hudi_check, "rnnnnRrWw", 1),
-    END_OF_KERNELS,
-};

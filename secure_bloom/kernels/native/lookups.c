@@ -5,21 +5,10 @@
 
 /* The slots of a column chunk in a row of read_fields.  Texts have two: their start and end. */
 enum {
-    NUM_VALUES,
-    DATA_PAGE_OFFSET,
-    DICTIONARY_PAGE_OFFSET,
-    FILTER_OFFSET,
-    FILTER_LENGTH,
-    NULL_COUNT,
-    MIN_VALUE,
-    MAX_VALUE = MIN_VALUE + 2,
-    OLD_MIN = MAX_VALUE + 2,
-    OLD_MAX = OLD_MIN + 2,
-    PATH = OLD_MAX + 2,
-    FILE_PATH = PATH + 2,
-    CRYPTO_METADATA = FILE_PATH + 2,
-    ENCRYPTED_METADATA = CRYPTO_METADATA + 2,
-    LEVEL_HISTOGRAM = ENCRYPTED_METADATA + 2,
+    NUM_VALUES, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, FILTER_OFFSET, FILTER_LENGTH, NULL_COUNT,
+    MIN_VALUE, MAX_VALUE = MIN_VALUE + 2, OLD_MIN = MAX_VALUE + 2, OLD_MAX = OLD_MIN + 2,
+    PATH = OLD_MAX + 2, FILE_PATH = PATH + 2, CRYPTO_METADATA = FILE_PATH + 2,
+    ENCRYPTED_METADATA = CRYPTO_METADATA + 2, LEVEL_HISTOGRAM = ENCRYPTED_METADATA + 2,
     SLOTS = LEVEL_HISTOGRAM + 2
 };
 
@@ -158,7 +147,7 @@ static bool are_offsets(const int64_t *offsets, int64_t count, int64_t size) {
 /* leave(plain, chunks, rows, path, values, offsets, width, flags, runs)
  * Enter the run of values, (start, end), that the bounds of each chunk leave.  It starts with
  * UNDECIDED if Python must look at the chunk.  An empty run rules the chunk out. */
-static int64_t leave(Arguments *in) {
+int64_t leave(Arguments *in) {
     Bytes plain = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
     const int64_t *chunks = numbers_of(in, 1), *rows = numbers_of(in, 2);
     Value path = {bytes_of(in, 3), (int64_t)size_of(in, 3)};
@@ -189,19 +178,14 @@ static int64_t end_of_header(Bytes in, int64_t at, Value rest, int64_t *size) {
     return memcmp(in.data + at, rest.start, (size_t)rest.size) == 0 ? at + rest.size : NOWHERE;
 }
 
-/* The place of a filter: its bitset starts at `bitset`, or right after the header if that is
- * NOWHERE, and ends at `end`. */
-typedef struct {
-    int64_t header, bitset, end;
-} Place;
-
-/* The answer of one filter for any of some hashes. */
-static uint8_t ask_filter(Bytes in, Place place, Value rest, const uint64_t *hashes, int64_t count) {
-    if (place.end > in.size) return UNUSUAL;
-    Bytes own = {in.data, place.end};
-    int64_t size, end = end_of_header(own, place.header, rest, &size);
-    int64_t bitset = place.bitset < 0 ? end : place.bitset;
-    if (end < 0 || end > bitset || bitset > own.size || size != own.size - bitset) return UNUSUAL;
+/* The answer of one filter for any of some hashes.  Its bitset starts at `bitset`, or right after the
+ * header if that is NOWHERE, and ends at `last`. */
+static uint8_t ask_filter(Bytes in, int64_t header, int64_t bitset, int64_t last, Value rest,
+                          const uint64_t *hashes, int64_t count) {
+    if (last > in.size) return UNUSUAL;
+    int64_t size, end = end_of_header((Bytes){in.data, last}, header, rest, &size);
+    if (bitset < 0) bitset = end;
+    if (end < 0 || end > bitset || bitset > last || size != last - bitset) return UNUSUAL;
     for (int64_t i = 0; i < count; i++)
         if (may_have(in.data + bitset, (uint64_t)size / BLOCK_SIZE, hashes[i])) return SOME;
     return NONE;
@@ -211,7 +195,7 @@ static uint8_t ask_filter(Bytes in, Place place, Value rest, const uint64_t *has
  * Enter the answer of each filter for a run of the hashes.  Bounds count from `base`, the offset of
  * `data` in its file.  Filter i has bounds 2 * i and 2 * i + 1, its start and end.  If it was
  * decrypted it has three: the start of its header, of its bitset, and of the next filter. */
-static int64_t ask(Arguments *in) {
+int64_t ask(Arguments *in) {
     Bytes data = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
     const int64_t *bounds = numbers_of(in, 1), *runs = numbers_of(in, 4);
     const uint64_t *hashes = numbers_of(in, 3);
@@ -223,71 +207,9 @@ static int64_t ask(Arguments *in) {
     for (size_t i = 0; i < count; i++) {
         const int64_t *own = bounds + 2 * i, *run = runs + 2 * i;
         if (run[0] < 0 || run[1] > known) return REFUSED;
-        Place place = {own[0] - base, NOWHERE, own[1] - base};
-        if (is_opened) place = (Place){own[0] - base, own[1] - base, own[2] - base};
-        bytes_of(in, 5)[i] = ask_filter(data, place, rest, hashes + run[0], run[1] - run[0]);
+        int64_t bitset = is_opened ? own[1] - base : NOWHERE, last = own[1 + is_opened] - base;
+        bytes_of(in, 5)[i] = ask_filter(data, own[0] - base, bitset, last, rest, hashes + run[0],
+                                        run[1] - run[0]);
     }
     return 0;
 }
-
-/* join_extents(extents, size, gap, largest, reads)
- * Join extents of a file of `size` bytes that lie close.  Enters start, end, first extent and the
- * one after the last of each read, and returns how many they are.  DAMAGED if extents do not
- * ascend, or leave the file. */
-static int64_t join_extents(Arguments *in) {
-    const int64_t *extents = numbers_of(in, 0);
-    int64_t size = in->numbers[0], gap = in->numbers[1], largest = in->numbers[2];
-    int64_t(*reads)[4] = numbers_of(in, 1);
-    int64_t count = (int64_t)count_of(in, 0) / 2, last = 0, found = 0;
-    if ((int64_t)count_of(in, 1) / 4 < count) return REFUSED;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t start = extents[2 * i], end = extents[2 * i + 1];
-        if (start < last || end <= start || end > size) return DAMAGED;
-        if (found > 0 && start - last <= gap && end - reads[found - 1][0] <= largest) {
-            reads[found - 1][1] = end, reads[found - 1][3] = i + 1;
-        } else {
-            int64_t *read = reads[found++];
-            read[0] = start, read[1] = end, read[2] = i, read[3] = i + 1;
-        }
-        last = end;
-    }
-    return found;
-}
-
-/* Encryption.md 5.1: length (4, LE) | nonce (12) | ciphertext | tag (16). */
-enum { LENGTH_SIZE = 4, NONCE_SIZE = 12, TAG_SIZE = 16 };
-
-/* Enter start and end of the module at `at` without its length; NOWHERE if it ends after `end`. */
-static int64_t enter_module(Bytes in, int64_t at, int64_t end, int64_t body[2]) {
-    if (at < 0 || end > in.size || end - at < LENGTH_SIZE) return NOWHERE;
-    int64_t length = read4(in.data + at);
-    if (length < NONCE_SIZE + TAG_SIZE || length > end - at - LENGTH_SIZE) return NOWHERE;
-    body[0] = at + LENGTH_SIZE;
-    return body[1] = at + LENGTH_SIZE + length;
-}
-
-/* find_modules(data, base, extents, modules_each, bodies)
- * Enter start and end of the body (nonce, ciphertext and tag) of each GCM module.  An extent has as
- * many modules as `modules_each`, and nothing after them; else the result is DAMAGED. */
-static int64_t find_modules(Arguments *in) {
-    Bytes data = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
-    const int64_t *extents = numbers_of(in, 1);
-    int64_t *bodies = numbers_of(in, 2);
-    int64_t base = in->numbers[0], each = in->numbers[1], count = (int64_t)count_of(in, 1) / 2;
-    if (each < 1 || (int64_t)count_of(in, 2) / 2 / each < count) return REFUSED;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = extents[2 * i] - base, end = extents[2 * i + 1] - base;
-        for (int64_t j = 0; j < each && at >= 0; j++)
-            at = enter_module(data, at, end, bodies + 2 * (i * each + j));
-        if (at < 0 || at != end) return DAMAGED;
-    }
-    return 0;
-}
-
-Kernel lookup_kernels[] = {
-    KERNEL(leave, "rRRrrRnnW", 0),
-    KERNEL(ask, "rnRnrRRw", 0),
-    KERNEL(join_extents, "RnnnW", 0),
-    KERNEL(find_modules, "rnRnW", 0),
-    END_OF_KERNELS,
-};

@@ -3,14 +3,16 @@
  * Rules: a function takes lengths and checks each read and write against them, allocates nothing
  * whose size comes from a file, keeps no global state, and returns a number below 0 for bytes that
  * it does not take, which Python then reads again and names the mistake in. */
-#ifndef SECURE_BLOOM_NATIVE_H
-#define SECURE_BLOOM_NATIVE_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "numpy does the work on big-endian machines"
+#endif
 
 #define MAX_ARGUMENTS 12
 #define BLOCK_SIZE 32
@@ -26,35 +28,33 @@ typedef struct {
     int number_count;
 } Arguments;
 
-/* A function that Python calls.  `format` has a letter for each argument: r bytes to read, w bytes
- * to write, R and W the same for aligned numbers of 64 bits, n a signed number of 64 bits.
- * `run` calls nothing of Python: the GIL is released for it where the buffer `work` is large. */
-typedef struct {
-    PyMethodDef method;
-    const char *format;
-    int work;
-    int64_t (*run)(Arguments *in);
-} Kernel;
+/* All functions that Python calls: name, format, and the buffer whose size says how long it takes.
+ * The format has a letter for each argument: r bytes to read, w bytes to write, R and W the same
+ * for aligned numbers of 64 bits, n a signed number of 64 bits.  They call nothing of Python. */
+#define KERNELS(K)                 \
+    K(insert_plain, "wrnn", 1)     \
+    K(sum_of_products, "r", 0)     \
+    K(fold, "wn", 0)               \
+    K(insert_hashes, "wR", 1)      \
+    K(check_hashes, "rRw", 1)      \
+    K(scan, "rW", 0)               \
+    K(read_fields, "rRnRnW", 0)    \
+    K(hash_rows, "rnW", 0)         \
+    K(hash_spans, "RnrW", 1)       \
+    K(hudi_insert, "wnnnnRrnn", 1) \
+    K(hudi_check, "rnnnnRrWw", 1)  \
+    K(leave, "rRRrrRnnW", 0)       \
+    K(ask, "rnRnrRRw", 0)          \
+    K(paimon_hash, "RW", 0)        \
+    K(paimon_insert, "wnR", 1)     \
+    K(paimon_check, "rnRw", 1)     \
+    K(count_level, "rnnn", 0)      \
+    K(byte_array_offsets, "rnW", 0)\
+    K(copy_entries, "rrRnww", 4)   \
+    K(look_for, "rnnrR", 0)
 
-PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count);
-
-#define KERNEL(name, format, work) \
-    {{#name, (PyCFunction)(void (*)(void))call_kernel, METH_FASTCALL, NULL}, format, work, name}
-#define END_OF_KERNELS {{NULL, NULL, 0, NULL}, NULL, 0, NULL}
-
-/* One table for each subject. */
-extern Kernel building_kernels[];
-extern Kernel filter_kernels[];
-extern Kernel footer_kernels[];
-extern Kernel hash_kernels[];
-extern Kernel hudi_kernels[];
-extern Kernel lookup_kernels[];
-extern Kernel paimon_kernels[];
-extern Kernel value_kernels[];
-
-/* For functions that return more than a number: take the arguments, and release them after use. */
-bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py_ssize_t count);
-void release_arguments(Arguments *in);
+#define DECLARE(name, format, work) int64_t name(Arguments *in);
+KERNELS(DECLARE)
 
 static inline uint8_t *bytes_of(Arguments *in, int i) { return in->buffers[i].buf; }
 static inline void *numbers_of(Arguments *in, int i) { return in->buffers[i].buf; }
@@ -64,14 +64,9 @@ static inline size_t count_of(const Arguments *in, int i) { return size_of(in, i
 static inline uint32_t read4(const uint8_t *at) {
     uint32_t word;
     memcpy(&word, at, sizeof word);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap32(word);
-#endif
     return word;
 }
 
 static inline uint64_t read8(const uint8_t *at) {
     return (uint64_t)read4(at) | (uint64_t)read4(at + 4) << 32;
 }
-
-#endif

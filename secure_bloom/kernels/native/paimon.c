@@ -14,7 +14,7 @@ static uint64_t mix(uint64_t k) {
 }
 
 /* paimon_hash(numbers, hashes) */
-static int64_t paimon_hash(Arguments *in) {
+int64_t paimon_hash(Arguments *in) {
     const uint64_t *numbers = numbers_of(in, 0);
     uint64_t *hashes = numbers_of(in, 1);
     if (count_of(in, 0) != count_of(in, 1)) return REFUSED;
@@ -34,15 +34,14 @@ static bool is_filter(Arguments *in) {
 }
 
 /* paimon_insert(bits, functions, hashes) */
-static int64_t paimon_insert(Arguments *in) {
-    uint8_t *bits = bytes_of(in, 0);
+int64_t paimon_insert(Arguments *in) {
     const uint64_t *hashes = numbers_of(in, 1);
     if (!is_filter(in)) return REFUSED;
     for (size_t i = 0; i < count_of(in, 1); i++) {
         uint32_t step = (uint32_t)hashes[i];
         for (int64_t n = 0; n < in->numbers[0]; n++) {
             uint64_t bit = next_bit(&step, hashes[i], 8 * (uint64_t)size_of(in, 0));
-            bits[bit / 8] |= (uint8_t)(1U << bit % 8);
+            bytes_of(in, 0)[bit / 8] |= (uint8_t)(1U << bit % 8);
         }
     }
     return 0;
@@ -50,7 +49,7 @@ static int64_t paimon_insert(Arguments *in) {
 
 /* paimon_check(bits, functions, hashes, found).  All positions are looked at, even after one that
  * is not set: a branch that the processor cannot predict costs more. */
-static int64_t paimon_check(Arguments *in) {
+int64_t paimon_check(Arguments *in) {
     const uint8_t *bits = bytes_of(in, 0);
     const uint64_t *hashes = numbers_of(in, 1);
     if (!is_filter(in) || size_of(in, 2) != count_of(in, 1)) return REFUSED;
@@ -65,10 +64,3 @@ static int64_t paimon_check(Arguments *in) {
     }
     return 0;
 }
-
-Kernel paimon_kernels[] = {
-    KERNEL(paimon_hash, "RW", 0),
-    KERNEL(paimon_insert, "wnR", 1),
-    KERNEL(paimon_check, "rnRw", 1),
-    END_OF_KERNELS,
-};

@@ -1,6 +1,5 @@
 /* XXH64 with seed 0.  xxHash specification, "XXH64 Algorithm Description". */
-#ifndef SECURE_BLOOM_XXH64_H
-#define SECURE_BLOOM_XXH64_H
+#pragma once
 
 #include "native.h"
 
@@ -69,15 +68,5 @@ static inline uint64_t hash_bytes(const uint8_t *data, size_t size) {
     return avalanche64(h);
 }
 
-static inline uint64_t hash_word4(uint32_t word) {
-    return avalanche64(consume4(PRIME64_5 + 4, word));
-}
-
-static inline uint64_t hash_word8(uint64_t word) {
-    return avalanche64(consume8(PRIME64_5 + 8, word));
-}
-
 /* Hash `count` values of `width` bytes each. */
 void hash_fixed(const uint8_t *values, size_t width, size_t count, uint64_t *hashes);
-
-#endif

@@ -134,13 +134,15 @@ def ask_together(
     in an unusual form, and None for all if they are large, out of order or damaged: then
     :func:`read_filters_at` reads them, or says what is wrong.
     """
-    native, extents, reads = extension.native, places.copy(), np.empty((len(places), 4), np.int64)
-    extents[:, 1] += extents[:, 0]
-    count = native.join_extents(extents, file.size, GAP, _LARGEST_TOGETHER, reads)
-    if count < 0 or (places[:, 1] > _LARGEST_TOGETHER).any():
+    if (places[:, 1] > _LARGEST_TOGETHER).any():
         return None
-    answers = np.empty(len(places), np.uint8)
-    for start, end, first, until in reads[:count].tolist():
+    extents = places.copy()
+    extents[:, 1] += extents[:, 0]
+    reads = joined_extents(extents.tolist(), file.size, GAP, _LARGEST_TOGETHER)
+    if reads is None:
+        return None
+    answers, native = np.empty(len(places), np.uint8), extension.native
+    for start, end, first, until in reads:
         part, base, bounds = slice(first, until), start, extents[first:until]
         data: bytes | memoryview = file.view_at(start, end - start)
         if cipher is not None:
@@ -152,6 +154,27 @@ def ask_together(
         is_opened, rest = cipher is not None, _rest_of_header()
         native.ask(data, base, bounds, is_opened, rest, hashes, runs[part], answers[part])
     return [_ANSWERS[answer] for answer in answers.tolist()]
+
+
+def joined_extents(
+    extents: Sequence[Sequence[int]], size: int, gap: int, largest: int
+) -> list[tuple[int, int, int, int]] | None:
+    """Return reads of extents that lie close: start, end, first extent, the one after the last.
+
+    None if extents do not ascend, or leave the file of ``size`` bytes.
+    """
+    reads: list[tuple[int, int, int, int]] = []
+    begin = first = last = 0
+    for number, (start, end) in enumerate(extents):
+        if not last <= start < end <= size:
+            return None
+        if number > 0 and (start - last > gap or end - begin > largest):
+            reads.append((begin, last, first, number))
+            first = number
+        if number == first:
+            begin = start
+        last = end
+    return [*reads, (begin, last, first, len(extents))] if extents else []
 
 
 #: The modules of an encrypted filter, in their order.

@@ -27,8 +27,10 @@ _LARGEST = 2**31 - 1
 #: A larger chunk is not read as a whole: its dictionary is a small part of it.
 _LARGEST_CHUNK = 32 * 1024 * 1024
 
-#: The bytes of PLAIN values, and the place of each value in them.
-Placed = tuple[NDArray[np.uint8], NDArray[np.uint32]]
+#: The values of a page: indices of a dictionary, or nothing for each entry once; the entries in
+#: PLAIN encoding, where each starts, and how many values the page has.
+_Part = tuple[NDArray[np.uint8], Binary, int]
+_NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
 def may_be_decoded_here(chunk: Chunk) -> bool:
@@ -62,20 +64,16 @@ class DictionaryStrings:
         """Return all values; None if the chunk has a null, a value elsewhere, or damage."""
         if type_ not in _TYPES:
             return None
-        places = np.empty(self.chunk.num_rows, np.uint32)
-        found, seen = [], 0
-        for page in self.pages:
-            if not page.is_dictionary:
-                of_page = places[seen : seen + page.num_values]
-                data = self._enter_places(page, of_page)
-                if data is None:
-                    return None
-                found.append((data, of_page))
-                seen += page.num_values
-        return _array(found, len(places), type_)
+        parts = [self._part(page) for page in self.pages if not page.is_dictionary]
+        if sum(page.num_values for page in self.pages if not page.is_dictionary) != (
+            count := self.chunk.num_rows
+        ):
+            return None
+        found = [part for part in parts if part is not None]
+        return _array(found, count, type_) if len(found) == len(parts) else None
 
-    def _enter_places(self, page: Page, places: NDArray[np.uint32]) -> NDArray[np.uint8] | None:
-        """Enter where each value of a data page is in the bytes that are the answer."""
+    def _part(self, page: Page) -> _Part | None:
+        """Return the values of a data page; None for what is pyarrow's to decode."""
         leaf, codec = self.chunk.leaf, self.chunk.meta_data.codec
         # pyarrow takes a page without values for the end of the chunk.
         if page.num_values == 0:
@@ -84,33 +82,40 @@ class DictionaryStrings:
             plain = plain_entries(leaf, codec, page)
             if not isinstance(plain, Binary) or len(plain) != page.num_values:
                 return None
-            places[:] = plain.offsets[:-1]
-            return plain.data
+            return _NOTHING, plain, page.num_values
         if page.encoding not in DICTIONARY_ENCODINGS:
             return None
         values = encoded_values(leaf, codec, page)
-        if values is None or values.count != page.num_values:
+        # Without a byte for their width they are no indices.
+        if values is None or values.count != page.num_values or not len(values.content):
             return None
-        entries, look_up = self.entries, extension.native.look_up
-        # 0 is no damage.
-        return None if look_up(values.content, entries.offsets, places) else entries.data
+        return values.content, self.entries, page.num_values
 
 
-def _array(parts: Sequence[Placed], count: int, type_: pa.DataType) -> pa.Array | None:
-    """Return the values in these places, one after the other; None if they are too many bytes."""
-    native = extension.native
-    offsets = np.empty(count + 1, np.int32)
-    offsets[0] = 0
-    seen = size = 0
-    for data, places in parts:
-        ends = offsets[seen + 1 : seen + 1 + len(places)]
-        size = native.enter_ends(data, places, size, ends)
-        seen += len(places)
+def _array(parts: Sequence[_Part], count: int, type_: pa.DataType) -> pa.Array | None:
+    """Return the values of the pages; None if they are damaged, or too many bytes."""
+    offsets = np.zeros(count + 1, np.int32)
+    size = _copied(parts, offsets, _NOTHING)
     # Ends of more bytes have no room in 32 bits.
-    if size > _LARGEST:
+    if not 0 <= size <= _LARGEST:
         return None
     buffer = pa.allocate_buffer(size)
-    into, end = np.frombuffer(buffer, np.uint8), 0
-    for data, places in parts:
-        end = native.copy_values(data, places, end, into)
+    if size:
+        _copied(parts, offsets, np.frombuffer(buffer, np.uint8))
     return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(offsets), buffer])
+
+
+def _copied(parts: Sequence[_Part], offsets: NDArray[np.int32], into: NDArray[np.uint8]) -> int:
+    """Enter where values end, and copy them unless ``into`` is empty.
+
+    Returns the end of the last value; below 0 if a page is damaged.
+    """
+    seen, end = 1, 0
+    for indices, entries, count in parts:
+        ends = offsets[seen : seen + count]
+        bounds = np.require(entries.offsets, np.int64, ["C", "A"])
+        end = extension.native.copy_entries(indices, entries.data, bounds, end, ends, into)
+        if end < 0:
+            break
+        seen += count
+    return int(end)

@@ -1,7 +1,7 @@
 """Scan row groups that are left for probe values, before they are decoded.
 
 A Bloom filter lets some row groups pass that do not have the value, and most of them if it checks
-many values.  To scan the pages for fingerprints costs less than to decode a column and filter it.
+many values.  To scan the pages for hashes costs less than to decode a column and filter it.
 So values are searched first.  The search is given up for a condition that does not rule out most
 row groups.
 """
@@ -24,7 +24,7 @@ from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.context import PruningContext
-from secure_bloom.reading.rows.fingerprints import ProbeBytes, ProbeFingerprints
+from secure_bloom.reading.rows.probe_values import ProbeBytes, ProbeHashes
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
@@ -46,7 +46,7 @@ _TYPES = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ScannedCondition:
-    """One condition on one column: its fingerprints, made once, and how often they helped.
+    """One condition on one column: its hashes, made once, and how often they helped.
 
     ``condition`` and ``column`` are ordinals.  ``leaf`` is held so that its id, by which this is
     known, is not given to another object.  Without ``probe`` nothing is scanned.  Several threads
@@ -56,7 +56,7 @@ class _ScannedCondition:
     condition: int
     column: int
     leaf: Leaf
-    probe: ProbeFingerprints | ProbeBytes | None
+    probe: ProbeHashes | ProbeBytes | None
     tried: int = 0
     ruled_out: int = 0
 
@@ -156,7 +156,7 @@ class ValueScan:
             probe = (
                 ProbeBytes(encodings=tuple(encodings))
                 if _is_few_of_member(condition, footer)
-                else ProbeFingerprints.of(encodings)
+                else ProbeHashes.of(encodings)
             )
         return _ScannedCondition(condition=condition.ordinal, column=column, leaf=leaf, probe=probe)
 

@@ -1,8 +1,8 @@
 """Probe values in a form to scan for, and whether a column chunk may have one of them.
 
 The values of the chunk are compared in the bytes of their pages, without an Arrow array.  The C
-extension compares their fingerprints; without it a few probe values are compared as they are.  If
-all pages use the dictionary, only the dictionary page is read.
+extension compares their hashes; without it a few probe values are compared as they are.  If all
+pages use the dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.column_values import read_plain_values
 from secure_bloom.parquet.footer.opened import Chunk
@@ -31,22 +32,20 @@ _LENGTH_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeFingerprints:
-    """Fingerprints in ascending order, and ``marks``: one bit set for the lowest bits of each."""
+class ProbeHashes:
+    """Hashes in ascending order, and ``marks``: one bit set for the lowest bits of each."""
 
-    fingerprints: NDArray[np.uint64] = field(repr=False)
+    hashes: NDArray[np.uint64] = field(repr=False)
     marks: NDArray[np.uint8] = field(repr=False)
 
     @classmethod
-    def of(cls, encodings: Sequence[bytes]) -> ProbeFingerprints:
-        """The fingerprints of values in PLAIN encoding, without the length of a BYTE_ARRAY."""
-        offsets = np.cumsum([0, *map(len, encodings)], dtype=np.int64)
-        found = np.empty(len(encodings), np.uint64)
-        extension.native.fingerprints(offsets, np.frombuffer(b"".join(encodings), np.uint8), found)
+    def of(cls, encodings: Sequence[bytes]) -> ProbeHashes:
+        """Return the hashes of values in PLAIN encoding, without the length of a BYTE_ARRAY."""
+        found = np.unique(np.array([hash_value(encoding) for encoding in encodings], np.uint64))
         count = max(_MIN_MARKS, 1 << (len(encodings) * _MARKS_PER_VALUE).bit_length())
         bits = np.zeros(count, np.bool_)
         bits[found & np.uint64(count - 1)] = True
-        return cls(fingerprints=np.unique(found), marks=np.packbits(bits, bitorder="little"))
+        return cls(hashes=found, marks=np.packbits(bits, bitorder="little"))
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
         """Return whether ``chunk`` may have one of the values; False is certain.
@@ -59,7 +58,7 @@ class ProbeFingerprints:
         )
 
     def _may_be_among(self, values: EncodedValues) -> bool:
-        page, probes = (values.content, values.count, values.width or 0), self.fingerprints
+        page, probes = (values.content, values.count, values.width or 0), self.hashes
         # A damaged page counts as "maybe": decoding it later says what is wrong.
         return bool(extension.native.look_for(*page, self.marks, probes))
 
@@ -71,7 +70,7 @@ class ProbeBytes:
     encodings: tuple[bytes, ...] = field(repr=False)
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """Like :meth:`ProbeFingerprints.may_be_in`."""
+        """Like :meth:`ProbeHashes.may_be_in`."""
         return any(
             page is None or any(_has(page, encoding) for encoding in self.encodings)
             for page in read_plain_values(file, chunk)
