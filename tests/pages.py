@@ -129,3 +129,20 @@ def development_keys() -> None:
     shutil.copytree(ROOT / "keys", "keys")
     for name in os.listdir("keys"):  # noqa: PTH208
         Path("keys", name).chmod(0o600)
+
+
+#: Parts of pages that programs write: results of benchmarks, of campaigns, and of trials.
+_WRITTEN = re.compile(r"<!-- (?:rows|results|measured).*?<!-- end[^>]*-->", re.DOTALL)
+
+
+def words_of_the_docs() -> dict[str, int]:
+    """Words of each page, without what programs write and without the notebook of measurements."""
+    counted = {}
+    for name in every_page():
+        if name.startswith(("../", "benchmarks/", "notebook/")):
+            continue
+        text = _WRITTEN.sub("", (DOCS / name).read_text())
+        if name == "compatibility.md":
+            text = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+        counted[name] = len(text.split())
+    return counted

@@ -20,7 +20,16 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
 from tests.hudi.files import base_file
-from tests.pages import DOCS, Block, Session, blocks, development_keys, every_page, pages
+from tests.pages import (
+    DOCS,
+    Block,
+    Session,
+    blocks,
+    development_keys,
+    every_page,
+    pages,
+    words_of_the_docs,
+)
 from tests.project import ROOT
 from tests.tables import Mode, customers, keyring_json
 
@@ -273,6 +282,10 @@ def test_the_readme_names_targets_of_the_makefile() -> None:
 
 def test_the_readme_is_read_in_five_minutes() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 1_300
+
+
+def test_the_docs_have_one_home_for_a_fact_and_stay_short() -> None:
+    assert sum(words_of_the_docs().values()) <= 45_000
 
 
 def test_the_keyring_of_the_page_on_keys_loads(tmp_path: Path) -> None:
