@@ -26,7 +26,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts
 INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=stored pyspark
 
 .DEFAULT_GOAL := help
-.PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
+.PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
   install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite native sanitize analyze
 
 help:  ## Show what can be made
@@ -63,7 +63,16 @@ docs: $(VENV)/.installed-docs  ## Build the site of the documentation into site/
 	@echo "open site/index.html"
 
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
-	$(BIN)/python -m pytest tests/interop/test_*.py tests/spark/test_types.py --compatibility docs/compatibility.md
+	$(BIN)/python -m pytest tests/interop/test_*.py tests/spark/test_types.py tests/spark/test_versions.py --compatibility docs/compatibility.md
+
+# Apart, beside the environment: its PySpark stays as it is.
+test-spark: $(VENV)/.installed-dev java  ## The tests of Spark on another version, with its row in docs/compatibility.md; VERSION=3.5
+	@[ -n "$(VERSION)" ] || { echo "which version? make test-spark VERSION=3.5" >&2; exit 1; }
+	@[ -d $(VENV)/spark-$(VERSION)/pyspark ] || { echo "installing into $(VENV)/spark-$(VERSION)"; \
+	  $(INSTALL_SPARK) --target $(VENV)/spark-$(VERSION) 'pyspark==$(VERSION).*'; }
+	PYTHONPATH=$(CURDIR)/$(VENV)/spark-$(VERSION) $(BIN)/python -m pytest --quiet -m "not slow" tests/spark
+	PYTHONPATH=$(CURDIR)/$(VENV)/spark-$(VERSION) $(BIN)/python -m pytest --quiet tests/spark/test_versions.py \
+	  --compatibility docs/compatibility.md
 
 bench: $(VENV)/.installed-bench java  ## Measure everything (about 40 minutes; needs gcc); SUITE=spark: one suite
 	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.project import ROOT
@@ -54,6 +55,24 @@ class Sighting(NamedTuple):
 MOMENTS = ("before `add`", "after `add`", "its other columns after `add`")
 
 
+class Support(NamedTuple):
+    """What a version of Spark did, with the parquet-java that comes with it."""
+
+    spark: str
+    parquet_java: str
+    feature: str
+    shown: str
+
+    @property
+    def minor(self) -> str:
+        """The version without the last number, which changes no feature."""
+        return ".".join(self.spark.split(".")[:2])
+
+
+#: What tests see, and the page says.
+Seen = Claim | Sighting | Support
+
+
 class StalePageError(AssertionError):
     """A test has seen what the committed page does not say."""
 
@@ -62,14 +81,35 @@ class StalePageError(AssertionError):
 class Compatibility:
     """Takes claims; against a committed page each must stand there."""
 
-    claims: set[Claim | Sighting]
-    committed: frozenset[Claim | Sighting] | None = None
+    claims: set[Seen]
+    committed: frozenset[Seen] | None = None
 
-    def record(self, claim: Claim | Sighting) -> None:
+    def record(self, claim: Seen) -> None:
         """Take what a test has seen; StalePageError where the page says otherwise."""
         self.claims.add(claim)
-        if self.committed is not None and claim not in self.committed:
+        if self.committed is not None and not any(_agree(claim, said) for said in self.committed):
             raise StalePageError(f"{PAGE.name} does not say {claim}: run make compatibility")
+
+
+def with_others(seen: Iterable[Seen], committed: Iterable[Seen]) -> set[Seen]:
+    """Return what a run saw, and what the page says of that the run did not look at.
+
+    A run with one version of Spark sees nothing of the others.
+    """
+    found = set(seen)
+    parts = {_part(claim) for claim in found}
+    return found | {claim for claim in committed if _part(claim) not in parts}
+
+
+def _part(claim: Seen) -> object:
+    """Return the part of the page that a run sees as a whole."""
+    return claim.minor if isinstance(claim, Support) else type(claim)
+
+
+def _agree(claim: Seen, said: Seen) -> bool:
+    if isinstance(claim, Support) and isinstance(said, Support):
+        return (claim.minor, claim.feature, claim.shown) == (said.minor, said.feature, said.shown)
+    return claim == said
 
 
 _INTRODUCTION = """\
@@ -111,7 +151,30 @@ The files were written by pyarrow.
 """
 
 
-def render(every: Iterable[Claim | Sighting]) -> str:
+_SUPPORT = """
+## Versions of Spark
+
+The step and the other jobs ran on each version, with the parquet-java that comes with it (`make
+test-spark VERSION=3.5` runs the tests of Spark on one, and writes its row). A table was written by
+that Spark, plain and encrypted with `session_config`, and got filters by the step. **lookups**
+means: Spark returned the same rows before and after, found present values, and read no row group
+for absent ones.
+
+"""
+
+
+def written_page(seen: set[Seen], page: str) -> str:
+    """Return the page after a run that saw this; ``page`` is what it was before."""
+    read_types = any(isinstance(claim, Claim) for claim in seen)
+    return render(with_others(seen, parse(page)), {} if read_types else _versions(page))
+
+
+def _versions(page: str) -> dict[str, str]:
+    """Return the versions of readers that a page names."""
+    return {cells[0]: cells[1] for cells in map(_cells, _tables(page)[0].splitlines()[2:])}
+
+
+def render(every: Iterable[Seen], versions: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the page; :func:`parse` is its mirror."""
     every = set(every)
     claims = {claim for claim in every if isinstance(claim, Claim)}
@@ -122,7 +185,9 @@ def render(every: Iterable[Claim | Sighting]) -> str:
     }
     lines = [_INTRODUCTION, *_row("reader", "version", "files"), *_rule(3)]
     lines += [
-        line for name, modes in readers.items() for line in _row(name, _version(name), _all(modes))
+        line
+        for name, modes in readers.items()
+        for line in _row(name, versions.get(name) or _version(name), _all(modes))
     ]
     lines += ["", *_row("type", "encodings", *readers), *_rule(2 + len(readers))]
     for name in sorted({claim.type for claim in claims}):
@@ -133,7 +198,19 @@ def render(every: Iterable[Claim | Sighting]) -> str:
             for reader, modes in readers.items()
         )
         lines += _row(name, _all(encodings), *cells)
-    return "\n".join(lines) + "\n" + _encrypted_section(sightings)
+    support = {claim for claim in every if isinstance(claim, Support)}
+    return "\n".join(lines) + "\n" + _encrypted_section(sightings) + _support_section(support)
+
+
+def _support_section(support: set[Support]) -> str:
+    if not support:
+        return ""
+    features = sorted({claim.feature for claim in support})
+    lines = [*_row("Spark", "parquet-java", *features), *_rule(2 + len(features))]
+    shown = {(claim.spark, claim.feature): claim.shown for claim in support}
+    for spark, parquet_java in sorted({claim[:2] for claim in support}):
+        lines += _row(spark, parquet_java, *(shown.get((spark, name), "") for name in features))
+    return _SUPPORT + "\n".join(lines) + "\n"
 
 
 def _encrypted_section(sightings: set[Sighting]) -> str:
@@ -146,16 +223,27 @@ def _encrypted_section(sightings: set[Sighting]) -> str:
     return _ENCRYPTED + "\n".join(lines) + "\n"
 
 
-def parse(page: str) -> frozenset[Claim | Sighting]:
+def parse(page: str) -> frozenset[Seen]:
     """Return all that a page says."""
     tables = [[_cells(line) for line in part.splitlines()] for part in _tables(page)]
     if len(tables) < 2:
         return frozenset()
-    of_readers, of_types, *of_encrypted = tables
-    return _parsed_claims(of_readers, of_types).union(*map(_parsed_sightings, of_encrypted))
+    of_readers, of_types, *others = tables
+    parsed = (_PARSED[table[0][0]](table) for table in others)
+    return _parsed_claims(of_readers, of_types).union(*parsed)
 
 
-def _parsed_sightings(table: list[list[str]]) -> set[Claim | Sighting]:
+def _parsed_support(table: list[list[str]]) -> set[Seen]:
+    (_, _, *features), _, *rows = table
+    return {
+        Support(spark, parquet_java, feature, shown)
+        for spark, parquet_java, *cells in rows
+        for feature, shown in zip(features, cells, strict=True)
+        if shown
+    }
+
+
+def _parsed_sightings(table: list[list[str]]) -> set[Seen]:
     (_, _, *moments), _, *rows = table
     return {
         Sighting(footer, pages, moment, Shown(shown))
@@ -165,9 +253,7 @@ def _parsed_sightings(table: list[list[str]]) -> set[Claim | Sighting]:
     }
 
 
-def _parsed_claims(
-    of_readers: list[list[str]], of_types: list[list[str]]
-) -> frozenset[Claim | Sighting]:
+def _parsed_claims(of_readers: list[list[str]], of_types: list[list[str]]) -> frozenset[Seen]:
     modes = {name: files.split(", ") for name, _, files in of_readers[2:]}
     (_, _, *readers), _, *rows = of_types
     return frozenset(
@@ -176,6 +262,13 @@ def _parsed_claims(
         for reader, cell in zip(readers, cells, strict=True)
         for shown, encoding, mode in _unfold(cell, encodings.split(", "), modes[reader])
     )
+
+
+#: The first word of a table -> what reads it.
+_PARSED: dict[str, Callable[[list[list[str]]], set[Seen]]] = {
+    "footer": _parsed_sightings,
+    "Spark": _parsed_support,
+}
 
 
 def _tables(page: str) -> list[str]:

@@ -30,7 +30,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from secure_bloom.kernels import extension
-from tests.compatibility import PAGE, Compatibility, parse, render
+from tests.compatibility import PAGE, Compatibility, parse, written_page
 from tests.interop.columns import COLUMNS, Column
 from tests.openbao import OpenBao, openbao_server
 from tests.tables import Mode
@@ -247,14 +247,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def compatibility(request: pytest.FixtureRequest) -> Iterator[Compatibility]:
     """Record here what a reader was seen to do; it fails where the committed page differs."""
     target = request.config.getoption("--compatibility")
+    page = PAGE.read_text() if PAGE.exists() else ""
+    committed = parse(page)
     if target is None:
-        committed = parse(PAGE.read_text()) if PAGE.exists() else frozenset()
         yield Compatibility(claims=set(), committed=committed)
         return
     seen = Compatibility(claims=set())
     yield seen
     if request.session.testsfailed == 0:
-        Path(target).write_text(render(seen.claims))
+        Path(target).write_text(written_page(seen.claims, page))
 
 
 @pytest.fixture(scope="session")

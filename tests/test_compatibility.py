@@ -12,8 +12,10 @@ from tests.compatibility import (
     Compatibility,
     Shown,
     StalePageError,
+    Support,
     parse,
     render,
+    written_page,
 )
 
 CLAIMS = st.builds(
@@ -47,6 +49,20 @@ def test_what_the_page_does_not_say_fails() -> None:
     page.record(said)
     with pytest.raises(StalePageError, match="make compatibility"):
         page.record(said._replace(shown=Shown.NOT_READ))
+
+
+def test_a_run_on_one_version_of_spark_writes_its_row_and_keeps_the_rest() -> None:
+    said = Claim("FLOAT", "PLAIN", "plain", "Spark", Shown.ROWS)
+    rows = {Support(spark, "1.13.1", "audit", "yes") for spark in ("3.5.8", "4.1.4")}
+    before = render({said, *rows}, {"Spark": "0.1"})
+    newer = Support("3.5.9", "1.13.1", "audit", "no")
+    after = written_page({newer}, before)
+    assert parse(after) == {said, newer, Support("4.1.4", "1.13.1", "audit", "yes")}
+    assert "| Spark | 0.1 | plain |" in after
+    page = Compatibility(claims=set(), committed=parse(after))
+    page.record(newer._replace(spark="3.5.10"))
+    with pytest.raises(StalePageError):
+        page.record(newer._replace(shown="yes"))
 
 
 def test_the_committed_page_is_one_that_was_generated() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from secure_bloom.errors import imported_for
 
 with imported_for("secure_bloom.spark", "spark"):
+    from secure_bloom.spark.compat import check_spark_version
+
+    check_spark_version()
     from secure_bloom.spark.add_job import add_bloom_filters
     from secure_bloom.spark.advise_job import advise
     from secure_bloom.spark.audit_job import audit

@@ -15,6 +15,7 @@ from secure_bloom.adding.table_change import GONE, TableChange
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import TableRun
 from secure_bloom.errors import PolicyError
+from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_reports import (
     FileJob,
     Reported,
@@ -92,7 +93,7 @@ def rewrite_delta(
     for note in (*gone, *job.notes(change)):
         warnings.warn(note, stacklevel=4)
     if not done:
-        return spark.createDataFrame(job.schema.table([]))
+        return frame_of(spark, job.schema, [])
     # Only now: the new files are committed, whatever failed beside them.
     return done[0].wanted_by(wanted)
 

@@ -22,8 +22,10 @@ from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.spark.compat import check_table_arguments
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
+from secure_bloom.spark.tasks import in_partitions
 from secure_bloom.storage import TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
@@ -71,6 +73,7 @@ def hudi_lookup(
     ``file_groups`` is the number of tasks; the keys are sent to each of them once.  By default it
     is twice the session's cores, and at least one for 128 files.
     """
+    check_table_arguments()
     from pyspark.sql import functions as f
 
     files = [
@@ -83,7 +86,7 @@ def hudi_lookup(
     # A plain Python UDTF: it needs no pandas, and Spark Connect has it too.
     handler = _handler(files, groups, column, shared)
     search = f.udtf(handler, returnType=RESULT_SCHEMA, useArrow=False)
-    table = copies.repartitionById(groups, "file_group").asTable()
+    table = in_partitions(copies, "file_group", max(groups, 1)).asTable()
     return cast("DataFrame", cast(Any, search)(table))
 
 

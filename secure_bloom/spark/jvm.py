@@ -21,10 +21,8 @@ from importlib import resources
 from pathlib import Path
 
 from secure_bloom.errors import SecureBloomError, SparkUnavailableError, install_hint
+from secure_bloom.spark.compat import oldest_java
 from secure_bloom.user_cache import is_own_file, is_own_folder, user_cache
-
-#: Spark 4 runs on Java 17 and later.
-OLDEST_JAVA = 17
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 _INSTALL_JAVA = (
@@ -36,7 +34,8 @@ _INSTALL_JAVA = (
 def kms_jar(name: str) -> Path:
     """Return the jar with a KMS client of this package for parquet-java, for `spark.jars`.
 
-    Compiled on the first call (about a second), found in the cache after that.  Raises
+    Janino writes classes for Java 6, and the sources use nothing newer than Java 8.  Compiled on
+    the first call (about a second), found in the cache after that.  Raises
     :class:`SparkUnavailableError` without PySpark or Java, :class:`SecureBloomError` when the
     source does not compile.
     """
@@ -87,23 +86,39 @@ def java() -> Path:
     if command is None:
         where = f"in JAVA_HOME, {home}" if home else "on PATH, and JAVA_HOME is not set"
         raise SparkUnavailableError(f"no Java {where}", hint=_INSTALL_JAVA)
-    _require_recent(command)
+    _require_recent(command, oldest_java(_core_jar()))
     return Path(command)
 
 
-def _require_recent(command: str) -> None:
-    """Refuse a Java older than :data:`OLDEST_JAVA`: `version "17.0.15"`, or `"1.8.0_402"` for 8."""
-    # The macOS stand-in for a missing Java prints a text with no version and fails.
-    answer = subprocess.run(  # noqa: S603
-        [command, "-version"], capture_output=True, text=True, check=False
-    ).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', answer)
+def _core_jar() -> str:
+    return next((jar.name for jar in spark_jars() if jar.name.startswith("spark-core_")), "")
+
+
+def _require_recent(command: str, oldest: int) -> None:
+    """Refuse an older Java: `version "17.0.15"`, or `"1.8.0_402"` for 8."""
+    answer = _release(command) or _answer(command)
+    found = re.search(r'(?:version |JAVA_VERSION=)"(?:1\.)?(\d+)', answer)
     if found is None:
         raise SparkUnavailableError(f"{command} -version names no version", hint=_INSTALL_JAVA)
-    if int(found[1]) < OLDEST_JAVA:
+    if int(found[1]) < oldest:
         raise SparkUnavailableError(
-            f"{command} is Java {found[1]}, Spark needs {OLDEST_JAVA} or later", hint=_INSTALL_JAVA
+            f"{command} is Java {found[1]}, Spark needs {oldest} or later", hint=_INSTALL_JAVA
         )
+
+
+def _release(command: str) -> str:
+    """Return what the file `release` of a Java says, which takes no process; empty without it."""
+    try:
+        return Path(command).resolve().parents[1].joinpath("release").read_text()
+    except OSError:
+        return ""
+
+
+def _answer(command: str) -> str:
+    # The macOS stand-in for a missing Java prints a text with no version and fails.
+    return subprocess.run(  # noqa: S603
+        [command, "-version"], capture_output=True, text=True, check=False
+    ).stderr
 
 
 def _fingerprint(source: bytes, jars: list[Path]) -> str:

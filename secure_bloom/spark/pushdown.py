@@ -7,6 +7,7 @@ example, `x > 1` becomes "not at most 1", and a comparison with NaN is left to S
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,18 +25,6 @@ from secure_bloom.spark.partition_types import folder_values
 
 #: A condition, or conditions joined, as :func:`secure_bloom.read_table` takes them.
 Structure = tuple[Any, ...]
-
-#: The operators of a filter and of its negation.
-_OPERATORS: dict[type[sd.Filter], tuple[Operator, Operator]] = {
-    sd.EqualTo: (Operator.EQUAL, Operator.NOT_EQUAL),
-    sd.In: (Operator.IN, Operator.NOT_IN),
-    sd.LessThan: (Operator.LESS, Operator.NOT_LESS),
-    sd.LessThanOrEqual: (Operator.LESS_OR_EQUAL, Operator.NOT_LESS_OR_EQUAL),
-    sd.GreaterThan: (Operator.NOT_LESS_OR_EQUAL, Operator.LESS_OR_EQUAL),
-    sd.GreaterThanOrEqual: (Operator.NOT_LESS, Operator.LESS),
-    sd.IsNull: (Operator.IS_NULL, Operator.IS_NOT_NULL),
-    sd.IsNotNull: (Operator.IS_NOT_NULL, Operator.IS_NULL),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +83,21 @@ def _without_zone(value: object) -> object:
     return value
 
 
+@functools.cache
+def _operators() -> Mapping[type[sd.Filter], tuple[Operator, Operator]]:
+    """Return the operators of a filter and of its negation; Spark 4.0 has no filters."""
+    return {
+        sd.EqualTo: (Operator.EQUAL, Operator.NOT_EQUAL),
+        sd.In: (Operator.IN, Operator.NOT_IN),
+        sd.LessThan: (Operator.LESS, Operator.NOT_LESS),
+        sd.LessThanOrEqual: (Operator.LESS_OR_EQUAL, Operator.NOT_LESS_OR_EQUAL),
+        sd.GreaterThan: (Operator.NOT_LESS_OR_EQUAL, Operator.LESS_OR_EQUAL),
+        sd.GreaterThanOrEqual: (Operator.NOT_LESS, Operator.LESS),
+        sd.IsNull: (Operator.IS_NULL, Operator.IS_NOT_NULL),
+        sd.IsNotNull: (Operator.IS_NOT_NULL, Operator.IS_NULL),
+    }
+
+
 def _plain(pushed: sd.Filter) -> sd.Filter:
     """`<=>` as what it means: an equality, or a test for null."""
     if isinstance(pushed, sd.EqualNullSafe):
@@ -110,7 +114,7 @@ def _plain(pushed: sd.Filter) -> sd.Filter:
 def _condition(pushed: sd.Filter, table: Table) -> Iterator[Structure]:
     is_negated = isinstance(pushed, sd.Not)
     asked: Any = pushed.child if isinstance(pushed, sd.Not) else pushed
-    operators = _OPERATORS.get(type(asked))
+    operators = _operators().get(type(asked))
     if operators is None:
         return
     operator = operators[is_negated]

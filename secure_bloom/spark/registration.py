@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.spark.compat import check_data_sources, offers_filters
 from secure_bloom.spark.progress import context_of
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
     where this Spark keeps the filters of different queries apart.  Spark 4.1 to 4.3 do not:
     `people.where("id = 1")` and then `people.count()`, or the join of two such filters, gave wrong
     answers.  If you set ``push_filters=True`` there, load the table anew for each query and each
-    side of a join.  The option ``where`` of the source is safe everywhere.
+    side of a join.  The option ``where`` of the source is safe everywhere.  Spark 4.0 pushes
+    nothing.  Raises UnsupportedFeatureError on Spark 3.5, which has no Python data sources.
     """
+    check_data_sources()
     from secure_bloom.spark.source import PushdownSource, SecureBloomSource
 
-    pushes = keeps_filters_apart(spark) if push_filters is None else push_filters
+    wanted = keeps_filters_apart(spark) if push_filters is None else push_filters
+    pushes = wanted and offers_filters()
     if pushes:
         spark.conf.set(_PUSHDOWN, "true")
     spark.dataSource.register(PushdownSource if pushes else SecureBloomSource)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
 from secure_bloom.parquet.schema import Leaf
+from secure_bloom.spark.compat import arrow_schema_in_utc
 
 _MILLIS, _MICROS = 1_000_000, 1_000
 
@@ -109,8 +110,7 @@ _TYPES: dict[Kind, Callable[[Leaf, Logical], st.DataType | None]] = {
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
     """Return the Arrow schema in which Spark wants the rows of ``schema``."""
-    found: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-    return found
+    return arrow_schema_in_utc(schema)
 
 
 def check_carried(schema: st.StructType) -> None:

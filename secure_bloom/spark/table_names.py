@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.spark.compat import table_description
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.paths import is_object_uri, local_path
 
@@ -62,11 +62,9 @@ def _described(spark: SparkSession, name: str) -> dict[str, object]:
     from pyspark.errors import AnalysisException
 
     try:
-        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
+        return table_description(spark, name)
     except AnalysisException as error:
         raise UnsupportedFeatureError(
             f"{name} is a table of another catalog, which does not say where its files are",
             hint="Delta, Iceberg and Hudi tables record their files themselves; they are refused",
         ) from error
-    described: dict[str, object] = json.loads(row[0])
-    return described

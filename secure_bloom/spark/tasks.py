@@ -8,8 +8,10 @@ pandas.  Its argument is all that one task has to do.
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,12 +35,15 @@ Work = Callable[..., Iterable[Row]]
 #: Work on all rows of a task.
 TaskWork = Callable[[Sequence[Row]], Iterable[Row]]
 
+_PACKAGE = __name__.partition(".")[0]
+#: The face has it, which no room imports from.
+_VERSION: str = importlib.import_module(_PACKAGE).__version__
 #: Cores of a session that does not say how many it has.
 _CORES = 4
 #: Rows of the driver that go to the tasks in their closure.  It is larger then, but nothing has to
 #: be shuffled, which takes longer than such a closure.
 _IN_CLOSURE = 1000
-_TASK, _ROWS = "task", "rows"
+_TASK, _ROWS, _KEY = "task", "rows", "shuffle key"
 
 
 def cores_of(spark: SparkSession) -> int:
@@ -81,13 +86,18 @@ def in_tasks(rows: DataFrame, work: TaskWork, schema: RowSchema, *, tasks: int) 
     """
     from pyspark.sql import functions as f
 
-    given = [f.col(name) for name in rows.columns if name != _TASK]
-    keys = f.array(*map(f.lit, shuffle_keys(max(tasks, 1))))
-    placed = rows.select(f.get(keys, f.col(_TASK)).alias(_TASK), *given)
-    # The rows of a task are one row, in the partition that its key has.
-    shared = placed.repartition(max(tasks, 1), _TASK).groupBy(_TASK)
+    given = [name for name in rows.columns if name != _TASK]
+    shared = in_partitions(rows, _TASK, max(tasks, 1)).groupBy(_KEY)
     together = shared.agg(f.collect_list(f.struct(*given)).alias(_ROWS)).select(_ROWS)
     return _done(together, _ROWS, _rows_as_given, work, schema)
+
+
+def in_partitions(rows: DataFrame, column: str, partitions: int) -> DataFrame:
+    """Return the rows in that many partitions, each in the one that its ``column`` numbers."""
+    from pyspark.sql import functions as f
+
+    keys = f.array(*map(f.lit, shuffle_keys(partitions)))
+    return rows.withColumn(_KEY, f.get(keys, f.col(column))).repartition(partitions, _KEY)
 
 
 def by_hash(column: str, tasks: int) -> Column:
@@ -114,15 +124,42 @@ def _done(
     schema: RowSchema,
 ) -> DataFrame:
     """Return what the work makes of the rows that ``rows_of`` finds in the column of each task."""
+    from pyspark import cloudpickle
     from pyspark.sql.functions import inline, udf
 
-    def done(given: Any) -> list[Row]:
-        plain = [schema.plain(row) for row in work(rows_of(given))]
-        freeze_imports()
-        return plain
-
+    run = functools.partial(_done_plainly, rows_of, work, schema)
+    shipped: bytes = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]
+    done = _with_same_version(shipped, _PACKAGE, _VERSION)
     task = udf(done, f"array<{schema.struct}>", useArrow=False).asNondeterministic()
     return tasks.select(inline(task(column)))
+
+
+def _done_plainly(
+    rows_of: Callable[[Any], Sequence[Row]], work: TaskWork, schema: RowSchema, given: Any
+) -> list[Row]:
+    plain = [schema.plain(row) for row in work(rows_of(given))]
+    freeze_imports()
+    return plain
+
+
+def _with_same_version(shipped: bytes, package: str, version: str) -> Callable[[Any], list[Row]]:
+    """Return the shipped function, which is opened by an executor that has the same package.
+
+    What another version would make of it nobody knows.
+    """
+
+    # The closure is pickled by value: it must not name anything of this package before it looked.
+    def done(given: Any) -> list[Row]:
+        import importlib
+        import pickle
+
+        found = importlib.import_module(package).__version__
+        if found != version:
+            raise ImportError(f"secure-bloom {found} is not {version}")
+        made: list[Row] = pickle.loads(shipped)(given)  # noqa: S301 - the driver's own bytes
+        return made
+
+    return done
 
 
 def row_by_row(work: Work, *, at_once: int = 1) -> TaskWork:
@@ -167,16 +204,20 @@ def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[
 
 @contextmanager
 def executors_errors() -> Iterator[None]:
-    """Say it if the executors' Python lacks this package."""
+    """Say it if the executors' Python lacks this package, or has another version of it."""
     from pyspark.errors import PythonException
 
     try:
         yield
     except PythonException as error:
-        if "No module named 'secure_bloom" not in str(error):
+        other = re.search(r"ImportError: secure-bloom (\S+) is not", str(error))
+        if other is None and "No module named 'secure_bloom" not in str(error):
             raise
+        has = "does not have secure-bloom"
+        if other is not None:
+            has = f"has secure-bloom {other[1]}, and the driver has {_VERSION}"
         raise SparkUnavailableError(
-            "the Python of the executors does not have secure-bloom",
-            hint="install it there, or set PYSPARK_PYTHON, before the session starts, to a Python "
-            "that has it",
+            f"the Python of the executors {has}",
+            hint="install the driver's version there, or set PYSPARK_PYTHON, before the session "
+            "starts, to a Python that has it",
         ) from error

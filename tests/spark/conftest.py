@@ -20,10 +20,13 @@ from tests.spark.cluster import (
     standalone_cluster,
 )
 from tests.spark.parquet_java import forget_keys
+from tests.spark.versions import TOO_NEW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+collect_ignore = TOO_NEW
 
 #: A server for Spark Connect, on a port that the system picks.
 CONNECT_SERVER = {
@@ -63,13 +66,15 @@ def spark(
 ) -> Iterator[SparkSession]:
     """A local session with two cores whose writes follow the default policy.
 
-    It serves Spark Connect too, see `test_connect`.
+    It serves Spark Connect too, see `test_connect`, if PySpark comes with a server, as 4.0 does.
     """
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {**JVM_ENVIRONMENT, **LOOPBACK}.items():
             environment.setenv(name, value)
         folder = tmp_path_factory.mktemp("spark")
-        config = {**CONNECT_SERVER, **WITHOUT_GENERATED_CODE, **SMALL_QUERIES}
+        serves = any(jar.name.startswith("spark-connect_") for jar in spark_jars())
+        connect = CONNECT_SERVER if serves else {}
+        config = {**connect, **WITHOUT_GENERATED_CODE, **SMALL_QUERIES}
         session = small_session("local[2]", folder, config).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

@@ -28,7 +28,7 @@ from secure_bloom.errors import (
     SparkUnavailableError,
     UnsupportedFeatureError,
 )
-from secure_bloom.spark import add_bloom_filters, add_job, job_files
+from secure_bloom.spark import add_bloom_filters, add_job, job_files, tasks
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
@@ -271,6 +271,17 @@ class TestRefusals:
         with pytest.raises(SparkUnavailableError, match="executors") as caught:
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         assert "PYSPARK_PYTHON" in str(caught.value.hint)
+
+    def test_executors_with_another_version_of_the_package_are_an_error(
+        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tasks, "_VERSION", "9.8.7")
+        before = content(table)
+        with pytest.raises(SparkUnavailableError) as caught:
+            add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        assert f"has secure-bloom {sb.__version__}, and the driver has 9.8.7" in str(caught.value)
+        assert "\n" not in str(caught.value).partition("hint:")[0].strip()
+        assert content(table) == before
 
 
 class TestFailures:

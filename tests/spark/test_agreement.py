@@ -27,6 +27,7 @@ from tests.spark.typed_tables import (
     row_groups,
     write,
 )
+from tests.spark.versions import since_4_0
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -273,6 +274,7 @@ class TestFiltersOfSpark:
                 false_positives += sum(sum(verdicts[1::2]) for verdicts in theirs)
         assert false_positives > 0  # or the agreement would say little
 
+    @since_4_0
     def test_they_are_kept_beside_ours(
         self, spark: SparkSession, native: Path, tmp_path: Path
     ) -> None:

@@ -14,6 +14,7 @@ from secure_bloom.spark import add_bloom_filters, audit
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import PLAIN_WRITE
 from tests.spark.typed_tables import data_files
+from tests.spark.versions import since_4_0
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +57,7 @@ def test_what_spark_writes_under_the_policy_is_clean(sound: Path) -> None:
     assert (report.files, report.columns_checked) == (4, 16)
 
 
+@since_4_0
 def test_a_signed_footer_of_spark_is_clean_with_a_note_on_its_size_statistics(
     spark: SparkSession, tmp_path: Path, policy: KeyPolicy
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_misspelt_option_leaves_everything_in_clear(spark: SparkSession, tmp_p
     }
 
 
+@since_4_0
 def test_a_filter_of_a_misspelt_column_is_missing(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "unfiltered")
     options = {

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
+import subprocess
 import zipfile
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,14 @@ import pytest
 from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 from secure_bloom.spark import jvm
 from secure_bloom.spark.kms import JVM_CLIENTS
+from secure_bloom.spark.session import session_config
+from tests.spark.cluster import POLICY
+from tests.spark.versions import since_4_0
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
 
+#: The version of class files of Java 8.
+JAVA_8 = 52
 GREETING = b"package demo; public class Greeting { public int length() { return %d; } }"
 
 
@@ -54,6 +62,27 @@ def test_a_kms_jar_holds_the_class_that_sessions_name(client: str) -> None:
     name = JVM_CLIENTS[client].name
     with zipfile.ZipFile(jvm.kms_jar(name)) as archive:
         assert f"secure_bloom/spark/{name}.class" in archive.namelist()
+
+
+@pytest.mark.parametrize("client", JVM_CLIENTS)
+def test_the_classes_run_on_the_oldest_java_of_any_spark(client: str, tmp_path: Path) -> None:
+    """The version of the class files is that of Java 8 or older, and so is all that they call."""
+    with zipfile.ZipFile(jvm.kms_jar(JVM_CLIENTS[client].name)) as archive:
+        for name in archive.namelist():
+            magic, _, version = struct.unpack(">IHH", archive.read(name)[:8])
+            assert (magic, version <= JAVA_8) == (0xCAFEBABE, True)
+    javac = shutil.which("javac")
+    if javac is None:
+        pytest.skip("needs a JDK: javac knows what Java 8 has")
+    source = resources.files("secure_bloom.spark").joinpath(f"{JVM_CLIENTS[client].name}.java")
+    jars = os.pathsep.join(map(str, jvm.spark_jars()))
+    command = [javac, "--release", "8", "-nowarn", "-cp", jars, "-d", str(tmp_path), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "release version 8 not supported" in done.stderr:
+        pytest.skip("this JDK no longer knows Java 8")
+    # Java 8 does not read the classes of a Spark that needs Java 17.
+    errors = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert all("wrong version" in line or "cannot access" in line for line in errors)
 
 
 def test_the_second_call_compiles_nothing(compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +171,7 @@ class TestJava:
         monkeypatch.delenv("JAVA_HOME")
         assert jvm.java() == path / "bin" / "java"
 
+    @since_4_0
     @pytest.mark.parametrize(
         ("banner", "complaint"),
         [
@@ -156,6 +186,29 @@ class TestJava:
         monkeypatch.setenv("JAVA_HOME", str(write_java(tmp_path, banner)))
         with pytest.raises(SparkUnavailableError, match=complaint):
             jvm.java()
+
+    def test_the_java_of_spark_3_5_may_be_8(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        spark = tmp_path / "spark" / "jars"
+        spark.mkdir(parents=True)
+        (spark / "spark-core_2.12-3.5.9.jar").touch()
+        monkeypatch.setenv("SPARK_HOME", str(spark.parent))
+        home = write_java(tmp_path / "java", "nothing")
+        (home / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="1.8.0_402"\n')
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        assert jvm.java() == home / "bin" / "java"
+        (home / "release").write_text('JAVA_VERSION="1.7.0_80"\n')
+        with pytest.raises(SparkUnavailableError, match="is Java 7, Spark needs 8"):
+            jvm.java()
+
+    def test_a_session_is_not_configured_for_a_java_that_is_too_old(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where the classes are compiled already: the JVM's own error names class files."""
+        monkeypatch.setenv("JAVA_HOME", str(write_java(tmp_path, 'java version "1.6.0_45"')))
+        with pytest.raises(SparkUnavailableError, match="is Java 6, Spark needs"):
+            session_config(POLICY)
 
     def test_a_missing_java_is_an_error_that_says_what_to_install(
         self, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch

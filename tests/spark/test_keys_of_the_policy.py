@@ -12,6 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.spark import add_bloom_filters, audit, reencrypt, register, rotate_keys
 from tests.recording_kms import EVERY_KEY, FOREIGN
+from tests.spark.versions import since_4_0
 from tests.tables import customers, keyring_json
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def test_jobs_report_the_key(spark: SparkSession, forged: Path) -> None:
     assert any(told in message for message in found)
 
 
+@since_4_0
 def test_the_data_source_refuses_the_file(spark: SparkSession, forged: Path) -> None:
     register(spark)
     reader = spark.read.format("secure_bloom").option("policy", str(forged.parent / "p.toml"))

@@ -13,6 +13,7 @@ from secure_bloom.spark import register
 from tests.lying.honest import SHAPES
 from tests.lying.trials import HONEST, Trial, is_true, trials
 from tests.spark.cluster import POLICY
+from tests.spark.versions import since_4_0
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +53,7 @@ def _rows(rows: list[Any]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in COLUMNS) for row in rows), key=repr)
 
 
+@since_4_0
 def test_the_data_source_gives_the_rows_that_parquet_java_scans(
     spark: SparkSession, lying: list[Trial]
 ) -> None:
@@ -79,6 +81,7 @@ def _collected(frame: DataFrame) -> tuple[list[Any], str | None]:
         return [], str(error)
 
 
+@since_4_0
 def test_a_dictionary_that_says_less_than_it_has_loses_no_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:

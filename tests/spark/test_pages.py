@@ -12,6 +12,7 @@ import secure_bloom as sb
 from secure_bloom import hudi
 from secure_bloom.spark import register, session_config
 from tests.pages import Session, blocks, development_keys
+from tests.spark.versions import since_4_0
 from tests.tables import Mode, customers, write
 from tests.test_pages import lake_under_an_older_key
 
@@ -82,6 +83,7 @@ def test_the_block_on_audits(
     assert "column-in-clear" in capsys.readouterr().out
 
 
+@since_4_0
 def test_the_block_on_record_keys_of_hudi(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +102,7 @@ def test_the_block_on_record_keys_of_hudi(
     assert str(paths["key-7"]).endswith(".parquet")
 
 
+@since_4_0
 def test_the_block_of_sql(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "customers.parquet", customers(5), Mode.PLAIN)
     register(spark)

@@ -11,6 +11,7 @@ import pytest
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.readable_types import check_types
 from tests.spark.test_conforming import _AT, _INSTANT, read_as
+from tests.spark.versions import since_4_0
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ from tests.spark.test_conforming import _AT, _INSTANT, read_as
     ],
     ids=str,
 )
+@since_4_0
 def test_what_would_be_another_value_is_refused(
     stored: pa.Array, wanted: pa.DataType, names: str
 ) -> None:

@@ -27,6 +27,7 @@ from tests.interop.test_rekeying import (
 )
 from tests.spark.cluster import POLICY
 from tests.spark.parquet_java import contents
+from tests.spark.versions import since_4_0
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "x.parquet"
 
 
+@since_4_0
 # What pyarrow and DuckDB read in one version `make test` shows to parquet-java in the other one.
 @pytest.mark.parametrize(("options", "version"), versioned(OPTIONS, turn=1), ids=named)
 def test_every_type_and_encoding(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.datasource import EqualTo, Filter, In
+from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
 import secure_bloom as sb
@@ -34,6 +34,7 @@ from tests.interop.files import typed_file
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import PLAIN_WRITE, forget_keys
 from tests.spark.typed_tables import Mode, data_files, write
+from tests.spark.versions import since_4_1
 from tests.surgery import assert_tells_no_secret, flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, customers, keyring_json, read
 from tests.tables import Mode as ArrowMode
@@ -156,6 +157,7 @@ class TestTypes:
         check(spark, table, *questions)
 
     @pytest.mark.usefixtures("other_keys")
+    @since_4_1
     @pytest.mark.parametrize("mode", ArrowMode)
     def test_what_pyarrow_writes_in_every_mode(
         self, spark: SparkSession, tmp_path: Path, keyring: Path, mode: ArrowMode
@@ -435,6 +437,7 @@ class TestPredicates:
             "a.b = 2",
         )
 
+    @since_4_1
     def test_a_schema_of_the_callers(self, spark: SparkSession, tmp_path: Path) -> None:
         """Other types, another order, other case, a column that is not there."""
         write_file(tmp_path / "0.parquet", pa.table({"Id": [9, 10], "x": ["u", "v"]}))
@@ -502,7 +505,9 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def planned(path: Path, keyring: Path, *filters: Filter, **options: str) -> list[SourcePartition]:
+def planned(
+    path: Path, keyring: Path, *filters: sd.Filter, **options: str
+) -> list[SourcePartition]:
     """What a query would read, as the driver plans it."""
     source = PushdownSource({"path": str(path), "keyring": str(keyring), **options})
     schema = source.schema()
@@ -526,29 +531,33 @@ def row_groups(partitions: list[SourcePartition]) -> list[tuple[str, int]]:
 
 
 class TestPlanning:
+    @since_4_1
     def test_filters_skip_row_groups(self, people: Path, keyring: Path) -> None:
         assert len(row_groups(planned(people, keyring))) == 6
-        present = EqualTo(("email",), "user77@example.com")
+        present = sd.EqualTo(("email",), "user77@example.com")
         ((name, row_group),) = row_groups(planned(people, keyring, present))
         rows = read(people / name).slice(1000 * row_group, 1000)
         assert "user77@example.com" in rows["email"].to_pylist()
 
+    @since_4_1
     def test_an_absent_value_leaves_nothing_to_read(self, people: Path, keyring: Path) -> None:
-        assert planned(people, keyring, EqualTo(("email",), "nobody@example.com")) == []
-        assert planned(people, keyring, In(("id",), (-1, None, 70_000))) == []
+        assert planned(people, keyring, sd.EqualTo(("email",), "nobody@example.com")) == []
+        assert planned(people, keyring, sd.In(("id",), (-1, None, 70_000))) == []
         assert planned(people, keyring, where="email = 'nobody@example.com' or id = -1") == []
 
+    @since_4_1
     def test_small_row_groups_share_a_task(self, people: Path, keyring: Path) -> None:
         (partition,) = planned(people, keyring)
         assert [len(file.row_groups) for file in partition.files] == [2, 2, 2]
 
+    @since_4_1
     def test_nothing_that_travels_has_a_key_or_a_value_in_its_text(
         self, people: Path, keyring: Path
     ) -> None:
         source = PushdownSource({"path": str(people), "keyring": str(keyring)})
         schema = source.schema()
         reader = source.reader(schema)
-        reader.pushFilters([EqualTo(("email",), "user77@example.com")])
+        reader.pushFilters([sd.EqualTo(("email",), "user77@example.com")])
         (partition,) = reader.partitions()
         shipped = pickle.dumps((source, reader, partition))
         for key in MASTER_KEYS.values():

@@ -11,6 +11,7 @@ import pytest
 from secure_bloom.spark import add_bloom_filters, register
 from secure_bloom.spark.hudi import hudi_lookup
 from tests.spark.cluster import POLICY
+from tests.spark.versions import since_4_0
 from tests.surgery import forged_signed
 from tests.tables import Mode, customers, keyring_json, write
 
@@ -66,6 +67,7 @@ def refused(act: Callable[[], int], told: str) -> str:
     return str(caught.value)
 
 
+@since_4_0
 def test_a_signature_that_cannot_be_checked_is_an_error(
     spark: SparkSession, forged: Path, keyring: str
 ) -> None:
@@ -79,6 +81,7 @@ def test_a_signature_that_cannot_be_checked_is_an_error(
     refused(lambda: added(spark, forged, **given), "k_elsewhere")
 
 
+@since_4_0
 def test_less_protection_than_the_policys_is_an_error_unless_accepted(
     spark: SparkSession, plain: Path
 ) -> None:

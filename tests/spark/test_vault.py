@@ -22,6 +22,7 @@ from tests.openbao import OpenBao
 from tests.spark.cluster import VAULT_KMS, Cluster, session_with
 from tests.spark.conftest import JVM_ENVIRONMENT
 from tests.spark.typed_tables import data_files
+from tests.spark.versions import since_4_0
 from tests.tables import customers
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class Processes:
                     continue
 
 
+@since_4_0
 @pytest.mark.usefixtures("cold_keys")
 def test_one_policy_serves_the_session_and_everything_else(
     spark: SparkSession, token: str, policy_file: Path, tmp_path: Path
