@@ -226,7 +226,7 @@ class _Inspector:
         )
 
     def _column(self, row_group: int, column: int) -> ColumnInspection:
-        column_chunk = self.footer.columns[row_group][column]
+        column_chunk = self.footer.column_chunks[row_group][column]
         encrypted, key = _encryption(column_chunk, self.footer, self.keys)
         leaf = self.footer.leaves[column]
         note = None

@@ -31,7 +31,7 @@ class LiveFooter:
     metadata: FileMetaData
     leaves: tuple[Leaf, ...]
     row_groups: tuple[RowGroup, ...]
-    columns: tuple[tuple[ColumnChunk, ...], ...]
+    column_chunks: tuple[tuple[ColumnChunk, ...], ...]
 
     @property
     def tail(self) -> Tail:
@@ -59,16 +59,16 @@ def live(footer: Footer) -> LiveFooter:
         metadata=metadata,
         leaves=leaves(metadata.schema),
         row_groups=row_groups,
-        columns=tuple(tuple(group.columns) for group in row_groups),
+        column_chunks=tuple(tuple(group.columns) for group in row_groups),
     )
 
 
 def live_chunk(footer: LiveFooter, row_group: int, column: int, keys: FileKeys) -> Chunk:
     """The chunk as the package opens it, with a view in the place of its record."""
-    listed, group = footer.columns[row_group][column], footer.row_groups[row_group]
+    listed, group = footer.column_chunks[row_group][column], footer.row_groups[row_group]
     leaf, rows = footer.leaves[column], ChunkRows(row_group, group.ordinal, group.num_rows)
     with located(row_group=row_group, column=leaf.name):
-        chunk = decrypt_chunk(listed, leaf, column, rows, footer.read.ciphers(keys))
+        chunk = decrypt_chunk(listed, leaf, column, rows, footer.read.ciphers_under(keys))
     meta_data, module = listed.meta_data, listed.encrypted_column_metadata
     if module is not None and chunk.cipher is not None:
         plain = chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)

@@ -46,7 +46,7 @@ from secure_bloom.parquet.footer.opened import (
     open_chunk,
     unlock_to_read,
 )
-from secure_bloom.parquet.footer.scan import outline
+from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
 from secure_bloom.parquet.structures import trees
@@ -55,8 +55,8 @@ from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.tables import snapshot
 from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85
@@ -176,7 +176,7 @@ def _open_all(content: bytes, keys: Keyring | None = None) -> None:
 def _edit(footer: Footer, chunk: Chunk) -> None:
     """Enter a filter: it is where it was entered, and all bytes around it are the old ones."""
     new = with_filters(footer, [FilterPlace(chunk, 7, 11)])
-    edited = outline(new)
+    edited = scan_footer(new)
     listed = edited.row_groups[chunk.row_group].columns[chunk.column]
     meta_data = listed.meta_data
     if meta_data is not None and (meta_data.bloom_filter_offset, meta_data.bloom_filter_length) != (
@@ -187,9 +187,9 @@ def _edit(footer: Footer, chunk: Chunk) -> None:
 
 
 @functools.cache
-def _scanner() -> FooterScanner:
+def _scanner() -> SchemaCache:
     """What is known after sound files were read: only then the C extension scans footers."""
-    known = FooterScanner()
+    known = SchemaCache()
     for content in _files():
         read_footer(CountedFile(BytesFile(content)), KeyResolver(None), known)
     return known
@@ -529,7 +529,7 @@ def _module(data: bytes) -> None:
 
 
 def _record(data: bytes) -> None:
-    both(lambda: trees.decode(data), lambda: find_fields(data), lambda: outline(data))
+    both(lambda: trees.decode(data), lambda: find_fields(data), lambda: scan_footer(data))
 
 
 TARGETS: dict[str, Target] = {

@@ -67,7 +67,7 @@ def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
 def _known_end(footer: Footer) -> int:
     """The end of pages and indexes, as far as the footer shows it without the keys of columns."""
     ends = [0]
-    for group, chunks in zip(footer.row_groups, footer.columns, strict=True):
+    for group, chunks in zip(footer.row_groups, footer.column_chunks, strict=True):
         ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
         for chunk in chunks:
             ends += _index_ends(chunk)
@@ -89,7 +89,7 @@ def _kept_end(
     """
     ends = [0]
     try:
-        for row_group, chunks in enumerate(footer.columns):
+        for row_group, chunks in enumerate(footer.column_chunks):
             for column, entry in enumerate(chunks):
                 chunk = open_chunk(footer, row_group, column, keys)
                 ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]

@@ -41,11 +41,11 @@ def _described(summary: str) -> set[Hashable] | None:
     """Return the files that a summary describes; None where it cannot be read."""
     try:
         with open_input(summary) as file:
-            outline = read_tail(file).outline
+            found = read_tail(file).scan
     except SecureBloomError:
         return None
     # Encrypted, so it cannot be looked into.
-    if outline is None:
+    if found is None:
         return None
-    paths = {chunk.file_path for group in outline.row_groups for chunk in group.columns}
+    paths = {chunk.file_path for group in found.row_groups for chunk in group.columns}
     return {file_key(sibling(summary, path)) for path in paths if path is not None}

@@ -104,8 +104,8 @@ def _ends_whole(file: InputFile, end: int) -> bool:
     try:
         tail = read_tail(file, end=end)
         # A cell's bytes can look like a footer, and nothing before this counts its chunks.
-        if tail.outline is not None:
-            tail.outline.check_chunks()
+        if tail.scan is not None:
+            tail.scan.check_chunks()
     except SecureBloomError:
         return False
     return True

@@ -19,8 +19,7 @@ from secure_bloom.errors import located
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
-from secure_bloom.reading.table.table_schema import unite
+from secure_bloom.reading.table.table_schema import SchemaCache, unite
 from secure_bloom.reading.table.table_state import TableState, table_state
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.counted_file import covered
@@ -135,7 +134,7 @@ def _read_footers(
     listing: TableListing, state: TableState, resolver: KeyResolver, progress: Progress | None
 ) -> tuple[list[FileFacts], list[tuple[str, pa.Schema]], list[FileFooter]]:
     """Return the facts and the schema of each file, and one footer for each schema."""
-    scanner, facts, schemas = FooterScanner(state.names), [], []
+    scanner, facts, schemas = SchemaCache(state.names), [], []
     first: dict[int, FileFooter] = {}
     for done, path in enumerate(KeyPrefetch(resolver).each(listing.paths), start=1):
         footer = _footer(listing, path, resolver, scanner)
@@ -153,7 +152,7 @@ def _deleted(file: LiveFile) -> int:
 
 
 def _footer(
-    listing: TableListing, path: str, resolver: KeyResolver, scanner: FooterScanner
+    listing: TableListing, path: str, resolver: KeyResolver, scanner: SchemaCache
 ) -> FileFooter:
     with located(path=path), listing.open(path) as file:
         return read_footer(CountedFile(file), resolver, scanner)
@@ -163,7 +162,7 @@ def _facts(footer: FileFooter) -> FileFacts:
     return FileFacts(
         path=footer.path,
         size=footer.size,
-        rows=tuple(footer.row_groups.rows),
+        rows=tuple(footer.scan.rows),
         bytes_footer=covered(footer.extents),
     )
 

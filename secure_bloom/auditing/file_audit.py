@@ -205,7 +205,7 @@ def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
 def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
     wanted = subject.request.wanted(footer.leaves)
     chunks = []
-    for row_group, column_chunks in enumerate(footer.columns):
+    for row_group, column_chunks in enumerate(footer.column_chunks):
         for ordinal, column_chunk in enumerate(column_chunks):
             chunk, error = _open_chunk(footer, row_group, ordinal, subject.keys)
             chunks.append(

@@ -111,7 +111,7 @@ def _own_keys(footer: Footer) -> dict[str, bytes | None]:
     """
     found = {}
     # Not strict: a file without a row group has columns and no chunk.
-    chunks = footer.columns[0] if footer.columns else ()
+    chunks = footer.column_chunks[0] if footer.column_chunks else ()
     for leaf, chunk in zip(footer.leaves, chunks, strict=False):
         crypto = chunk.crypto_metadata
         own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY

@@ -27,8 +27,8 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import Values
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
 
@@ -70,7 +70,7 @@ class LookupTrials:
         self._resolver = resolver
         self._open_file = open_file
         self._opener = SourceOpener(resolver)
-        self._scanner = FooterScanner(table.names)
+        self._schemas = SchemaCache(table.names)
         self._footers: dict[str, FileFooter] = {}
 
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
@@ -97,7 +97,7 @@ class LookupTrials:
         """
         asked = self._table.request([column[0]], None)
         footer = self._footer(path)
-        group = RowGroupPlan(row_group=row_group, rows=footer.row_groups.rows[row_group])
+        group = RowGroupPlan(row_group=row_group, rows=footer.scan.rows[row_group])
         plan = FilePlan(
             path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
         )
@@ -119,7 +119,7 @@ class LookupTrials:
     def _footer(self, path: str) -> FileFooter:
         if path not in self._footers:
             with located(path=path), self._open_file(path) as file:
-                footer = read_footer(CountedFile(file), self._resolver, self._scanner)
+                footer = read_footer(CountedFile(file), self._resolver, self._schemas)
             self._footers[path] = footer
         return self._footers[path]
 

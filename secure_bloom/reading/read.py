@@ -20,7 +20,7 @@ from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.reading.table_read import BATCH_ROWS, TableRead
 from secure_bloom.storage import CountedFile, open_input
 
@@ -117,7 +117,7 @@ def read_row_groups(
     # The policy's KMS is not asked here: whoever carries a plan out brings the keys.
     resolver = resolver_with(keys, plan.trust)
     with located(path=file.path), open_input(file.path) as opened:
-        footer = read_footer(CountedFile(opened), resolver, FooterScanner(plan.names))
+        footer = read_footer(CountedFile(opened), resolver, SchemaCache(plan.names))
         if (footer.written, footer.digest) != (file.written, file.digest):
             raise FileChangedError(
                 "the file was changed after it was planned",

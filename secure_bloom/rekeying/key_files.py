@@ -27,7 +27,7 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
     found: dict[bytes, int | None] = {}
     if footer.tail.key_metadata is not None:
         found[footer.tail.key_metadata] = None
-    for chunks in footer.columns:
+    for chunks in footer.column_chunks:
         for ordinal, chunk in enumerate(chunks):
             crypto = chunk.crypto_metadata
             own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY

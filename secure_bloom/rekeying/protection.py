@@ -86,7 +86,7 @@ def found_protection(footer: Footer, keys: FileKeys) -> Protection:
     """Return the protection that a file has; PolicyError where its row groups differ in it."""
     rows = [
         tuple(_use(chunk.crypto_metadata, footer, keys) for chunk in chunks)
-        for chunks in footer.columns
+        for chunks in footer.column_chunks
     ]
     # A policy and a report have one key for each column of a file.
     if any(row != rows[0] for row in rows):
@@ -119,7 +119,7 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
         chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
         # The first row group stands for all: a writer wraps the keys of a file in one way, and
         # `found_protection` has refused groups under different master keys.
-        for chunks in footer.columns[:1]
+        for chunks in footer.column_chunks[:1]
         for chunk in chunks
         if chunk.crypto_metadata is not None
     ]

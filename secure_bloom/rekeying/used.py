@@ -216,7 +216,7 @@ def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
     # have it.
     except KeyUnavailableError:
         # An encrypted footer hides its columns; a signed one stands in clear.
-        return None if tail.outline is None else read_unverified(tail)
+        return None if tail.scan is None else read_unverified(tail)
 
 
 def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[str, bytes]]:
@@ -224,7 +224,7 @@ def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[s
     if footer_key is not None:
         yield "", footer_key
     # Every row group: they may be under different keys, and each key that opens one counts.
-    for chunks in () if footer is None else footer.columns:
+    for chunks in () if footer is None else footer.column_chunks:
         for leaf, chunk in zip(footer.leaves if footer else (), chunks, strict=True):
             crypto = chunk.crypto_metadata
             own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY

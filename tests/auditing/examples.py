@@ -95,7 +95,7 @@ def sound(folder: Path, mode: Mode = Mode.ENCRYPTED, **options: Any) -> Path:
 
 
 def _cut_copies(it: Opened) -> None:
-    for chunks in it.footer.columns:
+    for chunks in it.footer.column_chunks:
         for chunk in chunks:
             if chunk.crypto_metadata is not None and chunk.meta_data is not None:
                 del chunk.meta_data.size_statistics

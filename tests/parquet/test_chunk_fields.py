@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet import chunk_fields
 from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data
-from secure_bloom.parquet.footer.scan import outline
+from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from tests.kernels import ABSENT, mutations, needs_native
@@ -49,7 +49,7 @@ def rows_of(found: memoryview) -> list[list[int]]:
 
 
 def test_chunks_in_a_footer_and_metadata_in_a_run(plain: bytes) -> None:
-    found = outline(plain)
+    found = scan_footer(plain)
     offsets = [offset for offsets in found.chunk_offsets for offset in offsets]
     rows = read_chunks(plain, array("q", offsets), len(offsets))
     chunks = [chunk for group in found.row_groups for chunk in group.columns]
@@ -63,7 +63,7 @@ def test_chunks_in_a_footer_and_metadata_in_a_run(plain: bytes) -> None:
 
 @given(st.data())
 def test_hostile_chunks_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
-    start = outline(plain).chunk_offsets[0][2]
+    start = scan_footer(plain).chunk_offsets[0][2]
     hostile = data.draw(mutations(plain[start:]))
     rows = read_chunks(hostile, array("q", [0]), 1)
     if rows is not None:

@@ -97,7 +97,7 @@ def test_the_cipher_of_a_column_is_that_of_its_footer(tmp_path: Path, algorithm:
 
 def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -> None:
     with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
-        unchecked = dataclasses.replace(it.footer.read, key=None, file_aad=b"")
+        unchecked = dataclasses.replace(it.footer.read, footer_key=None)
         column_cipher = open_chunk(unchecked, 0, 0, it.keys).cipher
         assert column_cipher == it.chunk(0, "email").cipher
     assert column_cipher is not None

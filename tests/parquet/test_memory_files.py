@@ -46,9 +46,9 @@ def test_pyarrow_reads_the_pages_of_a_column(
             pages=[stored_plain(page) for page in read_pages(file, chunk)],
             has_dictionary=use_dictionary,
         )
-    root = copy.deepcopy(footer.outline.schema.elements[0])
+    root = copy.deepcopy(footer.scan.schema.elements[0])
     root.num_children = 1
-    schema = [root, footer.outline.schema.elements[2]]
+    schema = [root, footer.scan.schema.elements[2]]
     content = memory_file(schema, [column], 1000, marks=[KeyValue.of(key="k", value="v")])
     made = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
     assert made.read().to_pydict() == {"email": emails}

@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.column_names import NamedField, NamesOfTable
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer.scan import outline
+from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.structures.metadata import SchemaElement
 
@@ -20,7 +20,7 @@ def elements(schema: pa.Schema) -> list[SchemaElement]:
     pq.write_table(schema.empty_table(), sink)
     data = sink.getvalue().to_pybytes()
     length = int.from_bytes(data[-8:-4], "little")
-    return list(outline(data[-8 - length : -8]).schema.elements)
+    return list(scan_footer(data[-8 - length : -8]).schema.elements)
 
 
 def named(**members: Any) -> NamesOfTable:

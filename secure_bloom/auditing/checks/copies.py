@@ -191,7 +191,7 @@ def _is_read_elsewhere(candidate: _Candidate, file: InputFile) -> bool:
 def _is_checkpoint(file: InputFile) -> bool:
     """Return whether a Parquet file has the columns of a checkpoint, and no other."""
     tail = read_tail(file)
-    if tail.outline is None:
+    if tail.scan is None:
         return False
     return {leaf.path[0] for leaf in read_unverified(tail).leaves} <= ACTION_NAMES
 

@@ -152,7 +152,7 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     # Without a key: this is about what anyone can read, whether it is true or not.
     footer = read_unverified(tail)
     for ordinal, leaf in enumerate(footer.leaves):
-        shown = (chunks[ordinal].meta_data for chunks in footer.columns)
+        shown = (chunks[ordinal].meta_data for chunks in footer.column_chunks)
         if secret_named(leaf.path, policy) is not None and any(
             meta_data is not None and has_bounds(meta_data) for meta_data in shown
         ):

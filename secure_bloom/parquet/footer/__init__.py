@@ -9,4 +9,6 @@ opens column chunks on demand.  ``edit`` sets fields and leaves all other bytes 
     chunk = open_chunk(footer, 0, 3, keys)
     plain = with_filters(footer, [FilterPlace(chunk, offset, length)])
     end_of_file = close_footer(footer, plain)
+
+Every verb has a ``Footer``; that of a read knows its file too (``reading.table.footer``).
 """

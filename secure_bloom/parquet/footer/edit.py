@@ -50,7 +50,7 @@ def with_filters(footer: Footer, places: Iterable[FilterPlace]) -> bytes:
 def _splices(footer: Footer, plain: bytes, place: FilterPlace) -> Iterator[Splice]:
     chunk = place.chunk
     new = {_OFFSET: i64(place.offset), _LENGTH: i32(place.length)}
-    start = footer.outline.chunk_offsets[chunk.row_group][chunk.column]
+    start = footer.scan.chunk_offsets[chunk.row_group][chunk.column]
     # Found in the bytes and not in the record, because a splice needs the places of single fields.
     fields, in_clear = find_nested(plain, start, _META_DATA)
     # Both copies are set: readers without the column's key take the one in clear (Encryption.md

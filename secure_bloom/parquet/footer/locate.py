@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer.scan import FooterOutline, outline
+from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
 from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCryptoMetaData
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile
@@ -40,14 +40,14 @@ class Tail:
 
     ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
     encrypted FileMetaData module, or the signature, or empty; ``clear`` is what comes before it.
-    ``outline`` is that of a FileMetaData in clear.  ``column_names`` are those of the table.
+    ``scan`` is that of a FileMetaData in clear.  ``column_names`` are those of the table.
     """
 
     mode: FooterMode
     offset: int
     clear: bytes
     sealed: bytes
-    outline: FooterOutline | None
+    scan: FooterScan | None
     algorithm: EncryptionAlgorithm | None
     key_metadata: bytes | None
     column_names: NamesOfTable | None = None
@@ -66,7 +66,7 @@ def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
     if magic == MAGIC_ENCRYPTED:
         crypto, length = measured_record(FileCryptoMetaData, body)
         return encrypted_tail(offset, body, crypto, length)
-    found = outline(body)
+    found = scan_footer(body)
     return clear_tail(
         offset,
         body,
@@ -130,7 +130,7 @@ def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length:
         offset=offset,
         clear=body[:length],
         sealed=body[length:],
-        outline=None,
+        scan=None,
         algorithm=crypto.encryption_algorithm,
         key_metadata=crypto.key_metadata,
     )
@@ -143,7 +143,7 @@ def clear_tail(
     *,
     algorithm: EncryptionAlgorithm | None,
     key_metadata: bytes | None,
-    found: FooterOutline | None = None,
+    found: FooterScan | None = None,
 ) -> Tail:
     """Return the tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
 
@@ -162,7 +162,7 @@ def clear_tail(
         offset=offset,
         clear=body[:length],
         sealed=body[length:],
-        outline=found,
+        scan=found,
         algorithm=algorithm,
         key_metadata=key_metadata,
     )

@@ -24,7 +24,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.footer.locate import Tail
-from secure_bloom.parquet.footer.scan import FooterOutline, outline
+from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
@@ -39,51 +39,75 @@ if TYPE_CHECKING:
     from secure_bloom.column_names import NamesOfTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Footer:
     """A footer that can be read, and its bytes in clear, from which a changed one can be made.
 
-    ``key`` is None, and ``file_aad`` empty, if there is none, or where a signed footer was
-    read without it: then the signature is unchecked.
+    ``tail`` has its bytes as the file has them, ``scan`` what they say in clear.  ``footer_key`` is
+    None if the file has none, or where a signed footer was read without it: then the signature is
+    unchecked.  ``leaves`` are under the names of the table, if it has names of its own.
     """
 
     tail: Tail
-    outline: FooterOutline
-    key: DataKey | None
-    file_aad: bytes
+    scan: FooterScan = field(repr=False)
+    footer_key: FooterKey | None = field(repr=False)
     leaves: tuple[Leaf, ...]
-    row_groups: Sequence[RowGroup]
-    columns: tuple[Sequence[ColumnChunk], ...]
     _ciphers: list[FileCiphers] = field(default_factory=list, repr=False)
+
+    @property
+    def mode(self) -> FooterMode:
+        """How the footer is protected."""
+        return self.tail.mode
+
+    @property
+    def key(self) -> DataKey | None:
+        """The key that decrypted the footer, or checked its signature."""
+        return None if self.footer_key is None else self.footer_key.key
+
+    @property
+    def file_aad(self) -> bytes:
+        """The AAD of the file; empty without a key."""
+        return b"" if self.footer_key is None else self.footer_key.file_aad
 
     @property
     def metadata(self) -> FileMetaData:
         """The fields beside the schema, which is in :attr:`leaves`."""
-        return self.outline.metadata
+        return self.scan.metadata
 
     @property
     def plain(self) -> bytes:
         """The FileMetaData in clear, as its writer encoded it."""
-        return self.outline.plain[: self.outline.length]
+        if self.tail.mode is FooterMode.ENCRYPTED:
+            return self.scan.plain[: self.scan.length]
+        return self.tail.clear
+
+    @property
+    def row_groups(self) -> Sequence[RowGroup]:
+        """The row groups, each made when it is looked at."""
+        return self.scan.row_groups
+
+    @property
+    def column_chunks(self) -> tuple[Sequence[ColumnChunk], ...]:
+        """The column chunks of each row group, each decoded when it is looked at."""
+        return self.scan.column_chunks
 
     @property
     def is_verified(self) -> bool:
         """Whether the footer is as its writer left it; for a plain one this is unknown."""
-        return self.tail.mode is not FooterMode.SIGNED or self.key is not None
+        return self.tail.mode is not FooterMode.SIGNED or self.footer_key is not None
 
-    def ciphers(self, keys: FileKeys) -> FileCiphers:
+    def ciphers_under(self, keys: FileKeys) -> FileCiphers:
         """Return the ciphers of the file under these keys.
 
         Kept, because few keys open many chunks.
         """
         # Keys are compared by identity: other keys may not open the modules that these open.
         if not self._ciphers or self._ciphers[0].keys is not keys:
-            key = None if self.key is None else FooterKey(key=self.key, file_aad=self.file_aad)
             tail = self.tail
             self._ciphers[:] = [
                 FileCiphers(
                     algorithm=tail.algorithm,
-                    footer=key,
+                    footer=self.footer_key,
                     key_metadata=tail.key_metadata,
                     keys=keys,
                 )
@@ -207,32 +231,29 @@ def read_unverified(tail: Tail) -> Footer:
 
 
 def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
+    scan = opened_scan(tail, key)
+    # Positions of chunks are used as positions in the schema from here on.
+    scan.check_chunks()
+    leaves = _named_leaves(scan, tail.column_names)
+    return Footer(tail=tail, scan=scan, footer_key=key, leaves=leaves)
+
+
+def opened_scan(tail: Tail, key: FooterKey | None) -> FooterScan:
+    """Return what a footer says, once it is decrypted or its signature is checked."""
     # Before a byte of it is looked at: what does not authenticate is not parsed.
     plain = open_footer(tail, key)
-    # The outline of a signed footer is of the very bytes whose signature was checked above.
-    found = outline(plain) if tail.outline is None else tail.outline
-    # Positions of chunks are used as positions in the schema from here on.
-    found.check_chunks()
-    row_groups, names = found.row_groups, tail.column_names
-    return Footer(
-        tail=tail,
-        outline=found,
-        key=None if key is None else key.key,
-        file_aad=b"" if key is None else key.file_aad,
-        leaves=_named_leaves(found, names),
-        row_groups=row_groups,
-        columns=tuple(row_group.columns for row_group in row_groups),
-    )
+    # The scan of a signed footer is of the very bytes whose signature was checked above.
+    return scan_footer(plain) if tail.scan is None else tail.scan
 
 
-def _named_leaves(found: FooterOutline, names: NamesOfTable | None) -> tuple[Leaf, ...]:
+def _named_leaves(scan: FooterScan, names: NamesOfTable | None) -> tuple[Leaf, ...]:
     """Return the leaves, under the names of a table if it has names of its own."""
     if names is None:
-        return found.schema.leaves
+        return scan.schema.leaves
     # Imported here: few tables rename columns.
     from secure_bloom.parquet.renamed_schema import renamed_leaves
 
-    return renamed_leaves(found.schema.elements, names)
+    return renamed_leaves(scan.schema.elements, names)
 
 
 class ChunkRows(NamedTuple):
@@ -251,11 +272,11 @@ def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> C
     group, leaf = footer.row_groups[row_group], footer.leaves[column]
     with located(row_group=row_group, column=leaf.name):
         return decrypt_chunk(
-            footer.columns[row_group][column],
+            group.columns[column],
             leaf,
             column,
             ChunkRows(row_group, group.ordinal, group.num_rows),
-            footer.ciphers(keys),
+            footer.ciphers_under(keys),
         )
 
 

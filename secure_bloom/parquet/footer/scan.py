@@ -1,6 +1,6 @@
-"""Outline a FileMetaData: the fields beside its column chunks, and the offset of each chunk.
+"""Scan a FileMetaData: the fields beside its column chunks, and the offset of each chunk.
 
-A footer lists thousands of column chunks, and few are looked at.  The outline shows that each is
+A footer lists thousands of column chunks, and few are looked at.  The scan shows that each is
 whole; a chunk is decoded when it is used.  Files of one table have the same schema, so a schema is
 decoded once and found again by its bytes.
 
@@ -131,7 +131,7 @@ class ScannedRowGroups(Sequence[RowGroup]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FooterOutline:
+class FooterScan:
     """The first ``length`` bytes of ``plain`` are a FileMetaData.
 
     Its row groups are in ``row_groups`` and its schema is in :attr:`schema`; ``metadata`` has the
@@ -163,6 +163,11 @@ class FooterOutline:
         return _schemas.decoded(self.plain[start:end])
 
     @cached_property
+    def column_chunks(self) -> tuple[Sequence[ColumnChunk], ...]:
+        """The column chunks of each row group."""
+        return tuple(group.columns for group in self.row_groups)
+
+    @cached_property
     def chunk_offsets(self) -> Sequence[Sequence[int]]:
         """The offset of each column chunk, by row group."""
         groups = self.row_groups
@@ -182,8 +187,20 @@ class FooterOutline:
                     row_group=index,
                 )
 
+    @cached_property
+    def rows(self) -> list[int]:
+        """The number of rows of each row group; errors as of :attr:`numbers`."""
+        return self.numbers[: len(self.row_groups) * NUMBERS : NUMBERS].tolist()
+
+    @cached_property
+    def ordinals(self) -> list[int]:
+        """The ordinal of each row group in AADs; the position where the writer left it out."""
+        ordinals = self.numbers[2 : len(self.row_groups) * NUMBERS : NUMBERS].tolist()
+        return [index if ordinal < 0 else ordinal for index, ordinal in enumerate(ordinals)]
+
+    @cached_property
     def numbers(self) -> memoryview:
-        """Return the numbers of all row groups, then the offsets of all chunks, as 64-bit integers.
+        """The numbers of all row groups, then the offsets of all chunks, as 64-bit integers.
 
         Call :meth:`check_chunks` before.  Raises FormatError for a row group that lacks a required
         field or has negative rows.
@@ -205,16 +222,16 @@ def _numbers(index: int, group: RowGroup) -> list[int]:
     return [group.num_rows, group.total_byte_size, *known]
 
 
-def outline(plain: bytes) -> FooterOutline:
-    """Return the outline of the FileMetaData at the start of ``plain``.
+def scan_footer(plain: bytes) -> FooterScan:
+    """Return the scan of the FileMetaData at the start of ``plain``.
 
     FormatError if there is none.
     """
-    return _scanned(plain) or _decoded_outline(plain)
+    return _scanned(plain) or _scanned_by_library(plain)
 
 
-def _scanned(plain: bytes) -> FooterOutline | None:
-    """Return the outline by the extension; None for an unusual footer, or without the extension."""
+def _scanned(plain: bytes) -> FooterScan | None:
+    """Return the scan by the extension; None for an unusual footer, or without the extension."""
     if extension.native is None:
         return None
     # A column chunk takes more than eight bytes, so this is room for all, and bounded by the bytes.
@@ -233,7 +250,7 @@ def _scanned(plain: bytes) -> FooterOutline | None:
     if head.version != ABSENT:
         metadata.version = head.version
     used = memoryview(bytes(numbers[first : first + head.groups * (NUMBERS + head.columns)]))
-    return FooterOutline(
+    return FooterScan(
         plain=plain,
         length=head.length,
         metadata=metadata,
@@ -257,14 +274,14 @@ _LARGEST_KEPT: Final = 64 * 1024
 _kept = functools.lru_cache(maxsize=16)(_decoded_rest)
 
 
-def _decoded_outline(plain: bytes) -> FooterOutline:
-    """Return the outline by the Thrift library."""
+def _scanned_by_library(plain: bytes) -> FooterScan:
+    """Return the scan by the Thrift library."""
     metadata, length = measured_outline(FileMetaData, plain, SchemaElement, ColumnChunk)
     source = RecordSource(ColumnChunk, plain)
     for group in metadata.row_groups:
         offsets = cast("Sequence[int]", group.columns)
         group.columns = cast(Any, LaterRecords(source, offsets))
-    return FooterOutline(
+    return FooterScan(
         plain=plain,
         length=length,
         metadata=metadata,

@@ -101,7 +101,7 @@ class FilePruner:
         self.groups = [self._group(index, passed) for index, passed in left.items()]
 
     def _group(self, index: int, passed: frozenset[int] = frozenset()) -> RowGroupState:
-        rows = self.footer.row_groups.rows[index]
+        rows = self.footer.scan.rows[index]
         is_left = self.context.can_match(self.ruled_out)
         skipped_by = None if is_left else Step.PARTITION
         return RowGroupState(

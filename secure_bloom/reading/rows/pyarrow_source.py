@@ -229,7 +229,7 @@ def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> I
     crypto = footer.row_groups[row_group].columns[column].crypto_metadata
     if cipher_of_column is None or crypto is None or crypto.ENCRYPTION_WITH_COLUMN_KEY is None:
         return ()
-    plain, start = footer.plain, int(footer.row_groups.chunk_offsets[row_group, column])
+    plain, start = footer.plain, int(footer.chunk_offsets[row_group, column])
     for field_id in (
         ColumnChunk.crypto_metadata.id,
         ColumnCryptoMetaData.ENCRYPTION_WITH_COLUMN_KEY.id,

@@ -14,9 +14,8 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import TINY, in_order
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.reading.table.footer import FileFooter, decode_footer, fetch_footer, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
-from secure_bloom.reading.table.table_schema import unite
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.reading.table.table_schema import SchemaCache, unite
 from secure_bloom.reading.table.table_state import table_state
 from secure_bloom.storage import CountedFile, InputFile, files_at_once, open_input
 from secure_bloom.tables import TableVersion, list_tables
@@ -50,7 +49,7 @@ class TableFiles:
         self.workers = files_at_once(self.paths)
         self._resolver = resolver
         self._key_prefetch = KeyPrefetch(resolver)
-        self._scanner = FooterScanner(self.state.names)
+        self._schemas = SchemaCache(self.state.names)
         self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
         self._kept: dict[int, FileFooter] = {}
@@ -110,7 +109,7 @@ class TableFiles:
                 )
             footer = self.kept(ordinal)
             if footer is None:
-                footer = read_footer(CountedFile(opened), self._resolver, self._scanner)
+                footer = read_footer(CountedFile(opened), self._resolver, self._schemas)
             yield CountedFile(opened), footer
 
     def _read_footers(self) -> pa.Schema:
@@ -148,12 +147,12 @@ class TableFiles:
         with located(path=path):
             with ExitStack() as stack:
                 file = stack.enter_context(open_input(path))
-                stored = fetch_footer(CountedFile(file), self._resolver)
+                footer = read_footer(CountedFile(file), self._resolver, self._schemas)
                 if file.holds(file.size - 1, 1) and len(self._aside) < _MOST_ASIDE:
                     file.set_aside()
                     self._aside[ordinal] = file
                     stack.pop_all()
-            return decode_footer(stored, self._scanner)
+            return footer
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.parquet.footer.scan import FooterOutline, FooterSchema
+from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.schema import Leaf
@@ -53,13 +53,16 @@ class FileColumns:
 
 
 class SchemaCache:
-    """The columns of files already seen, by the bytes of their schemas."""
+    """The columns of files already seen, by the bytes of their schemas; safe for threads.
+
+    ``names`` are what the table calls the columns, where its files call them something else.
+    """
 
     def __init__(self, names: NamesOfTable | None = None) -> None:
         self._names = names
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
 
-    def columns(self, footer: FooterOutline) -> FileColumns:
+    def columns(self, footer: FooterScan) -> FileColumns:
         """Return the columns of a FileMetaData.
 
         FormatError for a schema that is not a whole tree.

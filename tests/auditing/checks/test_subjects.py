@@ -37,7 +37,7 @@ def subjects(path: Path, *, with_keys: bool = True) -> Iterator[FooterSubject]:
                 row_group=row_group,
                 leaf=leaf,
                 wanted=wanted,
-                column_chunk=footer.columns[row_group][column],
+                column_chunk=footer.column_chunks[row_group][column],
                 chunk=open_chunk(footer, row_group, column, keys) if with_keys else None,
             )
             for row_group in range(len(footer.row_groups))

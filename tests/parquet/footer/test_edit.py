@@ -48,7 +48,7 @@ def _with_long_forms(path: Path) -> bytes:
     """A footer whose chunks end with a field of a later format, in a form that few writers use."""
     footer = _read(path)
     plain, splices = footer.plain, []
-    for offsets in footer.outline.chunk_offsets:
+    for offsets in footer.scan.chunk_offsets:
         for offset in offsets:
             stop = find_fields(plain, find_fields(plain, offset).by_id[3].value).stop
             splices.append(Splice(stop, stop, LATER))
@@ -63,7 +63,7 @@ def test_nothing_but_the_two_fields_is_new(tmp_path: Path) -> None:
     old = _with_long_forms(path)
     footer = _read(path)
     new = _entered(footer, (0, 0), (1, 3))
-    grown = with_fields(_meta_data(old, footer.outline.chunk_offsets[0][0]), {})
+    grown = with_fields(_meta_data(old, footer.scan.chunk_offsets[0][0]), {})
     assert grown.endswith(LATER + b"\0")
     first = old.index(grown)
     assert new[:first] == old[:first]
@@ -75,8 +75,8 @@ def test_nothing_but_the_two_fields_is_new(tmp_path: Path) -> None:
     ]
     assert places == [1000, None, None, 1001]
     without = dict.fromkeys((14, 15))
-    edited = _read(path).outline.chunk_offsets
-    for before, after in zip(footer.outline.chunk_offsets, edited, strict=True):
+    edited = _read(path).scan.chunk_offsets
+    for before, after in zip(footer.scan.chunk_offsets, edited, strict=True):
         for one, other in zip(before, after, strict=True):
             assert with_fields(_meta_data(new, other), without) == _meta_data(old, one)
 
@@ -98,7 +98,7 @@ def test_metadata_of_their_own_are_encrypted_again(tmp_path: Path) -> None:
     email = [leaf.name for leaf in footer.leaves].index("email")
     chunk = open_chunk(footer, 1, email, KEYS)
     new = _entered(footer, (1, email))
-    offset = footer.outline.chunk_offsets[1][email]
+    offset = footer.scan.chunk_offsets[1][email]
     module = find_fields(new, offset).by_id[9]
     assert chunk.cipher is not None
     plain = chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, new[module.value + 2 : module.end])
@@ -117,7 +117,7 @@ def test_a_field_that_stands_twice_is_not_edited(tmp_path: Path) -> None:
     """Readers do not agree which one counts."""
     path = write(tmp_path / "x.parquet", customers(10))
     footer = _read(path)
-    start = find_fields(footer.plain, footer.outline.chunk_offsets[0][0]).by_id[3].value
+    start = find_fields(footer.plain, footer.scan.chunk_offsets[0][0]).by_id[3].value
     fields = find_fields(footer.plain, start)
     last = fields.by_id[max(fields.by_id)]
     again = bytes([last.type, 2 * max(fields.by_id)]) + footer.plain[last.value : last.end]

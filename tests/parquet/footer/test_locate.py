@@ -47,9 +47,9 @@ def test_a_tail_has_the_names_that_its_table_gives(tmp_path: Path) -> None:
     with open_input(str(path)) as file:
         alone = read_tail(file)
         assert alone.column_names is None
-        assert alone.outline is not None
+        assert alone.scan is not None
         file.column_names = names
-        assert dataclasses.replace(read_tail(file), outline=alone.outline) == dataclasses.replace(
+        assert dataclasses.replace(read_tail(file), scan=alone.scan) == dataclasses.replace(
             alone, column_names=names
         )
 

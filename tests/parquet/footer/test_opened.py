@@ -304,7 +304,7 @@ def test_a_chunk_that_cannot_be_is_refused_with_its_place(
     tmp_path: Path, change, error: type[SecureBloomError], text: str
 ) -> None:
     with opened(write(tmp_path / "x.parquet", customers(10))) as it:
-        change(it.footer.columns[0][2])
+        change(it.footer.column_chunks[0][2])
         with pytest.raises(error, match=text) as caught:
             it.chunk(0, "id")
     assert (caught.value.row_group, caught.value.column) == (0, "id")
@@ -444,7 +444,7 @@ def test_a_chunk_that_cannot_be_says_why(
     tmp_path: Path, change: Callable[[Any], object], message: str
 ) -> None:
     with opened(write(tmp_path / "x.parquet", customers(10))) as it:
-        change(it.footer.columns[0][2])
+        change(it.footer.column_chunks[0][2])
         with pytest.raises(SecureBloomError) as caught:
             it.chunk(0, "id")
     assert caught.value.message == message
@@ -453,7 +453,7 @@ def test_a_chunk_that_cannot_be_says_why(
 def test_ways_to_encrypt_that_are_not_known_are_named(tmp_path: Path) -> None:
     with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
         crypto = ColumnCryptoMetaData(trees.Struct({7: (12, trees.Struct())}))
-        it.footer.columns[0][0].crypto_metadata = crypto
+        it.footer.column_chunks[0][0].crypto_metadata = crypto
         with pytest.raises(UnsupportedFeatureError, match="ColumnCryptoMetaData has member ids"):
             it.chunk(0, "email")
 

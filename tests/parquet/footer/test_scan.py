@@ -1,4 +1,4 @@
-"""An outline tells where the parts of a footer stand, and decodes a schema once."""
+"""A scan finds the parts of a footer, and decodes a schema once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import scan
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.scan import outline
+from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import ColumnChunk
+from secure_bloom.parquet.structures.metadata import ColumnChunk, FileMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.storage import open_input
+from tests.surgery import opened
 from tests.tables import customers, write
 
 
@@ -35,7 +36,7 @@ def _reordered(plain: bytes, *ids: int) -> bytes:
 
 
 def test_an_offset_leads_to_each_chunk(plain: bytes) -> None:
-    found = outline(plain + b"behind it")
+    found = scan_footer(plain + b"behind it")
     assert found.length == len(plain)
     assert [len(offsets) for offsets in found.chunk_offsets] == [5, 5]
     for offsets, group in zip(found.chunk_offsets, found.row_groups, strict=True):
@@ -50,9 +51,12 @@ def test_an_offset_leads_to_each_chunk(plain: bytes) -> None:
 def test_files_of_one_schema_share_it(tmp_path: Path, plain: bytes) -> None:
     other = _footer(write(tmp_path / "y.parquet", customers(7)))
     assert other != plain
-    assert outline(other).schema is outline(plain).schema
+    assert scan_footer(other).schema is scan_footer(plain).schema
     changed = pa.table({"email": ["a"]})
-    assert outline(_footer(write(tmp_path / "z.parquet", changed))).schema.leaves[0].name == "email"
+    assert (
+        scan_footer(_footer(write(tmp_path / "z.parquet", changed))).schema.leaves[0].name
+        == "email"
+    )
 
 
 def test_schemas_are_forgotten_before_they_fill_the_memory(
@@ -60,36 +64,53 @@ def test_schemas_are_forgotten_before_they_fill_the_memory(
 ) -> None:
     monkeypatch.setattr(scan, "_schemas", scan._Schemas())
     monkeypatch.setattr(scan, "_KNOWN_BYTES", 300)
-    first = outline(plain).schema
+    first = scan_footer(plain).schema
     for number in range(10):
         table = pa.table({f"a_column_with_a_long_name_{number}": [1]})
-        footer = outline(_footer(write(tmp_path / f"{number}.parquet", table)))
+        footer = scan_footer(_footer(write(tmp_path / f"{number}.parquet", table)))
         assert footer.schema.leaves[0].name == table.column_names[0]
         assert sum(map(len, scan._schemas._known)) <= 300
-    again = outline(plain).schema
+    again = scan_footer(plain).schema
     assert again is not first
     assert again.encoded == first.encoded
 
 
 def test_a_schema_is_found_wherever_it_stands(plain: bytes) -> None:
-    assert outline(_reordered(plain, 1, 4, 2, 3)).schema is outline(plain).schema
+    assert scan_footer(_reordered(plain, 1, 4, 2, 3)).schema is scan_footer(plain).schema
 
 
 def test_a_schema_that_is_no_tree_is_refused_when_it_is_looked_at(plain: bytes) -> None:
     tree, _ = trees.decode(plain)
     tree.fields[2][1].items.pop()  # type: ignore[union-attr]
-    found = outline(trees.encode(tree))
+    found = scan_footer(trees.encode(tree))
     assert found.metadata.num_rows == 40
     with pytest.raises(FormatError, match="more nodes than its list"):
         found.check_chunks()
     tree.fields[2][1].items.clear()  # type: ignore[union-attr]
     with pytest.raises(FormatError, match="no root"):
-        _ = outline(trees.encode(tree)).schema
+        _ = scan_footer(trees.encode(tree)).schema
 
 
 def test_chunks_are_as_many_as_columns(plain: bytes) -> None:
     tree, _ = trees.decode(plain)
     tree.fields[4][1].items[1].fields[1][1].items.pop()  # type: ignore[union-attr]
     with pytest.raises(FormatError, match="4 column chunks, the schema has 5 columns") as caught:
-        outline(trees.encode(tree)).check_chunks()
+        scan_footer(trees.encode(tree)).check_chunks()
     assert caught.value.row_group == 1
+
+
+def test_numbers_ordinals_and_chunks(tmp_path: Path) -> None:
+    table = pa.table({"a": range(30), "b": range(30)})
+    with opened(write(tmp_path / "x.parquet", table, row_group_size=10)) as it:
+        metadata: FileMetaData = it.footer.metadata
+        for group in metadata.row_groups:
+            del group.ordinal
+        metadata.row_groups[1].ordinal = 7
+        found = scan_footer(metadata.encode())
+    groups = found.row_groups
+    assert found.rows == [10, 10, 10]
+    assert found.ordinals == [0, 7, 2]
+    assert [group.ordinal for group in groups] == [None, 7, None]
+    paths = [[chunk.meta_data.path_in_schema for chunk in g.columns] for g in groups]  # type: ignore[union-attr]
+    assert paths == [[["a"], ["b"]]] * 3
+    assert groups[1] is groups[1]

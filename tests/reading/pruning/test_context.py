@@ -14,7 +14,7 @@ from secure_bloom.predicates.request import request
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import write
 
@@ -34,7 +34,7 @@ def context(where: str) -> PruningContext:
 @pytest.fixture
 def footer(tmp_path: Path) -> FileFooter:
     with open_input(str(write(tmp_path / "x.parquet", TABLE))) as file:
-        return read_footer(CountedFile(file), KeyResolver(None), FooterScanner())
+        return read_footer(CountedFile(file), KeyResolver(None), SchemaCache())
 
 
 def predicate(it: PruningContext, footer: FileFooter) -> ColumnPredicate | None:

@@ -18,7 +18,7 @@ from secure_bloom.reading.rows.column_decoder import (
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -30,7 +30,7 @@ TABLE = customers(ROWS)
 def opened(path: Path) -> OpenedFile:
     resolver = KeyResolver(KEYRING)
     with open_input(str(path)) as file:
-        footer = read_footer(CountedFile(file), resolver, FooterScanner())
+        footer = read_footer(CountedFile(file), resolver, SchemaCache())
     leaves = [i for name in [*NAMES, "iban"] for i in footer.columns.below(name)]
     return OpenedFile(footer, SourceOpener(resolver), leaves=leaves, row_groups=[0, 1])
 

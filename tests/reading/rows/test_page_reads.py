@@ -12,7 +12,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, read_slices
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -39,7 +39,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def opened(lake: Path) -> Iterator[tuple[InputFile, FileFooter]]:
     with open_input(str(lake)) as file:
         counted = CountedFile(file)
-        yield counted, read_footer(counted, KeyResolver(KEYRING), FooterScanner())
+        yield counted, read_footer(counted, KeyResolver(KEYRING), SchemaCache())
 
 
 @pytest.mark.parametrize("name", ["email", "id", "city"])
@@ -69,7 +69,7 @@ def test_without_an_index_no_page_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", TABLE, write_page_index=False)
     with open_input(str(path)) as file:
         counted = CountedFile(file)
-        footer = read_footer(counted, KeyResolver(None), FooterScanner())
+        footer = read_footer(counted, KeyResolver(None), SchemaCache())
         assert read_slices(counted, footer, 0, "email", RANGES) is None
 
 
@@ -82,7 +82,7 @@ def test_a_page_that_does_not_decode_quotes_no_value(tmp_path: Path) -> None:
     path.write_bytes(content[:start] + b"\xff\xff\xff\x7f" + content[start + 4 :])
     with open_input(str(path)) as file:
         counted = CountedFile(file)
-        footer = read_footer(counted, KeyResolver(None), FooterScanner())
+        footer = read_footer(counted, KeyResolver(None), SchemaCache())
         with pytest.raises(FormatError, match="cannot decode") as caught:
             read_column(counted, footer, 0, "a")
     assert (caught.value.row_group, caught.value.column) == (0, "a")

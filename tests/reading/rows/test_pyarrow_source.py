@@ -19,7 +19,7 @@ from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from tests.auditing.examples import POLICY
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
@@ -34,7 +34,7 @@ def read(
     """Some columns of the second row group, as pyarrow reads them."""
     resolver = KeyResolver(keys)
     with open_input(str(path)) as file:
-        footer = read_footer(CountedFile(file), resolver, FooterScanner())
+        footer = read_footer(CountedFile(file), resolver, SchemaCache())
     ordinals = [i for name in names for i in footer.columns.below(name)]
     with SourceOpener(resolver).open(footer, ordinals, [1]) as source:
         found: dict[str, list[object]] = source.read_row_group(1, columns=names).to_pydict()

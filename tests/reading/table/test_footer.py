@@ -12,7 +12,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -21,7 +21,7 @@ ROWS = 200
 
 def footer_of(path: Path, resolver: KeyResolver | None = None) -> FileFooter:
     with open_input(str(path)) as file:
-        return read_footer(CountedFile(file), resolver or KeyResolver(KEYRING), FooterScanner())
+        return read_footer(CountedFile(file), resolver or KeyResolver(KEYRING), SchemaCache())
 
 
 @pytest.mark.parametrize("mode", list(Mode))

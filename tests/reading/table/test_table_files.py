@@ -102,7 +102,7 @@ def test_a_footer_is_of_its_own_file(tmp_path: Path) -> None:
         footer = files.kept(ordinal)
         assert footer is not None
         assert (footer.path, footer.size) == (str(path), path.stat().st_size)
-        assert footer.row_groups.rows == [10] * 4
+        assert footer.scan.rows == [10] * 4
 
 
 # --- What is kept ---
@@ -141,7 +141,7 @@ def test_a_footer_that_is_not_kept_is_read_again(
         with files.opened(ordinal) as (file, footer):
             assert file.path == footer.path == wanted.path
             assert (footer is files.kept(ordinal)) is (ordinal < count)
-            assert (footer.stored, footer.mode) == (wanted.stored, wanted.mode)
+            assert (footer.digest, footer.mode) == (wanted.digest, wanted.mode)
             # What the second look took is counted apart from the first.
             assert file.requests == 0
 

@@ -136,7 +136,7 @@ def prune_together(pruner: FilePruner) -> BatchSurvivors | None:
     probes = [] if pruner.explain or extension.native is None else _probes(pruner)
     if not probes:
         return None
-    row_groups = [index for index, count in enumerate(pruner.footer.row_groups.rows) if count > 0]
+    row_groups = [index for index, count in enumerate(pruner.footer.scan.rows) if count > 0]
     every = (_prune_by_bounds(pruner, row_groups, *probe) for probe in probes if row_groups)
     columns = [column for column in every if column is not None]
     mask = np.ones(len(row_groups), np.bool_)
@@ -180,7 +180,7 @@ def _prune_by_bounds(
     extension.native.leave(
         chunks.plain,
         chunks.fields,
-        np.array([pruner.footer.row_groups.rows[index] for index in row_groups], np.int64),
+        np.array([pruner.footer.scan.rows[index] for index in row_groups], np.int64),
         probe.path,
         probe.values,
         probe.offsets,

@@ -64,12 +64,12 @@ def read_chunk_fields(
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
     """
     plain, name = footer.plain, footer.columns.leaves[column].name
-    offsets = footer.row_groups.chunk_offsets[row_groups, column]
+    offsets = footer.chunk_offsets[row_groups, column]
     found = read_chunks(plain, offsets, len(row_groups))
     if found is None:
         return None
     fields = _rows(found)
-    every = footer.row_groups.ordinals
+    every = footer.scan.ordinals
     ordinals = [every[index] for index in row_groups]
     cipher = None
     if (fields[:, layout.CRYPTO_METADATA] >= 0).any():
@@ -84,7 +84,7 @@ def read_chunk_fields(
             plain, inner = opened
             inner[:, layout.FILE_PATH] = fields[:, layout.FILE_PATH]
             fields = inner
-    rows = footer.row_groups.rows
+    rows = footer.scan.rows
     if not footer.columns.leaves[column].is_repeated and fields[:, layout.NUM_VALUES].tolist() != [
         rows[index] for index in row_groups
     ]:

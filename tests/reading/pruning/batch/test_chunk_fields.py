@@ -21,7 +21,7 @@ from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filter_reads import FilterLocation
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from tests.surgery import Opened, edit_column, edit_footer
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
@@ -58,7 +58,7 @@ def lake(path: Path, mode: Mode, *, filters: bool = True) -> Path:
 
 def footer_of(path: Path, keys: Keyring | None = KEYRING, *, twice: bool = True) -> FileFooter:
     """The footer, by the C extension where it is read ``twice``."""
-    scanner = FooterScanner()
+    scanner = SchemaCache()
     with open_input(str(path)) as file:
         for _ in range(1 + twice):
             footer = read_footer(CountedFile(file), KeyResolver(keys), scanner)

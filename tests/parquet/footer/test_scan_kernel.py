@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,12 +15,12 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer import scan as footer_outline
-from secure_bloom.parquet.footer.scan import FooterOutline
+from secure_bloom.kernels import extension
+from secure_bloom.parquet.footer import scan
+from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
-from secure_bloom.reading.table import footer_scan
-from secure_bloom.reading.table.footer_scan import FooterScan, FooterScanner
+from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache
 from tests.kernels import mutations
 from tests.surgery import opened
 from tests.tables import Mode, customers, write
@@ -30,7 +29,7 @@ Fields = dict[int, tuple[int, Value]]
 
 
 #: These tests are about the C extension.
-pytestmark = pytest.mark.parametrize("has_extension", [True])
+pytestmark = pytest.mark.skipif(extension.native is None, reason=extension.description)
 
 
 def nested(rows: int = 100) -> pa.Table:
@@ -79,46 +78,59 @@ def spelled(value: Any) -> object:
     return {name: spelled(vars(value).get(name)) for name in names}
 
 
-def said(outline: FooterScan) -> dict[str, object]:
-    """All that an outline says."""
-    groups = outline.row_groups
-    assert groups.chunk_offsets.dtype == np.int64
+@dataclass(frozen=True)
+class Found:
+    """A scan, and the columns of its schema."""
+
+    scan: FooterScan
+    columns: FileColumns
+
+
+class Scanner:
+    """Scans the footers of one table as a read does."""
+
+    def __init__(self) -> None:
+        self._schemas = SchemaCache()
+
+    def of(self, plain: bytes) -> Found:
+        return self.found(scan_footer(plain))
+
+    def found(self, scanned: FooterScan) -> Found:
+        columns = self._schemas.columns(scanned)
+        scanned.check_chunks()
+        _ = scanned.numbers
+        return Found(scanned, columns)
+
+
+def said(found: Found) -> dict[str, object]:
+    """All that a scan says."""
+    scanned = found.scan
+    groups = scanned.row_groups
     return {
-        "length": outline.length,
-        "metadata": spelled(outline.metadata),
-        "columns": [leaf.name for leaf in outline.columns.leaves],
-        "schema": outline.columns.arrow,
+        "length": scanned.length,
+        "metadata": spelled(scanned.metadata),
+        "columns": [leaf.name for leaf in found.columns.leaves],
+        "schema": found.columns.arrow,
         "groups": [[getattr(group, name) for name in NUMBERS] for group in groups],
-        "rows": groups.rows,
-        "ordinals": groups.ordinals,
-        "places": groups.chunk_offsets.tolist(),
-        "shape": groups.chunk_offsets.shape,
+        "rows": scanned.rows,
+        "ordinals": scanned.ordinals,
+        "places": scanned.numbers.tolist()[len(groups) * scan.NUMBERS :],
+        "offsets": [list(offsets) for offsets in scanned.chunk_offsets],
     }
 
 
-def scanned_by_kernel(scanner: FooterScanner, plain: bytes) -> FooterScan | None:
+def scanned_by_kernel(scanner: Scanner, plain: bytes) -> Found | None:
     """The scan of a footer by the extension alone."""
-    return _scan(scanner, plain, footer_outline._scanned)
+    found = scan._scanned(plain)
+    return None if found is None else scanner.found(found)
 
 
-def by_library(scanner: FooterScanner, plain: bytes) -> FooterScan:
-    found = _scan(scanner, plain, footer_outline._decoded_outline)
-    assert found is not None
-    return found
-
-
-def _scan(
-    scanner: FooterScanner, plain: bytes, way: Callable[[bytes], FooterOutline | None]
-) -> FooterScan | None:
-    found = way(plain)
-    if found is None:
-        return None
-    with mock.patch.object(footer_scan, "outline", return_value=found):
-        return scanner.of(plain)
+def by_library(scanner: Scanner, plain: bytes) -> Found:
+    return scanner.found(scan._scanned_by_library(plain))
 
 
 def assert_same(plain: bytes) -> None:
-    scanner = FooterScanner()
+    scanner = Scanner()
     first = scanner.of(plain)
     found = scanned_by_kernel(scanner, plain)
     assert found is not None
@@ -223,10 +235,10 @@ def test_unknown_maps_are_left_to_the_library(
 ) -> None:
     field = OF_THE_LIBRARY[field_id]
     unusual = edited(plain, change(lambda fields: fields.update({field_id: field})))
-    scanner = FooterScanner()
+    scanner = Scanner()
     scanner.of(plain)
     assert scanned_by_kernel(scanner, unusual) is None
-    assert said(scanner.of(unusual)) == said(by_library(FooterScanner(), unusual))
+    assert said(scanner.of(unusual)) == said(by_library(Scanner(), unusual))
 
 
 def test_uuids_are_passed_over(plain: bytes) -> None:
@@ -249,7 +261,7 @@ def test_uuids_are_passed_over(plain: bytes) -> None:
     ],
 )
 def test_the_refusal_is_that_of_the_library(plain: bytes, change: Callable[[Fields], Any]) -> None:
-    scanner, hostile = FooterScanner(), edited(plain, change)
+    scanner, hostile = Scanner(), edited(plain, change)
     scanner.of(plain)
     with pytest.raises(FormatError) as expected:
         said(by_library(scanner, hostile))
@@ -261,9 +273,9 @@ def test_the_refusal_is_that_of_the_library(plain: bytes, change: Callable[[Fiel
 def test_a_footer_is_scanned_without_the_library(
     plain: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scanner = FooterScanner()
+    scanner = Scanner()
     first = by_library(scanner, plain)
-    monkeypatch.setattr(footer_outline, "_decoded_outline", None)
+    monkeypatch.setattr(scan, "_scanned_by_library", None)
     assert said(scanner.of(plain + bytes(7))) == said(first)
 
 
@@ -273,7 +285,7 @@ def test_files_of_two_schemas_in_turns_keep_their_columns(tmp_path: Path) -> Non
         for name in ("some", "else")
     )
     assert one[-60:] == two[-60:]
-    scanner = FooterScanner()
+    scanner = Scanner()
     for footer in (one, two):
         scanner.of(footer)
     found = [scanned_by_kernel(scanner, footer) for footer in (one, two, one, two)]
@@ -286,13 +298,13 @@ def test_files_of_two_schemas_in_turns_keep_their_columns(tmp_path: Path) -> Non
 
 
 def test_another_text_is_not_that_of_the_file_before(plain: bytes) -> None:
-    scanner = FooterScanner()
+    scanner = Scanner()
     other = edited(plain, lambda fields: fields.update({6: (TType.STRING, b"somebody else")}))
     scanner.of(plain)
     for footer in (plain, other, plain):
         found = scanned_by_kernel(scanner, footer)
         assert found is not None
-        assert said(found) == said(by_library(FooterScanner(), footer))
+        assert said(found) == said(by_library(Scanner(), footer))
 
 
 def test_a_schema_is_not_found_in_a_text_before_it(plain: bytes) -> None:
@@ -302,9 +314,9 @@ def test_a_schema_is_not_found_in_a_text_before_it(plain: bytes) -> None:
     order = (1, 5, 2, 3, 4, 6, 7)
     fields = tree.fields | {5: (TType.LIST, Sequence(TType.STRUCT, [text]))}
     hostile = trees.encode(Struct({field_id: fields[field_id] for field_id in order}))
-    scanner = FooterScanner()
+    scanner = Scanner()
     first = scanner.of(hostile)
-    assert first.length == len(hostile)
+    assert first.scan.length == len(hostile)
     assert scanned_by_kernel(scanner, hostile) is None
     assert said(scanner.of(hostile)) == said(first)
 
@@ -313,13 +325,13 @@ def test_a_footer_known_as_a_whole_says_nothing_of_what_is_behind_it(plain: byte
     tree, _ = trees.decode(plain)
     reordered = {field_id: tree.fields[field_id] for field_id in (3, 1, 2, 4)}
     first = trees.encode(Struct(reordered))
-    scanner = FooterScanner()
+    scanner = Scanner()
     scanner.of(first)
     more = trees.encode(Struct({2: (TType.BOOL, True), 4: tree.fields[4]}))[1:]
-    assert scanner.of(first + more).length == len(first)
+    assert scanner.of(first + more).scan.length == len(first)
 
 
-def outcome(read: Callable[[], FooterScan | None]) -> object:
+def outcome(read: Callable[[], Found | None]) -> object:
     try:
         found = read()
         return None if found is None else said(found)
@@ -330,7 +342,7 @@ def outcome(read: Callable[[], FooterScan | None]) -> object:
 @settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "100")))
 @given(st.data())
 def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
-    scanner = FooterScanner()
+    scanner = Scanner()
     scanner.of(plain)
     hostile = data.draw(mutations(plain, start=data.draw(st.sampled_from([0, 200, 400]))))
     found = outcome(lambda: scanned_by_kernel(scanner, hostile))
