@@ -15,6 +15,8 @@ CONNECT := pandas zstandard
 DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5
 # What builds the site of the documentation: 15,000 files, which are unpacked beside the others.
 SITE := mkdocs-material
+# What is read by people: `make docs` checks its spelling, and so does a test.
+SPELLED := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs secure_bloom
 # Azure's emulator, which runs on Node.  Without npm its tests are skipped.  Its package.json leaves out what
 # it would load for telemetry and for a database behind it: seven of eight files.
 AZURITE := tests/storage/azure/package.json
@@ -58,7 +60,8 @@ mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests n
 	$(BIN)/python -m mutmut run
 	$(BIN)/python -m tests.mutants --show
 
-docs: $(VENV)/.installed-docs  ## Build the site of the documentation into site/ (needs no Java)
+docs: $(VENV)/.installed-docs  ## Check spelling and links, and build the site of the documentation into site/ (needs no Java)
+	$(BIN)/codespell $(SPELLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
 

@@ -7,13 +7,16 @@ Each word below has a plainer one: "tell" is "say", "show" or "list"; "stand" is
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.project import PACKAGE
+from tests.project import PACKAGE, ROOT
 
 FORBIDDEN = re.compile(
     r"\b(tells?|told|telling|stands?|stood|standing|behind|at hand|of ours|of theirs"
@@ -46,3 +49,15 @@ def test_messages_and_docstrings_are_in_plain_words(room: str) -> None:
         if not any(allowed in text for allowed in ALLOWED)
     ]
     assert found == []
+
+
+@pytest.mark.skipif(importlib.util.find_spec("codespell_lib") is None, reason="needs codespell")
+def test_docs_and_messages_are_spelt_right() -> None:
+    [spelled] = re.findall(r"^SPELLED := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "codespell_lib", *spelled.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
