@@ -57,6 +57,24 @@ def test_the_reference_has_every_verb_option_name_and_error(site: Path) -> None:
     assert "files_left_out" in (site / "reference" / "json.html").read_text()
 
 
+def test_twenty_questions_are_answered_in_three_clicks(site: Path) -> None:
+    """Links of the pages themselves count, those of the navigation do not."""
+    table = (ROOT / "docs" / "notebook" / "questions.md").read_text()
+    wanted = re.findall(r"\]\(\.\./([^)#]+)\.md(?:#[^)]*)?\) \|$", table, re.MULTILINE)
+    assert len(wanted) == 20
+    reached = {site / "index.html"}
+    for _ in range(3):
+        reached |= {target for page in reached for target in _links(page)}
+    assert [name for name in wanted if site / f"{name}.html" not in reached] == []
+
+
+def _links(page: Path) -> set[Path]:
+    """The pages to which the content of a page leads."""
+    content = page.read_text().partition("<article")[2].partition("</article>")[0]
+    targets = re.findall(r"""href=["']?([^"'#>\s:]+\.html)""", content)
+    return {(page.parent / target).resolve() for target in targets}
+
+
 @pytest.mark.slow
 def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -> None:
     program = find_browser()
