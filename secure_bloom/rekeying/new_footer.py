@@ -12,19 +12,21 @@ from typing import Final
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer.edit import (
+    algorithm_of,
+    crypto_metadata,
+    signing_fields,
+    with_texts,
+)
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.pages import chunk_extent, has_data_page, has_dictionary_offset
 from secure_bloom.parquet.structures.metadata import (
-    AesGcmV1,
     ColumnChunk,
     ColumnCryptoMetaData,
     ColumnMetaData,
-    EncryptionAlgorithm,
     EncryptionWithColumnKey,
-    FileCryptoMetaData,
     FileMetaData,
-    KeyValue,
     RowGroup,
 )
 from secure_bloom.parquet.structures.splices import (
@@ -40,8 +42,6 @@ from secure_bloom.parquet.structures.splices import (
     with_fields,
 )
 from secure_bloom.parquet.structures.wire_fields import (
-    Field,
-    content,
     encoded_elements,
     find_fields,
     number,
@@ -58,7 +58,6 @@ _SENSITIVE: Final = (
     ColumnMetaData.geospatial_statistics.id,
 )
 _ROW_GROUPS: Final = FileMetaData.row_groups.id
-_KEY_VALUES: Final = FileMetaData.key_value_metadata.id
 _ALGORITHM: Final = FileMetaData.encryption_algorithm.id
 _SIGNING_KEY: Final = FileMetaData.footer_signing_key_metadata.id
 _EMPTY_STRUCT: Final = b"\0"
@@ -84,12 +83,7 @@ class NewFooter:
             # The new file has no AAD prefix, whatever the old one had: its readers need not supply
             # one.
             key, file_aad = self.keys.footer.key, self.keys.aad_file_unique
-            crypto = structure(
-                {
-                    FileCryptoMetaData.encryption_algorithm.id: struct(_algorithm(self.keys)),
-                    FileCryptoMetaData.key_metadata.id: binary(self.keys.footer.key_metadata),
-                }
-            )
+            crypto = crypto_metadata(_algorithm(self.keys), self.keys.footer.key_metadata)
         return seal_footer(self._metadata(), self.mode, key=key, file_aad=file_aad, crypto=crypto)
 
     def _metadata(self) -> bytes:
@@ -106,19 +100,8 @@ class NewFooter:
             _SIGNING_KEY: None,
         }
         if is_signed and self.keys is not None:
-            new[_ALGORITHM] = struct(_algorithm(self.keys))
-            # This is in clear: readers find the footer's key by it before they can check anything
-            # (Encryption.md 5.5).
-            new[_SIGNING_KEY] = binary(self.keys.footer.key_metadata)
-        if self.drop_metadata and _KEY_VALUES in fields:
-            new[_KEY_VALUES] = structs(self._kept_texts(fields[_KEY_VALUES]))
-        return with_fields(self.plain, new)
-
-    def _kept_texts(self, field: Field) -> list[bytes]:
-        # Names are compared as bytes: a text that is not UTF-8 must not end the run.
-        dropped = {name.encode() for name in self.drop_metadata}
-        texts_of_footer = encoded_elements(self.plain, field)
-        return [text for text in texts_of_footer if _text_name(text) not in dropped]
+            new |= signing_fields(_algorithm(self.keys), self.keys.footer.key_metadata)
+        return with_texts(with_fields(self.plain, new), without=self.drop_metadata)
 
     def _row_group(self, ordinal: int, group: bytes) -> bytes:
         fields = find_fields(group).by_id
@@ -183,10 +166,7 @@ class NewFooter:
 
 
 def _algorithm(keys: NewFileKeys) -> bytes:
-    """EncryptionAlgorithm: AES_GCM_V1 or AES_GCM_CTR_V1, which have the same fields."""
-    parameters = structure({AesGcmV1.aad_file_unique.id: binary(keys.aad_file_unique)})
-    member = EncryptionAlgorithm.AES_GCM_CTR_V1 if keys.uses_ctr else EncryptionAlgorithm.AES_GCM_V1
-    return structure({member.id: struct(parameters)})
+    return algorithm_of(keys.aad_file_unique, uses_ctr=keys.uses_ctr)
 
 
 def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column: int) -> bytes:
@@ -260,10 +240,3 @@ def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
     if old in starts:
         return places.start
     return places.start + places.length if old == sum(chunk_extent(chunk)) else 0
-
-
-def _text_name(encoded: bytes) -> bytes:
-    field = find_fields(encoded).by_id.get(KeyValue.key.id)
-    if field is None:
-        raise FormatError("a KeyValue has no key")
-    return content(encoded, field)

@@ -11,7 +11,7 @@ for any other key whether it may be there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -21,11 +21,10 @@ from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import java_order
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
+from secure_bloom.parquet.footer.edit import with_texts
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import FileMetaData, KeyValue
-from secure_bloom.parquet.structures.splices import structs, with_fields
-from secure_bloom.parquet.structures.wire_fields import find_fields, list_elements
+from secure_bloom.parquet.structures.metadata import KeyValue
 
 FILTER = "org.apache.hudi.bloomfilter"
 OLD_FILTER = "com.uber.hoodie.bloomfilter"
@@ -144,15 +143,4 @@ def with_entry(
         pairs[COLUMN] = column
     new = [KeyValue.of(key=key, value=value).encode() for key, value in pairs.items()]
     # An entry under the old name goes too: its readers would rule out keys by a stale filter.
-    texts = structs([*_other_texts(footer), *new])
-    return with_fields(footer.plain, {FileMetaData.key_value_metadata.id: texts})
-
-
-def _other_texts(footer: Footer) -> Iterator[bytes]:
-    """Yield the texts of other names, each as it lies."""
-    plain, every = footer.plain, footer.metadata.key_value_metadata or []
-    field = find_fields(plain).by_id.get(FileMetaData.key_value_metadata.id)
-    elements = () if field is None else list_elements(plain, field)
-    for (start, end), pair in zip(elements, every, strict=True):
-        if pair.key not in RECORD_KEY_TEXTS:
-            yield plain[start:end]
+    return with_texts(footer.plain, new, without=RECORD_KEY_TEXTS)

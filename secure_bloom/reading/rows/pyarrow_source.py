@@ -20,22 +20,18 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption import cipher
-from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.parquet.file_ciphers import file_aad_of
-from secure_bloom.parquet.footer.locate import MAGIC_ENCRYPTED
+from secure_bloom.parquet.footer.edit import algorithm_of, crypto_metadata, signing_fields
+from secure_bloom.parquet.footer.locate import MAGIC
+from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.pyarrow_encryption import PyarrowKms
 from secure_bloom.parquet.structures.metadata import (
-    AesGcmCtrV1,
-    AesGcmV1,
     ColumnChunk,
     ColumnCryptoMetaData,
-    EncryptionAlgorithm,
     EncryptionWithColumnKey,
-    FileCryptoMetaData,
     FileMetaData,
 )
 from secure_bloom.parquet.structures.splices import (
@@ -43,7 +39,6 @@ from secure_bloom.parquet.structures.splices import (
     binary,
     set_fields,
     splice,
-    struct,
     structs,
     with_fields,
 )
@@ -206,21 +201,14 @@ def _footer_of_ours(
     named = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
     plain = _plain_footer(footer, named)
     algorithm, file_aad = _with_prefix(footer)
-    if footer.ciphers.footer is None:
+    if footer.key is None:
         raise KeyUnavailableError("the footer was not checked, and is not signed anew")
-    key = footer.ciphers.footer.key.key
-    material = keys.material(key, is_footer_key=True)
-    if footer.mode is FooterMode.ENCRYPTED:
-        aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
-        unlocked = FileCryptoMetaData.of(encryption_algorithm=algorithm, key_metadata=material)
-        module = cipher.encrypt_gcm(plain, key, aad)
-        return without_data(unlocked.encode() + module, MAGIC_ENCRYPTED)
-    signing = {
-        FileMetaData.encryption_algorithm.id: struct(algorithm.encode()),
-        FileMetaData.footer_signing_key_metadata.id: binary(material),
-    }
-    plain = with_fields(plain, signing)
-    return without_data(plain + cipher.sign_footer(plain, key, file_aad))
+    material = keys.material(footer.key.key, is_footer_key=True)
+    if footer.mode is not FooterMode.ENCRYPTED:
+        plain = with_fields(plain, signing_fields(algorithm, material))
+    crypto = crypto_metadata(algorithm, material)
+    end = seal_footer(plain, footer.mode, key=footer.key, file_aad=file_aad, crypto=crypto)
+    return end[-len(MAGIC) :] + end
 
 
 def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> Iterable[Splice]:
@@ -240,17 +228,15 @@ def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> I
     return set_fields(plain, find_fields(plain, start), new)
 
 
-def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:
+def _with_prefix(footer: FileFooter) -> tuple[bytes, bytes]:
     """Return the file's algorithm with the AAD prefix in it that was supplied from outside.
 
     Its AAD.
     """
-    algorithm = footer.ciphers.algorithm
+    algorithm = footer.tail.algorithm
     if algorithm is None:
         raise FormatError("columns are encrypted, the footer names no encryption algorithm")
-    file_aad = file_aad_of(algorithm, footer.ciphers.keys)
+    file_aad = file_aad_of(algorithm, footer.keys)
     # Prefix and unique part are only ever used joined.
-    if algorithm.AES_GCM_CTR_V1 is not None:
-        parameters = AesGcmCtrV1.of(aad_file_unique=file_aad)
-        return EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), file_aad
-    return EncryptionAlgorithm.of(AES_GCM_V1=AesGcmV1.of(aad_file_unique=file_aad)), file_aad
+    uses_ctr = algorithm.AES_GCM_CTR_V1 is not None
+    return algorithm_of(file_aad, uses_ctr=uses_ctr), file_aad

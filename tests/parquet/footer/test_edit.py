@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,11 +12,12 @@ import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
+from secure_bloom.parquet.footer.edit import FilterPlace, with_filters, with_texts
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.footer.seal import with_trailer
-from secure_bloom.parquet.structures.metadata import ColumnMetaData
+from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.splices import Splice, splice, with_fields
 from secure_bloom.parquet.structures.wire_fields import find_fields
@@ -125,3 +127,23 @@ def test_a_field_that_stands_twice_is_not_edited(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: footer.tail.offset] + with_trailer(plain, b"PAR1"))
     with pytest.raises(FormatError, match="occurs twice"):
         _entered(_read(path), (0, 0))
+
+
+def test_texts_are_left_out_by_name_and_new_ones_go_to_the_end(tmp_path: Path) -> None:
+    pairs = {"keep": "1", "go": "2", "stay": "3"}
+    table = pa.table({"id": [1]}).replace_schema_metadata(pairs)
+    plain = _read(write(tmp_path / "x.parquet", table)).plain
+    new = KeyValue.of(key="new", value="4").encode()
+    found = scan_footer(with_texts(plain, [new], without={"go", "absent"}))
+    texts = [(text.key, text.value) for text in found.metadata.key_value_metadata or ()]
+    assert [text for text in texts if text[0] != "ARROW:schema"] == [
+        ("keep", "1"),
+        ("stay", "3"),
+        ("new", "4"),
+    ]
+    assert with_texts(plain, without=()) is plain
+
+
+def test_a_footer_without_texts_stays_as_it_is(tmp_path: Path) -> None:
+    plain = _read(write(tmp_path / "x.parquet", pa.table({"id": [1]}), store_schema=False)).plain
+    assert with_texts(plain, without={"any"}) is plain
