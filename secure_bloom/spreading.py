@@ -101,7 +101,7 @@ def _cores() -> int:
 
 
 def _mean_size(paths: Sequence[str]) -> int | None:
-    """Return about how many bytes a file has, by some from all over the run; None for objects."""
+    """Return the mean size of a sample of the files; None for objects."""
     some = paths[:: max(1, len(paths) // _SAMPLE)]
     # Objects are waited for, whatever their size is.
     if any(map(is_object_uri, some)):

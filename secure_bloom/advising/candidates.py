@@ -25,7 +25,7 @@ _FRACTIONS = {Type.FLOAT, Type.DOUBLE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One column: why it never has a filter (``refusal``), else None.
+    """One column.  ``refusal`` says why it never has a filter; None if it can have one.
 
     ``lookup`` is the path by which conditions name it: that of the list for the elements of one.
     ``is_locked``: its key is missing.  ``has_fractions``: queries ask for its ranges, not for equal

@@ -32,7 +32,7 @@ from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, is
 
 
 def forms(leaf: Leaf) -> int:
-    """In how many forms a value of ``leaf`` is inserted into its filter."""
+    """Return the number of forms in which a value of ``leaf`` is inserted into its filter."""
     return 2 if is_float16(leaf) or _is_byte_array_decimal(leaf) else 1
 
 

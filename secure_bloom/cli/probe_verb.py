@@ -71,7 +71,7 @@ def _values(given: tuple[str, ...], source: str | None) -> list[str]:
 
 
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
-    """For each value how many row groups say what, and where it may be."""
+    """Print each value, how many row groups gave each verdict, and where the value may be."""
     counts: dict[str, Counter[Verdict]] = {}
     places: dict[str, list[str]] = {}
     for file in report.files:

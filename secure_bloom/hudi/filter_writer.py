@@ -249,7 +249,7 @@ def _of_another_column(entry: RecordKeyEntry) -> PolicyError:
 
 
 def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
-    """Remarks on people who can learn something from the new entries that was hidden before."""
+    """Return remarks: who can learn from the new entries what was hidden before."""
     column_keys = {None if chunk.cipher is None else chunk.cipher.key for chunk in chunks}
     if footer.tail.mode is not FooterMode.ENCRYPTED:
         hidden = "; the key column is encrypted" if column_keys - {None} else ""

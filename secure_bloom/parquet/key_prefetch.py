@@ -67,7 +67,7 @@ class KeyPrefetch:
             list(self._prepared(paths))
 
     def _helps(self, files: int) -> bool:
-        """Whether the calls since the last time show that it helps, before that many files."""
+        """Return whether the calls since the last decision show that prefetching helps."""
         now = self._calls_now()
         calls, before = now - self._calls, self._files
         self._calls, self._files = now, files

@@ -139,9 +139,9 @@ def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the bytes that a text writes.
+    """Return the bytes that a text means.
 
-    ``hex:00ff``, or the text itself in UTF-8.  ValueError.
+    ``hex:00ff`` means two bytes, any other text itself in UTF-8.  ValueError for bad digits.
     """
     if text.startswith("hex:"):
         return bytes.fromhex(text.removeprefix("hex:"))

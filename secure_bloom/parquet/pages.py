@@ -268,7 +268,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
 
 
 def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
-    """The data pages come after the dictionary page of that many bytes, or none is said to."""
+    """Check that the data pages come after the dictionary page, if the footer names one."""
     start, data = meta_data.dictionary_page_offset or 0, meta_data.data_page_offset
     # Readers that begin at data_page_offset would else see other pages than those that walk on from
     # the dictionary.

@@ -63,14 +63,14 @@ class PyarrowEncryption:
     configuration: pe.EncryptionConfiguration
 
     def encryption_properties(self) -> pe.FileEncryptionProperties:
-        """For one file: ``pq.write_table(..., encryption_properties=...)``.
+        """Return properties for one ``pq.write_table(..., encryption_properties=...)``.
 
         Each call makes new data keys, so no two files share one.
         """
         return self.factory.file_encryption_properties(self.connection, self.configuration)
 
     def decryption_properties(self) -> pe.FileDecryptionProperties:
-        """For any number of files: ``pq.read_table(..., decryption_properties=...)``."""
+        """Return properties for any number of ``pq.read_table(..., decryption_properties=...)``."""
         return self.factory.file_decryption_properties(self.connection)
 
 

@@ -51,7 +51,7 @@ _NAN = Coerced(floor=None, is_exact=False, is_nan=True)
 
 
 def coerced_values(column: str, wanted: pa.DataType, values: Iterable[object]) -> list[Coerced]:
-    """``values`` in the type ``wanted``; PolicyError, which quotes none, for another kind."""
+    """Return ``values`` in the type ``wanted``; PolicyError, without values, for other kinds."""
     coerce = next((coerce for accepts, coerce in _COERCIONS if accepts(wanted)), _other)
     try:
         return [coerce(value, wanted) for value in values]

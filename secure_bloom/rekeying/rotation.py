@@ -341,7 +341,7 @@ def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | O
 
 
 def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:
-    """Return the protection with the master keys that wrap the keys now, by key metadata before."""
+    """Return the protection after the rotation; ``master_keys`` go by the old key metadata."""
     footer_key = master_keys.get(footer.tail.key_metadata or b"")
     columns = list(before.columns)
     # The first row group stands for all: `found_protection` has refused files where they differ.

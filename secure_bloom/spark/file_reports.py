@@ -38,7 +38,7 @@ _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.key
 
 
 class OnError(enum.StrEnum):
-    """The ways to go on if files failed, after all were tried."""
+    """What a job does if files failed, after all files were tried."""
 
     RAISE = "raise"
     REPORT = "report"

@@ -89,7 +89,7 @@ class Tree(ABC):
 
     @abstractmethod
     def key(self, path: str) -> Hashable:
-        """Equal for two paths of one file."""
+        """Return a key that is equal for two paths of one file."""
 
 
 class LocalTree(Tree):

@@ -91,7 +91,7 @@ class InputFile(ABC):
     def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
         """Return how often ``content`` is in the file: at an offset, a step after it, and so on.
 
-        At most so often; 0 where it is not looked for, because each look would be a request.
+        The count ends at ``most``.  Objects give 0: each look would be a request.
         """
         del content, offset, step, most
         return 0

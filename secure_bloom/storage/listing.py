@@ -99,7 +99,7 @@ def file_sizes(files: Sequence[str]) -> list[int]:
 
 
 def file_key(path: str) -> Hashable:
-    """Equal for two paths of one file."""
+    """Return a key that is equal for two paths of one file."""
     return tree_of(path).key(path)
 
 

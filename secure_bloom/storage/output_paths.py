@@ -20,7 +20,7 @@ from secure_bloom.storage.paths import (
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
     """Return the new path of each file.
 
-    Below ``output`` as below the folder that it was found in.
+    A path below ``output`` is the path below the folder in which the file was found.
     """
     folders = [local_path(path) for path in paths]
     targets: dict[str, str] = {}

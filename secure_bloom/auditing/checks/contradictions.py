@@ -220,7 +220,7 @@ def _data_pages(chunk: Chunk) -> int | None:
 
 
 def check_pages(subject: ChunkSubject) -> Findings:
-    """With ``check_values``: the headers of all pages agree with the footer and the page index."""
+    """Check, with ``check_values``, that page headers agree with the footer and the page index."""
     chunk = subject.chunk
     if chunk is None or not subject.of.request.check_values or chunk.meta_data.num_values <= 0:
         return

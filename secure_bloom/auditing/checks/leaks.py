@@ -49,7 +49,7 @@ _MOST_INDEX = 16 * 1024 * 1024
 
 
 def check_statistics(subject: ChunkSubject) -> Findings:
-    """Without the column's key neither its values nor its counts can be read."""
+    """Check that neither values nor counts of the column can be read without its key."""
     shown = subject.column_chunk.meta_data
     if shown is None or not _is_shown_to_others(subject):
         return
@@ -190,7 +190,7 @@ def _has_unruled_record_keys(subject: FooterSubject) -> bool:
 
 
 def check_own_texts(subject: ChunkSubject) -> Findings:
-    """Without the column's key, no metadata that its writer added can be read."""
+    """Check that no metadata that the column's writer added can be read without its key."""
     shown = subject.column_chunk.meta_data
     if shown is not None and shown.key_value_metadata and _is_shown_to_others(subject):
         yield subject.finding(SCHEMA_IN_CLEAR, "the footer holds metadata of the column")

@@ -125,7 +125,7 @@ _WHAT_PAGE = "a page in clear is at a place to which nothing refers"
 
 
 def check_gaps(subject: FooterSubject) -> Findings:
-    """Return the gaps of a file with sensitive columns hold no filter and no page in clear."""
+    """Check that the gaps of a file with sensitive columns hold no filter and no page in clear."""
     if not subject.sensitive():
         return
     left = _MOST_SEARCHED
@@ -164,7 +164,7 @@ def _legal_bounds(subject: FooterSubject) -> LegalBounds:
 
 
 def check_before_footer(subject: FileSubject) -> Findings:
-    """Return the last MiB before a footer that cannot be read holds no filter in clear.
+    """Check that the last MiB before a footer that cannot be read holds no filter in clear.
 
     If the policy asks for filters of columns in clear, a filter may be one of those.
     """

@@ -183,7 +183,7 @@ def _uri(path: str) -> str:
 
 
 def _fingerprint(mistake: Mistake) -> str:
-    """Equal for the same mistake, whatever else a later run finds.
+    """Return a text that is equal for the same mistake, whatever else a later run finds.
 
     Files and columns do not count: an alert stays the same one while files are mended and come.
     The name is the one that code scanning reads.

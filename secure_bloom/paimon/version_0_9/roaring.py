@@ -69,7 +69,7 @@ class _RoaringReader:
         self._at = 0
 
     def containers(self) -> Iterator[tuple[int, int]]:
-        """For each container the high half of its rows, and the low halves as bits of a number."""
+        """Return, for each container, the high half of its rows and the low halves as bits."""
         count, of_runs = self._cookie()
         heads = self._shorts(2 * count)
         if not of_runs or count >= _MIN_PLACES:

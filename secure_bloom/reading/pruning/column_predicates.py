@@ -170,7 +170,7 @@ class ProbeValues:
 
     @classmethod
     def of(cls, predicate: ColumnPredicate) -> ProbeValues | None:
-        """None where the predicate is no lookup, or where bytes alone do not give the order."""
+        """Return None if the predicate is no lookup, or if bytes alone do not give the order."""
         order = byte_order_of(predicate.leaf)
         if predicate.condition.operator not in LOOKUPS or order is None or not predicate.values:
             return None

@@ -58,7 +58,7 @@ class Parts:
 
 
 class FileReader:
-    """Reads row groups of one file, a unit at a time; opened with the first, closed by the last.
+    """Reads row groups of one file, a unit at a time.  The first unit opens it, the last closes it.
 
     ``threads``: pyarrow may use its own.  ``extents`` are what was read, kept with ``count_bytes``.
     ``value_scan`` are those of the whole read, which learn from file to file.  ``open_file`` opens

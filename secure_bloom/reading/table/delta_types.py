@@ -83,7 +83,7 @@ _NESTED: dict[str, Callable[[Mapping[str, Any], int], pa.DataType]] = {
 def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
     """Return a partition value of the log as a scalar.
 
-    FormatError for one that is none of the type.
+    Raises FormatError for a text that is no value of the type.
     """
     try:
         if pa.types.is_timestamp(of):

@@ -156,7 +156,7 @@ def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
 
 
 def _clash(name: str, known: Mapping[pa.Schema, str]) -> PolicyError:
-    """The error that names the first two files whose types of a column have none in common."""
+    """Return an error that names the first two files whose column types have no common type."""
     having = [(schema.field(name), path) for schema, path in known.items() if name in schema.names]
     for one, other in itertools.combinations(having, 2):
         try:

@@ -99,10 +99,10 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def common_fields(rows: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:
-    """Return the fields of all rows by their names, in the order in which they come first.
+    """Return the fields of all rows by name, in the order of their first occurrence.
 
-    A field may be null if some row lacks it.  ClashError for a name whose types have none in
-    common.
+    A field may be null if some row lacks it.  Raises ClashError for a name whose types have no
+    common type.
     """
     named: dict[str, list[pa.Field]] = {}
     for row in rows:
