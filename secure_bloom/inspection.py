@@ -130,16 +130,28 @@ def inspect(
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
 ) -> InspectReport:
-    """Describe files, as far as the keys available go; without any key, all that is in clear.
+    """Describe files as far as keys are available; without any key, all that is in clear.
 
-    Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
-    column that has a filter are read, and looked for in it.  A file that cannot be read is reported
-    with its error and does not stop the others.  For a Delta table the live files of its latest
-    version are shown, or of ``version``, or of the last version until ``timestamp``; for an Iceberg
-    table those of its current snapshot, or of ``snapshot``.
+    A file that cannot be read is reported with its error and does not stop the others.
 
-    >>> sb.inspect("out/", policy="keys/policy.toml")
-    <InspectReport: 1 file (1 encrypted)>
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        check: Read the values of every column that has a filter, and look for them in it.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report with a record for each file, row group and column.
+
+    Raises:
+        PolicyError: A path leads to no file.
+
+    Example:
+        >>> sb.inspect("out/", policy="keys/policy.toml")
+        <InspectReport: 1 file (1 encrypted)>
     """
     resolver = KeyResolver(keys_of(keys, loaded_policy(policy)))
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import re
 import shutil
 from pathlib import Path
 
@@ -78,3 +79,15 @@ def test_an_example_does_what_it_shows(name: str) -> None:
 
 def test_what_has_no_example_is_there() -> None:
     assert set(FUNCTIONS) >= WITHOUT
+
+
+@pytest.mark.parametrize("name", [name for name in WITH if "." not in name])
+def test_a_public_docstring_names_every_argument(name: str) -> None:
+    """In Google's style, which editors render: Args, Returns, Raises, Example."""
+    function = FUNCTIONS[name]
+    sections = re.split(
+        r"^(Args|Returns|Raises|Example):$", inspect.getdoc(function), flags=re.MULTILINE
+    )
+    assert sections[1::2] == ["Args", "Returns", "Raises", "Example"]
+    named = re.findall(r"^    (\w+): ", sections[2], re.MULTILINE)
+    assert sorted(named) == sorted(inspect.signature(function).parameters)

@@ -29,6 +29,7 @@ _LINK_OUT = re.compile(r"\]\(((?:\.\./)+)([^)]+)\)")
 _ROLE = re.compile(r":(?:class|func|data|meth|mod):`~?([^`]+)`")
 _VERBS_HERE = re.compile(r"<!-- verbs: (.*?) -->")
 _NAMES_HERE = "<!-- public names -->"
+_SECTION = re.compile(r"^(Args|Returns|Raises|Example):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _DOCTEST = re.compile(r"^((?:>>> .*|\.\.\. .*)\n(?:(?!>>>)\S.*\n)*)+", re.MULTILINE)
 
 
@@ -177,7 +178,19 @@ def _text(thing: Any) -> str:
     """A docstring as Markdown."""
     text = _ROLE.sub(r"`\1`", inspect.getdoc(thing) or "") + "\n"
     text = re.sub(r"  # doctest: .*", "", text)
+    text = _SECTION.sub(_listed, text)
     return _DOCTEST.sub(lambda found: f"```python\n{found[0]}```\n", text).strip()
+
+
+def _listed(section: re.Match[str]) -> str:
+    """A section of Google's style: its name in bold, and what it names as a list."""
+    body = inspect.cleandoc("\n" + section[2])
+    if section[1] == "Example":
+        return f"{body}\n"
+    if section[1] == "Returns":
+        return f"**Returns:** {body}\n"
+    items = re.sub(r"^(\w+): ", r"- `\1`: ", body, flags=re.MULTILINE)
+    return f"**{section[1]}:**\n\n{items}\n"
 
 
 def json_documents() -> str:

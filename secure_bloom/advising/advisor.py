@@ -83,23 +83,31 @@ def advise(
     allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> TableAdvice:
-    """Say which columns of the files, folders or globs at ``paths`` gain by a Bloom filter.
+    """Say which columns gain by a Bloom filter.  Nothing is written.
 
-    Nothing is written.  The filters of a part of the table are built in memory.  Values are looked
-    up without and with them, by the code that reads tables.  So the bytes are those that
-    ``explain`` would report for reads that return all columns.  Each column is tried alone.  A
-    present value is that of a random row; an absent one lies within the column's range, and no row
-    has it.
+    The filters of a part of the table are built in memory.  Values are looked up without and with
+    them, by the code that reads tables, so the bytes are those that ``explain`` would report for
+    reads that return all columns.  Each column is tried alone.
 
-    ``columns`` are all unless given, one or several; ``queries`` is a file with one SQL condition
-    or statement a line, by which columns are ranked; ``fpp`` is that of the filters, the policy's
-    unless given, or 1 %.  ``keys``, ``policy`` and ``allow_unprotected`` are as for
-    :func:`secure_bloom.add_bloom_filters`; a column whose key is missing is reported as such.
-    ``progress`` is called with what is done, and of how much: of many files the footers first, then
-    the columns.
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        columns: One column or several; by default all.
+        queries: A file with one SQL condition or statement a line, by which columns are ranked.
+        fpp: False-positive probability of the filters; by default the policy's, or 1 %.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unprotected: Take files that are protected less than the policy says.
+        progress: Called with what is done and the total: footers first, then columns.
 
-    >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
-    ['email', 'city']
+    Returns:
+        A verdict for each column, with its reason and the bytes of a lookup.
+
+    Raises:
+        PolicyError: The table lacks a column, or a path leads to no file.
+
+    Example:
+        >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
+        ['email', 'city']
     """
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
     options = FilterOptions(fpp=fpp, policy=trust.policy)

@@ -24,35 +24,46 @@ from secure_bloom.tables.iceberg_catalog import is_in_catalog, load_table
 def add_bloom_filters(asked: AddRequest) -> AddReport:
     """Add split-block Bloom filters to existing Parquet files without touching a data page.
 
-    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or lists
-    names; without it the policy's columns are taken.  ``keys`` defaults to the policy's KMS; a
-    client of your own may be called from several threads.  Files are replaced atomically, or with
-    ``in_place`` appended to, or with ``output`` written below another folder.  Several are done at
-    a time, on at most ``jobs`` cores, by default all.  Many small files are shared by processes:
-    each asks the policy's KMS itself, or gets ``keys`` over a socket if they can be pickled.  A
-    file that fails is reported and does not stop the others.  A file also fails if it is protected
-    less than the policy says (a weaker algorithm, shorter keys, a footer in clear), unless
-    ``allow_unprotected`` is given.
+    A file is replaced at once; a file that fails is reported and does not stop the others.  Many
+    small files are shared by processes, and each process asks the policy's KMS itself.
 
-    A table of an Iceberg catalog (``iceberg://CATALOG/NAMESPACE.TABLE``), given alone, gets new
-    data files and one snapshot ``replace`` of ``branch`` (by default main), or a snapshot after
-    every ``commit_every`` files.  ``where`` chooses the files that may hold rows of a condition,
-    ``since`` those that came after the snapshot with this id.
+    The folder of a Delta table, given alone, gets new files beside the old ones and a commit.  A
+    table of an Iceberg catalog (``iceberg://CATALOG/NAMESPACE.TABLE``), given alone, gets new data
+    files and a snapshot ``replace``.  Columns go by the names of the table.
 
-    If the folder of a Delta table is given alone, a commit of its log changes the table, or a
-    commit after every ``commit_every`` files.  New files beside the old ones take the place of live
-    files without the wanted filters.  ``where`` chooses files by partition columns (``"day =
-    '2026-11-20'"``), ``since`` those that came after a version.  Columns go by their logical names.
+    Args:
+        paths: Files, folders, globs or URIs, or one Delta or Iceberg table.
+        columns: Names of columns, or a mapping from names to options or to an fpp; by default the
+            columns of the policy.
+        policy: A KeyPolicy, or the path of one.
+        keys: A keyring or KMS client, which serves several threads; by default the policy's KMS.
+        in_place: Append to each file instead of replacing it.
+        output: Folder below which new files are written; the old ones stay.
+        replace_filters: Build filters that are there already once more.
+        dry_run: Write nothing; report what a run would do.
+        allow_unprotected: Take files that are protected less than the policy says (a weaker
+            algorithm, shorter keys, a footer in clear).
+        where: Of a table, a condition that chooses files: by partition columns of a Delta table, by
+            partitions and bounds of an Iceberg table.
+        since: Of a table, a version or the id of a snapshot: only later files.
+        commit_every: Of a table, the number of files after which to commit; by default once.
+        branch: Of an Iceberg table, the branch to write; by default main.
+        jobs: Number of cores; by default all.
+        progress: Called with the number of column chunks done, and of all.
 
-    Raises PolicyError or UnsupportedFeatureError before any file is written if the request itself
-    cannot be met.  Examples are a column that no file has, an unknown master key, a table whose log
-    cannot be honoured, and mistakes that a few of the files show, such as a BOOLEAN column.  A
-    mistake that only another file shows fails that file.
+    Returns:
+        A report with a record for each file and each filter.
 
-    >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
-    <AddReport: 1 file (1 added)>
-    >>> sb.add_bloom_filters("plain/", columns={"email": 0.001})
-    <AddReport: 1 file (1 added)>
+    Raises:
+        PolicyError: The request cannot be met, for example no file has a column or the KMS lacks a
+            key.  No file was written.
+        UnsupportedFeatureError: The log of a table cannot be honoured.  No file was written.
+
+    Example:
+        >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
+        <AddReport: 1 file (1 added)>
+        >>> sb.add_bloom_filters("plain/", columns={"email": 0.001})
+        <AddReport: 1 file (1 added)>
     """
     # Listed once: the paths may come from a generator.
     paths = as_paths(asked.paths)

@@ -57,24 +57,38 @@ def audit(
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
 ) -> AuditReport:
-    """Hold every Parquet file at ``paths`` against ``policy``; docs/audit.md lists all findings.
+    """Check every Parquet file at ``paths`` against ``policy``.
 
-    ``keys`` defaults to the policy's KMS; ``without_keys`` looks as an outsider does.  In a policy
-    that is given by its path a mistake is a finding, and then no file is looked at.
+    Only footers, Bloom filters, and bytes to which nothing refers are read.  A file that cannot
+    be read or opened is a finding.  So is a mistake in a policy that is given by its path; then
+    no file is looked at.  docs/findings.md lists all findings.
 
-    ``ignore`` holds texts ``ID`` or ``ID:COLUMN``, ``severity`` is the lowest that counts; other
-    findings are reported as ``ignored``.  ``sample`` is the number of files to look at, spread
-    evenly.  ``check_values`` reads the first page of each column chunk that has a filter, and looks
-    its values up in the filter.  ``spark_properties`` are checked against the policy too.
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        policy: A KeyPolicy, or the path of one.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        ignore: Findings that do not count: texts ``ID`` or ``ID:COLUMN``.
+        severity: The lowest severity that counts; by default low.
+        sample: Number of files to look at, spread evenly; by default all.
+        without_keys: Look as an outsider does.
+        check_values: Read the first page of each column chunk that has a filter, and look its
+            values up in the filter.
+        spark_properties: Properties of a Spark session, which are checked against the policy too.
+        progress: Called with the number of files done, and of all.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
 
-    Only footers, Bloom filters, and bytes that nothing refers to are read.  For a Delta table the
-    live files of its latest version are looked at, or of ``version``, or of the last version until
-    ``timestamp``; for an Iceberg table those of its current snapshot, or of ``snapshot``.  A file
-    that cannot be read or opened is a finding as well.  Raises PolicyError
-    where there is nothing to audit: no file, no readable policy, no KMS to ask.
+    Returns:
+        A report; its ``findings`` are empty if every file obeys.
 
-    >>> sb.audit("out/", policy="keys/policy.toml")
-    <AuditReport: 0 findings in 1 file>
+    Raises:
+        PolicyError: There is nothing to audit: no file, or no readable policy.
+        KmsUnavailableError: The KMS cannot be asked.
+
+    Example:
+        >>> sb.audit("out/", policy="keys/policy.toml")
+        <AuditReport: 0 findings in 1 file>
     """
     options = AuditOptions(
         ignore=ignore,

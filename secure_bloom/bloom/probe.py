@@ -146,19 +146,31 @@ def probe(
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
-    ``values`` is a list or another collection, or a single value.  A value is written as a person
-    would (text) or as Python has it (int, Decimal, datetime, ...).  A file that cannot be probed is
-    reported with its error and does not stop the others.  That includes a signed file whose key is
-    not available although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
-    includes a file that is protected less than the policy says, unless ``allow_unprotected``.
-    Without keys, those of the policy's KMS are taken.  For a Delta table the live files of its
-    latest version are probed, or of ``version``, or of the last version until ``timestamp``; for an
-    Iceberg table those of its current snapshot, or of ``snapshot``.  A value of a deleted row may
-    be there.  Raises PolicyError for a column
-    that no file has, or a value that cannot be one of the column.
+    A file that cannot be probed is reported with its error and does not stop the others.  A value
+    of a deleted row may be there.
 
-    >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
-    <ProbeReport: column email, 1 file, 0 of 2 row groups may hold a value>
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        column: The dotted path of the column.
+        values: One value, or a collection, written as a person would (text) or as Python has it
+            (int, Decimal, datetime, ...).
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report with a verdict for each value and row group: absent, maybe or no filter.
+
+    Raises:
+        PolicyError: No file has the column, or it cannot hold a value of that kind.
+
+    Example:
+        >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
+        <ProbeReport: column email, 1 file, 0 of 2 row groups may hold a value>
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)

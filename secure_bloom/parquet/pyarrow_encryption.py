@@ -80,14 +80,23 @@ def pyarrow_encryption(
 ) -> PyarrowEncryption:
     """Return the arguments for pyarrow to write and read tables of ``schema`` under ``policy``.
 
-    ``policy`` is a KeyPolicy or the path of one.  Without ``keys`` the KMS of the policy is taken.
+    Args:
+        policy: A KeyPolicy, or the path of one.
+        schema: The schema of the table.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
 
-    >>> encryption = pyarrow_encryption("keys/policy.toml", table.schema)  # doctest: +SKIP
-    >>> properties = encryption.encryption_properties()  # doctest: +SKIP
-    >>> pq.write_table(table, "x.parquet", encryption_properties=properties)  # doctest: +SKIP
+    Returns:
+        An object that makes pyarrow's encryption and decryption properties.
 
-    Raises PolicyError for a policy that encrypts nothing, or names a column that ``schema`` lacks.
-    Raises UnsupportedFeatureError for key material in files of its own, which pyarrow cannot write.
+    Raises:
+        PolicyError: The policy encrypts nothing, or names a column that ``schema`` lacks.
+        UnsupportedFeatureError: The policy wants key material in files of its own, which pyarrow
+            cannot write.
+
+    Example:
+        >>> encryption = pyarrow_encryption("keys/policy.toml", table.schema)  # doctest: +SKIP
+        >>> properties = encryption.encryption_properties()  # doctest: +SKIP
+        >>> pq.write_table(table, "x.parquet", encryption_properties=properties)  # doctest: +SKIP
     """
     loaded = loaded_policy(policy)
     if loaded is None or loaded.footer_key is None:

@@ -27,36 +27,45 @@ from secure_bloom.storage import CountedFile, open_input
 
 @takes(ReadRequest)
 def read_table(asked: ReadRequest) -> pa.Table:
-    """Return the rows of files, folders or globs for which ``where`` is true.
+    """Return the rows of files for which ``where`` is true: those of a full scan.
 
     ``where`` is a structure such as ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]``,
     nested by ``("or", ..., ...)`` and ``("and", ..., ...)``.  It may also be a pyarrow.compute
-    expression of that shape, or a text as on the command line.  Its rows are those of a full scan:
-    comparisons with null are not true, NaN equals nothing, zeros are equal.  Values are compared
-    exactly, whether or not the column's type has them; those of another kind are refused.
-
-    ``columns`` are top-level columns, all unless given; a column that is named twice comes once.
-    ``limit`` is the number of rows after which the read stops.  ``keys``, or the KMS of a
-    ``policy`` (or of the policy at a path), decrypt.  The schema is the union of the files'
-    schemas, hive partition columns last.
-
-    For a Delta table the live files of its latest version are read, or of ``version``, or of the
-    last version until ``timestamp``.  For an Iceberg table those of its current snapshot are read,
-    or of ``snapshot`` (its id), or of the one at ``timestamp``.  Deleted rows are left out.  The
-    log lists columns and partitions.
+    expression of that shape, or a text as on the command line.  Comparisons with null are not
+    true, NaN equals nothing, and zeros are equal.  Values are compared exactly; those of another
+    kind are refused.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
-    leave it open.  Raises KeyUnavailableError if a key is missing and rows are left that need it.
-    With ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
-    and rows come back for which it may not hold.  A signed file whose key is missing is an
-    error where ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and read with a
-    warning else.  One that is protected less than the ``policy`` says is an error unless
-    ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not authenticate,
-    PolicyError for a request that makes no sense.
+    leave it open.  The schema is the union of the files' schemas, hive partition columns last.
+    Deleted rows of tables are left out.
 
-    >>> rows = sb.read_table("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
-    >>> rows.num_rows
-    1
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        where: A condition as a text, a structure or a pyarrow.compute expression; see below.
+        columns: Top-level columns, in this order; by default all.
+        limit: Number of rows after which the read stops.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
+            back for which it may not hold.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A table of the rows that match.
+
+    Raises:
+        KeyUnavailableError: A key is missing, and rows are left that need it.
+        IntegrityError: A module does not authenticate.
+        PolicyError: The request cannot be met, for example no file has a column.
+
+    Example:
+        >>> where = "email = 'user7@example.com'"
+        >>> sb.read_table("out/", where=where, policy="keys/policy.toml").num_rows
+        1
     """
     read = TableRead(asked)
     return pa.Table.from_batches(read.batches(), schema=read.schema)
@@ -66,9 +75,31 @@ def read_table(asked: ReadRequest) -> pa.Table:
 def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
     """Return the rows of :func:`read_table` in batches, with few of them in memory at a time.
 
-    >>> batches = sb.read_batches("out/", columns="id", policy="keys/policy.toml")
-    >>> sum(batch.num_rows for batch in batches)
-    40
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        where: A condition, as :func:`read_table` takes it.
+        columns: Top-level columns, in this order; by default all.
+        limit: Number of rows after which the read stops.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
+            back for which it may not hold.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        An iterator of record batches.
+
+    Raises:
+        SecureBloomError: As of :func:`read_table`.
+
+    Example:
+        >>> batches = sb.read_batches("out/", columns="id", policy="keys/policy.toml")
+        >>> sum(batch.num_rows for batch in batches)
+        40
     """
     return TableRead(asked).batches()
 
@@ -77,9 +108,31 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
 def explain(asked: ReadRequest) -> ReadReport:
     """Do :func:`read_table`, drop the rows, and say what was read and why.
 
-    >>> where = [("email", "=", "user2x@example.com")]
-    >>> sb.explain("out/", where=where, policy="keys/policy.toml").skipped
-    {'Bloom filter': 2}
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        where: A condition, as :func:`read_table` takes it.
+        columns: Top-level columns, in this order; by default all.
+        limit: Number of rows after which the read stops.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
+            back for which it may not hold.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report with the bytes read, and what each step skipped.
+
+    Raises:
+        SecureBloomError: As of :func:`read_table`.
+
+    Example:
+        >>> where = [("email", "=", "user2x@example.com")]
+        >>> sb.explain("out/", where=where, policy="keys/policy.toml").skipped
+        {'Bloom filter': 2}
     """
     read = TableRead(asked, explain=True)
     for _ in read.batches():
@@ -89,13 +142,36 @@ def explain(asked: ReadRequest) -> ReadReport:
 
 @takes(ReadRequest)
 def plan_read(asked: ReadRequest) -> ReadPlan:
-    """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
+    """Return the row groups that :func:`read_table` would read, for :func:`read_row_groups`.
 
-    A ``limit`` does not shorten the plan.
+    The plan can be pickled and read elsewhere.  A ``limit`` does not shorten it.
 
-    >>> plan = sb.plan_read("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
-    >>> [len(file.row_groups) for file in plan.files]
-    [1]
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        where: A condition, as :func:`read_table` takes it.
+        columns: Top-level columns, in this order; by default all.
+        limit: Number of rows after which the read stops.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
+            back for which it may not hold.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A plan with the files that are left, and their row groups.
+
+    Raises:
+        SecureBloomError: As of :func:`read_table`.
+
+    Example:
+        >>> where = "email = 'user7@example.com'"
+        >>> plan = sb.plan_read("out/", where=where, policy="keys/policy.toml")
+        >>> [len(file.row_groups) for file in plan.files]
+        [1]
     """
     return TableRead(asked).plan()
 
@@ -106,13 +182,24 @@ def read_row_groups(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of one file of a plan, in the plan's schema.
 
-    ``plan`` may be one without files: of it only what is asked for counts.  Raises
-    FileChangedError where the file is not the one that was planned.
+    Args:
+        plan: What :func:`plan_read` returned, also with its files left out.
+        file: One file of a plan.
+        keys: A keyring or KMS client; by default the KMS of the plan's policy.
 
-    >>> plan = sb.plan_read("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
-    >>> keys = sb.Keyring.load("keys/dev-keyring.json")
-    >>> sum(b.num_rows for file in plan.files for b in sb.read_row_groups(plan, file, keys=keys))
-    1
+    Returns:
+        An iterator of record batches.
+
+    Raises:
+        FileChangedError: The file is not the one that was planned.
+
+    Example:
+        >>> where = "email = 'user7@example.com'"
+        >>> plan = sb.plan_read("out/", where=where, policy="keys/policy.toml")
+        >>> keys = sb.Keyring.load("keys/dev-keyring.json")
+        >>> [file] = plan.files
+        >>> sum(batch.num_rows for batch in sb.read_row_groups(plan, file, keys=keys))
+        1
     """
     # The policy's KMS is not asked here: whoever carries a plan out brings the keys.
     resolver = resolver_with(keys, plan.trust)

@@ -51,24 +51,39 @@ def reencrypt(
 
     Plain files are encrypted; encrypted ones get new data keys and a new AAD, other keys for
     columns, another mode of the footer or another algorithm.  A file that already is as the policy
-    says is left alone, unless ``new_data_keys`` is given.  ``keys`` opens the old files, and seals
-    the new ones where the policy has no KMS.  ``old_policy`` names the KMS and the master keys that
-    files leave; no KMS is asked for a key that neither policy names.  Files are replaced
-    atomically, or written below ``output``, on at most ``jobs`` cores, by default all.  Many small
-    files are shared by processes; each process asks the policy's KMS itself.  A file that fails is
-    reported and stays as it was.  With ``verify`` the first page of every column of a new local
-    file is read before the file takes its place; without it, of the columns that are copied.
+    says is left alone.  A file that fails is reported and stays as it was.  Many small files are
+    shared by processes, and each process asks the policy's KMS itself.
 
-    If the folder of a Delta table is given alone, a commit of its log changes the table, as in
-    :func:`secure_bloom.add_bloom_filters`, which explains ``where``, ``since`` and
-    ``commit_every``.  Bounds of columns with a key are removed from the log's statistics.  The old
-    files stay, under their old keys, until the table's VACUUM.
+    A Delta table, given alone, gets new files and a commit.  Bounds of columns with a key are
+    removed from its statistics.  The old files stay, under their old keys, until its VACUUM.
 
-    Raises PolicyError before any file is written where the policy encrypts nothing, or names a
-    master key that its KMS does not have.
+    Args:
+        paths: Files, folders, globs or URIs, or one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        keys: Opens the old files, and seals the new ones if the policy has no KMS.
+        old_policy: The policy that the files leave.  No KMS is asked for a key that neither policy
+            names.
+        output: Folder below which new files are written; by default files are replaced.
+        new_data_keys: Change files too that are already as the policy says.
+        dry_run: Write nothing; report what a run would do.
+        verify: Read the first page of every column of a new local file before it takes its place,
+            not only of the columns that are copied.
+        where: Of a Delta table, a condition on partition columns that chooses files.
+        since: Of a Delta table, a version: only later files.
+        commit_every: Of a Delta table, the number of files after which to commit; by default once.
+        jobs: Number of cores; by default all.
+        progress: Called for each file that is done.
 
-    >>> sb.reencrypt("plain/", policy="keys/policy.toml")
-    <RekeyReport: 1 file (1 reencrypted)>
+    Returns:
+        A report with a record for each file.
+
+    Raises:
+        PolicyError: The policy encrypts nothing, or its KMS lacks a master key.  Nothing was
+            written.
+
+    Example:
+        >>> sb.reencrypt("plain/", policy="keys/policy.toml")
+        <RekeyReport: 1 file (1 reencrypted)>
     """
     setting = partial(
         reencryption,
@@ -109,14 +124,29 @@ def decrypt(
 ) -> RekeyReport:
     """Write files in clear below ``output``, never in their place.
 
-    ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, two things are
-    errors of a file unless they are allowed: a signature that cannot be checked, and less
-    protection than the policy says.  If a Delta table is given alone, its live files are written to
-    a folder without a log; partition values become names of folders.  ``verify`` is as of
-    :func:`reencrypt`.
+    The live files of a Delta table, given alone, are written to a folder without a log; partition
+    values become names of folders.
 
-    >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
-    <RekeyReport: 1 file (1 decrypted)>
+    Args:
+        paths: Files, folders or globs, or one Delta table.
+        output: Folder below which the files are written.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        verify: Read the first page of every column of a new local file before it gets its name.
+        jobs: Number of cores; by default all.
+        progress: Called for each file that is done.
+
+    Returns:
+        A report with a record for each file.
+
+    Raises:
+        PolicyError: The request cannot be met.  No file was written.
+
+    Example:
+        >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
+        <RekeyReport: 1 file (1 decrypted)>
     """
     open_work = partial(
         decryption,
@@ -155,20 +185,37 @@ def rotate_keys(
     jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
-    """Wrap the keys of files anew, under other master keys or their newest versions.
+    """Wrap the keys of files under other master keys, or under their newest versions.
 
-    Without ``moves`` every file comes to the master keys that ``policy`` names; ``moves`` maps old
-    master keys to new ones, and all else stays.  ``old_policy`` is as of :func:`reencrypt`, and
-    goes without ``moves``.  Data keys stay, and so do pages, filters and indexes.  Wrapped key
-    encryption keys are renewed once a run each, inside the KMS where it can.  At most ``jobs``
-    cores work, by default all.  A Delta table is taken as by :func:`reencrypt`.  With ``verify``
-    the keys of a new local file are unwrapped by its KMS, and the first page of every column is
-    read, before the file takes its place.
+    Data keys stay, and so do pages, filters and indexes.  Each wrapped key encryption key is
+    renewed once a run, inside the KMS where it can.  A Delta table is taken as by
+    :func:`reencrypt`.
 
-    Raises PolicyError before any file is written for a master key that the KMS does not have.
+    Args:
+        paths: Files, folders, globs or URIs, or one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        moves: Maps old master keys to new ones, and all else stays; by default every file comes to
+            the master keys that ``policy`` names.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        old_policy: The policy that the files leave; not together with ``moves``.
+        dry_run: Write nothing; report what a run would do.
+        verify: Unwrap the keys of a new local file by its KMS, and read the first page of every
+            column, before the file takes its place.
+        where: Of a Delta table, a condition on partition columns that chooses files.
+        since: Of a Delta table, a version: only later files.
+        commit_every: Of a Delta table, the number of files after which to commit; by default once.
+        jobs: Number of cores; by default all.
+        progress: Called for each file that is done.
 
-    >>> sb.rotate_keys("out/", policy="keys/policy.toml")
-    <RekeyReport: 1 file (1 unchanged)>
+    Returns:
+        A report with a record for each file.
+
+    Raises:
+        PolicyError: The KMS lacks a master key.  No file was written.
+
+    Example:
+        >>> sb.rotate_keys("out/", policy="keys/policy.toml")
+        <RekeyReport: 1 file (1 unchanged)>
     """
     setting = partial(
         rotation,

@@ -135,16 +135,29 @@ def keys_used(
 ) -> KeyUseReport:
     """Return the master keys, and versions of them, that open the footers and columns of files.
 
-    Names are in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
-    it, or the KMS of ``policy``.  With a policy, the report says which keys are retired, and which
-    the policy does not name.  ``only`` are master keys: other keys are left out, and files that
-    depend on none of them, unless their footers stayed closed.  A file that cannot be read is
-    reported.  For a Delta table the live files of its latest version count, or of ``version``, or
-    of the last version until ``timestamp``; for an Iceberg table those of its current snapshot, or
-    of ``snapshot``.
+    Names of keys are in clear; only an encrypted footer hides those of its columns.  With a policy,
+    the report says which keys are retired, and which the policy does not name.  A file that cannot
+    be read is reported.
 
-    >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
-    1
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        only: Master keys; other keys are left out, and files that depend on none of them, unless
+            their footers were not opened.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report with ``files`` and ``files_by_key``.
+
+    Raises:
+        PolicyError: A path leads to no file.
+
+    Example:
+        >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
+        1
     """
     loaded = loaded_policy(policy)
     resolver = KeyResolver(asked_once(keys_of(keys, loaded)))

@@ -38,12 +38,21 @@ _AWAITED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 def time_limit(seconds: float) -> AbstractContextManager[None]:
     """Raise :class:`TimeLimitError` in the block once it has run for ``seconds``.
 
-    Works in the main thread alone, where Python handles signals (SIGALRM); PolicyError in another
-    one.  A call of compiled code ends before the error is raised.
+    A call of compiled code ends before the error is raised.
 
-    >>> with sb.time_limit(30):
-    ...     sb.read_table("plain/", columns=["email"]).num_columns
-    1
+    Args:
+        seconds: How long the block may run.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        PolicyError: The caller is not in the main thread, where Python handles signals (SIGALRM).
+
+    Example:
+        >>> with sb.time_limit(30):
+        ...     sb.read_table("plain/", columns=["email"]).num_columns
+        1
     """
     return _limited(checked_limit(seconds))
 
