@@ -74,7 +74,6 @@ WORKS = {
     "paimon show clear": 0,
     "completion bash": 0,
     "help audit": 0,
-    "help --man man": 0,
     "--version": 0,
 }
 #: What needs an extra -> the extra.

@@ -65,7 +65,7 @@ def advise_command(
     \b
     secure-bloom advise out/
     secure-bloom advise out/ --policy keys/policy.toml --queries queries.sql
-    secure-bloom advise out/ --format html --output advice.html
+    secure-bloom advise out/ --json
 
     Exit code: 0 done, 2 error.
     """
@@ -74,5 +74,5 @@ def advise_command(
     with progress_bar("trying filters", quiet=as_json) as progress:
         wanted = {**options, "columns": columns or None, "progress": progress}
         advice = advise(paths, **access.arguments(), **wanted)
-    write_advice("json" if as_json else form, advice, paths, output)
+    write_advice("json" if as_json else form, advice, output)
     return 0

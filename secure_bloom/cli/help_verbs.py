@@ -4,37 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from pathlib import Path
 
 import click
 
-from secure_bloom.cli.man_pages import man_pages
-from secure_bloom.errors import PolicyError, refused_by_system
+from secure_bloom.errors import PolicyError
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("help")
 @click.argument("verbs", nargs=-1, metavar="[VERB]...")
-@click.option(
-    "--man", type=click.Path(path_type=Path), metavar="DIR", help="Write manual pages into DIR."
-)
 @click.pass_context
-def help_command(ctx: click.Context, verbs: tuple[str, ...], man: Path | None) -> int:
-    """Show the help of VERB, or write all of it as manual pages.
+def help_command(ctx: click.Context, verbs: tuple[str, ...]) -> int:
+    """Show the help of VERB.
 
     \b
     secure-bloom help add
     secure-bloom help keys used
-    secure-bloom help --man ~/.local/share/man/man1
 
     Exit code: 0 done, 2 error.
     """
-    top = ctx.find_root()
-    if man is not None:
-        _write_pages(top, man)
-        return 0
-    found = top
+    found = ctx.find_root()
     for verb in verbs:
         group = found.command
         command = group.get_command(found, verb) if isinstance(group, click.Group) else None
@@ -55,16 +45,6 @@ def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
     meant = words.removesuffix(verb) + likely[0] if likely else None
     hint = f"did you mean {meant}?" if meant else "see secure-bloom --help"
     return PolicyError(f"there is no verb {words}", hint=hint)
-
-
-def _write_pages(top: click.Context, folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, page in man_pages(top):
-            (folder / f"{name}.1").write_text(page, encoding="utf-8")
-    except OSError as exc:
-        message = f"the pages cannot be written: {exc.strerror}"
-        raise refused_by_system(exc, message, path=str(folder)) from exc
 
 
 @click.command("completion")

@@ -1,11 +1,10 @@
-"""Print the report of ``secure-bloom advise``: text, JSON or a page."""
+"""Print the report of ``secure-bloom advise``: text or JSON."""
 
 from __future__ import annotations
 
 import io
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,14 +24,12 @@ _TABLE_WIDTH = 90
 _STYLES = {"gains": "bold green", "no": "dim"}
 
 
-def write_advice(
-    form: str, advice: TableAdvice, paths: tuple[str, ...], output: Path | None
-) -> None:
+def write_advice(form: str, advice: TableAdvice, output: Path | None) -> None:
     """Write the advice in this form to a file, or to stdout."""
-    write_text(FORMS[form](advice, paths, output is None and sys.stdout.isatty()), output)
+    write_text(FORMS[form](advice, output is None and sys.stdout.isatty()), output)
 
 
-def _text(advice: TableAdvice, _paths: tuple[str, ...], on_terminal: bool) -> str:
+def _text(advice: TableAdvice, on_terminal: bool) -> str:
     from rich.console import Console
 
     content = io.StringIO()
@@ -129,15 +126,9 @@ def _ending(advice: TableAdvice) -> Iterator[str]:
     yield advice.policy
 
 
-def _json(advice: TableAdvice, _paths: tuple[str, ...], _on_terminal: bool) -> str:
+def _json(advice: TableAdvice, _on_terminal: bool) -> str:
     return without_commands(advice.to_json())
 
 
-def _html(advice: TableAdvice, paths: tuple[str, ...], _on_terminal: bool) -> str:
-    from secure_bloom.advising.page import render_page
-
-    return render_page(advice, subject=", ".join(paths), created=datetime.now(UTC))
-
-
-_Form = Callable[["TableAdvice", tuple[str, ...], bool], str]
-FORMS: dict[str, _Form] = {"text": _text, "json": _json, "html": _html}
+_Form = Callable[["TableAdvice", bool], str]
+FORMS: dict[str, _Form] = {"text": _text, "json": _json}

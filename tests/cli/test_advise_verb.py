@@ -1,4 +1,4 @@
-"""``secure-bloom advise`` as a process: text, JSON, a page, queries, and notes of ``add``."""
+"""``secure-bloom advise`` as a process: text, JSON, a file, queries, and notes of ``add``."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_json_is_one_document(lake: Path) -> None:
     assert (column["column"], column["verdict"], column["fpp"]) == ("iban", "gains", 0.05)
 
 
-def test_a_page_is_written_to_a_file(lake: Path, tmp_path: Path) -> None:
-    page = tmp_path / "advice.html"
+def test_the_document_is_written_to_a_file(lake: Path, tmp_path: Path) -> None:
+    document = tmp_path / "advice.json"
     done = run(
         *("advise", lake / "out", "--column", "iban", "--keyring", lake / "keyring.json"),
-        *("--format", "html", "--output", page),
+        *("--format", "json", "--output", document),
     )
     assert (done.returncode, done.stdout) == (0, "")
-    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert json.loads(document.read_text())["columns"][0]["column"] == "iban"
 
 
 def test_queries_are_counted_and_their_literals_shown_nowhere(lake: Path, tmp_path: Path) -> None:

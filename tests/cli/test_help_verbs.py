@@ -1,10 +1,9 @@
-"""Help, completion and manual pages come from the verbs themselves."""
+"""Help and completion come from the verbs themselves."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -48,16 +47,3 @@ def test_a_shell_completes(shell: str) -> None:
     if shutil.which(shell):
         check = subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True)
         assert check.returncode == 0, check.stderr
-
-
-def test_every_verb_has_a_manual_page(tmp_path: Path) -> None:
-    assert run("help", "--man", tmp_path).returncode == 0
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {"secure-bloom.1", "secure-bloom-add.1", "secure-bloom-keys-used.1"} <= names
-    page = (tmp_path / "secure-bloom-add.1").read_text()
-    assert page.startswith('.TH "SECURE-BLOOM-ADD" "1"')
-    assert "\\-\\-in\\-place" in page
-    assert "\n.nf\nsecure\\-bloom add " in page
-    # A line that begins with a dot is a command; these two keep the lines of an example.
-    commands = {line for line in page.splitlines() if line.startswith(".") and line[1:2].islower()}
-    assert commands == {".nf", ".fi"}

@@ -81,7 +81,7 @@ def _scenes(root: Path) -> dict[str, list[list[str]]]:
         "policy": [["policy", "init", folder], ["policy", "check", policy, "--table", folder]],
         "advise": [
             ["advise", folder],
-            *(["advise", folder, "--format", form] for form in ("json", "html")),
+            ["advise", folder, "--format", "json"],
             ["advise", missing],
             ["advise", folder, "--column", NAME],
         ],
