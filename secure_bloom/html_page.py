@@ -39,5 +39,5 @@ def html_page(title: str, body: str, *, style: str, script: str | None = None) -
 
 
 def _hash(text: str) -> str:
-    """The source expression of an inline element.  Content Security Policy Level 3, 2.3.1."""
+    """Return the source expression of an inline element (CSP Level 3, 2.3.1)."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

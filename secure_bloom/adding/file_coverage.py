@@ -53,7 +53,7 @@ def _accounts_for_all(file: InputFile, footer: Footer, keys: FileKeys) -> bool:
 
 
 def _extents(file: InputFile, footer: Footer, keys: FileKeys) -> Iterator[Extent]:
-    """All parts of the file that the footer names, each seen to be what the footer says it is."""
+    """Yield all parts of the file that the footer names, after checking that each is one."""
     for row_group in range(len(footer.row_groups)):
         for ordinal in range(len(footer.leaves)):
             chunk = open_chunk(footer, row_group, ordinal, keys)

@@ -65,7 +65,7 @@ def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
 
 
 def _known_end(footer: Footer) -> int:
-    """The end of pages and indexes, as far as the footer shows it without the keys of columns."""
+    """Return the end of pages and indexes that the footer shows without keys of columns."""
     ends = [0]
     for group, chunks in zip(footer.row_groups, footer.column_chunks, strict=True):
         ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))

@@ -45,7 +45,7 @@ def other_fpp(trial: ColumnTrial, try_with: Callable[[float], ColumnTrial]) -> f
 
 
 def _promises(absent: LookupComparison, fpp: float, size: float) -> bool:
-    """Whether filters of that size should read less, with the pages that pass them by chance."""
+    """Return whether filters of that size should read less, false positives included."""
     footers, now = absent.with_.footers, absent.with_.bytes
     pages = absent.without.bytes - absent.without.footers
     filters = max(0.0, now - footers - BloomFilterOptions().fpp * pages)

@@ -140,7 +140,7 @@ def _short(values: pa.Array) -> pa.Array:
 
 
 def _absent(ascending: pa.Array, row: pa.Scalar, chance: random.Random) -> pa.Scalar | None:
-    """A value near ``row`` that is between the least and the greatest, and is none of them."""
+    """Return a value near ``row``, between the least and the greatest, that no row has."""
     if len(ascending) < 2:
         return None
     place = pc.index(ascending, row).as_py()
@@ -259,7 +259,7 @@ class _DistinctCounter:
             self._bytes += distinct.nbytes
 
     def estimate(self, sample: TableSample) -> DistinctValues:
-        """The number in a row group, and in the table if it grows on as it does among these."""
+        """Return the number of distinct values in a row group, and an estimate for the table."""
         if not self._counts:
             return DistinctValues(row_group=0, table=0)
         mean = sum(self._counts) / len(self._counts)

@@ -178,7 +178,7 @@ def _choose_files(facts: Sequence[FileFacts]) -> list[FileFacts]:
 
 
 def _choose_row_groups(files: Sequence[FileFacts]) -> dict[str, tuple[int, ...]]:
-    """All row groups of the files, or the same share of each file if they are large together."""
+    """Return all row groups of the files, or the same share of each file of a large table."""
     size = sum(file.size for file in files)
     count = sum(len(file.rows) for file in files)
     share = max(MOST_BYTES / max(1, size), _LEAST_ROW_GROUPS / max(1, count))

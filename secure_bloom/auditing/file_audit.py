@@ -264,7 +264,7 @@ def _breaks_rules(findings: list[Finding]) -> bool:
 
 
 def _count_checked(opened: FooterSubject, findings: list[Finding]) -> int:
-    """The number of columns that could be opened in every row group and have nothing unchecked."""
+    """Return the number of columns that were opened in every row group and fully checked."""
     stopped = {chunk.leaf.name for chunk in opened.chunks if chunk.chunk is None}
     stopped |= {f.column for f in findings if f.column and f.id.startswith("unchecked-")}
     return len({leaf.name for leaf in opened.footer.leaves} - stopped)

@@ -93,7 +93,7 @@ def secret_named(path: Sequence[str], policy: KeyPolicy) -> str | None:
 
 
 def column_levels(path: Sequence[str]) -> tuple[str, ...]:
-    """The path without the levels that only Parquet has, to compare it with other schemas."""
+    """Return the path without Parquet's own levels, to compare it with other schemas."""
     return (path[0], *(_LEVELS.get(part, part) for part in path[1:] if part not in _ONLY_PARQUET))
 
 

@@ -54,7 +54,7 @@ class AuditScope:
         ]
 
     def not_looked_at(self) -> list[str]:
-        """The things that the audit did not look at because of its options, each in a few words."""
+        """Return, in a few words each, what the audit left out because of its options."""
         left_out = f"{self.files_left_out:,} files that are not in the sample"
         return [left_out] * bool(self.files_left_out) + [
             words

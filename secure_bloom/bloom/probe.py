@@ -209,7 +209,7 @@ def _as_values(values: object) -> list[object]:
 
 
 def _distinguishable(value: object) -> object:
-    """The value; PolicyError for one by which no verdict can be looked up, such as a list."""
+    """Return the value; PolicyError for a value that cannot be looked up, such as a list."""
     try:
         hash(value)
     except TypeError:

@@ -25,7 +25,7 @@ def expected_fpp(values: int, block_count: int) -> float:
 
 
 def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
-    """The number of blocks, a power of two, to build at when ``values`` values are to be folded.
+    """Return the number of blocks, a power of two, at which to build before folding.
 
     It is the smallest at which the exact fpp will be at most ``fpp``, whichever way the values
     fall (six standard deviations are allowed for), as far as ``max_bytes`` permits.  PolicyError

@@ -82,7 +82,7 @@ def _table(path: Path) -> dict[str, Any] | None:
 
 
 def _is_of_user(status: os.stat_result) -> bool:
-    """Whether nobody but the user and root can have made this file, link or folder what it is.
+    """Return whether only the user and root can have written this file, link or folder.
 
     Of a link, both the link and its target count.  In a folder where everybody may write, there may
     be a file of the user that somebody else has linked there, and its paths start at that folder.

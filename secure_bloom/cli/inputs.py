@@ -10,7 +10,7 @@ from secure_bloom.errors import PolicyError, refused_by_system
 
 
 def read_lines(source: str) -> list[str]:
-    """The lines of a file, or of stdin for ``-``, without line ends and without empty lines."""
+    """Return the lines of a file, or of stdin for ``-``, without empty ones."""
     return [line for line in read_text(source).splitlines() if line]
 
 

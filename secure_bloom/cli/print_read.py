@@ -77,7 +77,7 @@ def _reasons(report: ReadReport) -> list[str]:
 
 
 def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[Note]]:
-    """Notes by kind: those of one column and step that differ only in a number are one kind."""
+    """Return notes grouped by column, step and kind: the reason, or the text of the note."""
     found: dict[tuple[str, Step | None, str], list[Note]] = {}
     for note in notes:
         kind = note.reason or ("rows" if note.rows is not None else note.text)

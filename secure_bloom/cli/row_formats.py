@@ -42,7 +42,7 @@ _CSV_QUOTED = frozenset(',"\r\n')
 
 
 def format_of(given: str | None, output: Path | None) -> str:
-    """The format that the option names, else the output's name, else a fitting one for stdout."""
+    """Return the format: of the option, else of the output's name, else one for stdout."""
     if given is None and output is not None:
         given = output.suffix.lstrip(".").lower()
         if given not in FILE_FORMATS:

@@ -56,7 +56,7 @@ def print_table(
 
 
 def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
-    """Whether the output is a terminal that the table does not fit, with its edges and gaps."""
+    """Return whether the table, with its edges and gaps, is too wide for the terminal."""
     if not sys.stdout.isatty():
         return False
     columns = zip([header.removesuffix(">") for header in headers], *rows, strict=True)

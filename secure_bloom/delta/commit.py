@@ -54,7 +54,7 @@ class Committed:
 
 
 def open_table(folder: str) -> Snapshot:
-    """The latest version of the table in a folder, which commits of this package may follow."""
+    """Return the latest version of a table, if this package may commit to it."""
     table = snapshot(folder)
     if table is None:
         raise MissingPathError("there is no Delta table", path=folder)

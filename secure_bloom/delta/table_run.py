@@ -46,7 +46,7 @@ class TableRun:
         )
 
     def gone(self, change: TableChange, reports: Iterable[WrittenFile]) -> frozenset[str]:
-        """Files that others took out of the table while this run worked, failed ones among them."""
+        """Return files that others took out of the table during this run, also failed ones."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             # A file that fails and is still live has failed by itself.

@@ -120,7 +120,7 @@ def _suffix(number: int, row_group: int | None, column: int | None, page: int | 
 def aad_suffixes(
     module_types: tuple[ModuleType, ...], row_groups: tuple[int, ...], column: int
 ) -> tuple[bytes, ...]:
-    """The part of the AAD after ``file_aad`` of modules of a column, row group by row group."""
+    """Return the end of the AAD of a column's modules, after ``file_aad``, per row group."""
     return tuple(
         _suffix(+module_type, row_group, column, None)
         for row_group in row_groups

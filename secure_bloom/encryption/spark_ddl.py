@@ -40,7 +40,7 @@ def schema_columns(schema: object) -> list[tuple[str, str]]:
 
 
 def spark_leaves(schema: Mapping[str, object]) -> list[Path]:
-    """The leaves of a Spark schema, given as ``StructType.jsonValue()``, by their Parquet paths."""
+    """Return the leaves of a Spark schema (``StructType.jsonValue()``) by Parquet path."""
     return [path for path, _ in _leaves(schema, ())]
 
 

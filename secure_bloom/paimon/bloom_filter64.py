@@ -84,7 +84,7 @@ class BloomFilter64:
     @classmethod
     @checked_arguments
     def sized(cls, items: int, fpp: float) -> BloomFilter64:
-        """The empty filter that Paimon makes for ``items`` values at ``fpp`` (:func:`sizing`)."""
+        """Return Paimon's empty filter for ``items`` values at ``fpp`` (:func:`sizing`)."""
         return cls(*sizing(items, fpp))
 
     @classmethod
@@ -184,7 +184,7 @@ class BloomFilter64:
         return int.from_bytes(self._bits).bit_count() / self.bit_count
 
     def fpp(self) -> float:
-        """The probability that a hash which was not inserted passes, from the bits themselves."""
+        """Return the probability that an absent hash passes, computed from the bits."""
         # The number that Paimon's reader checks counts: if it looks at no position, every value
         # passes.
         return self.fill() ** self.checked_functions

@@ -70,7 +70,7 @@ def _float_bits(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> Iterator[pa.Array]:
-    """The values that are beside ``map_key``, nulls left out, an Arrow array for each batch."""
+    """Yield the values of ``map_key`` without nulls, an Arrow array for each batch."""
     wanted = pa.scalar(map_key.encode(), pa.binary())
     # The pages of keys and values end at different rows; their batches of rows do not.
     for keys, values in zip(read_items(file, key), read_items(file, value), strict=True):

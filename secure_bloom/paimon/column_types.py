@@ -58,7 +58,7 @@ _STORED_TIMESTAMPS: tuple[_Stored, ...] = (
 
 
 def leaf_of(name: str, data_type: DataType) -> Leaf:
-    """The leaf of a column that Paimon stores in this type, for a probe without a data file."""
+    """Return a leaf of this Paimon type, for a probe without a data file."""
     root, parameter = data_type.root, data_type.parameter or 0
     if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
         # 0, 1 or 2: how many of the two limits the precision is beyond.

@@ -24,7 +24,7 @@ MAX_INDEX_BYTES: Final = 1 << 30
 
 
 def find_indexed(paths: Paths) -> list[str]:
-    """The data files at ``paths``, of any format, and the index files without a data file."""
+    """Return data files of any format at ``paths``, and index files without a data file."""
     every = find_unmanaged(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
     keys = {file_key(path) for path in every}
     return [path for path in every if not _stands_beside(path, keys)]

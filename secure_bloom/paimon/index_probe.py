@@ -235,7 +235,7 @@ class _Run:
 
 
 def _may_have(leaves: tuple[Leaf, ...] | None, column: str) -> bool:
-    """Whether a file with these leaves has the column, or the map that the column is a key of."""
+    """Return whether these leaves have the column, or the map whose key it is."""
     names = (column, column.partition("[")[0])
     return leaves is None or any(leaf.path[0] in names for leaf in leaves)
 

@@ -44,7 +44,7 @@ def is_bytes(leaf: Leaf) -> bool:
 
 
 def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
-    """The form in which a value in PLAIN encoding is hashed, without a BYTE_ARRAY's length."""
+    """Return the bytes of a PLAIN value that are hashed: without a BYTE_ARRAY's length."""
     if is_bytes(leaf):
         return Hashed(content=encoding)
     logical = logical_type(leaf.element)

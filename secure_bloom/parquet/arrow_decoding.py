@@ -95,7 +95,7 @@ def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
 def decode_pages(
     leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
-    """The values of data pages without nulls, in order, with the dictionary page they refer to.
+    """Yield the values of data pages, without nulls, in order.
 
     ``pages`` must hold whole rows, ``rows`` of them.
     """
@@ -167,7 +167,7 @@ def _physical_type(leaf: Leaf) -> Type:
 
 
 def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[SchemaElement]:
-    """A chain of nodes with the repetitions given, and nothing but a physical type at its end."""
+    """Return schema nodes with the given repetitions and one physical type at the end."""
     nodes = [SchemaElement.of(name="schema", num_children=1)]
     for depth, repetition in enumerate(repetitions):
         node = SchemaElement.of(repetition_type=repetition, name=str(depth))

@@ -67,7 +67,7 @@ _FIELD_IDS: Final = 32
 
 
 def _table(view: Any, wanted: Mapping[str, int]) -> bytes:
-    """The table by which the extension enters fields of ``view``, by dotted path, in their slots.
+    """Return the table that maps fields of ``view``, by dotted path, to their slots.
 
     It has a wire type and an action for each field id of each structure: see ``footers.c``.
     """

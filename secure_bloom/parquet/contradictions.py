@@ -37,7 +37,7 @@ def in_counts(leaf: Leaf, meta_data: ColumnMetaData, rows: int) -> Contradiction
 
 
 def in_null_count(leaf: Leaf, meta_data: ColumnMetaData) -> Contradictions:
-    """Nulls are values of the chunk, of a column that may have some, and counted alike twice."""
+    """Check that counts of nulls agree, and that only optional columns have nulls."""
     statistics, values = meta_data.statistics, meta_data.num_values
     nulls = None if statistics is None else statistics.null_count
     if statistics is None or nulls is None:
@@ -144,7 +144,7 @@ def _in_page_nulls(chunk: Chunk, index: ColumnIndex, rows: Sequence[int]) -> Con
 
 
 def _in_histograms(index: ColumnIndex, rows: Sequence[int], nulls: Sequence[int]) -> Contradictions:
-    """The levels of a page are as many as its rows, the highest as many as its values."""
+    """Check the counts of a page's levels: as many as rows, the highest as many as values."""
     levels = index.definition_level_histograms
     if not levels:
         return
@@ -184,7 +184,7 @@ def _in_page_bounds(
 def _in_both_bounds(
     meta_data: ColumnMetaData, order: OrderKey, low: Any, high: Any
 ) -> Contradictions:
-    """The bounds of all pages together are those of the chunk, where neither is shortened."""
+    """Check that the bounds of all pages together are those of the chunk, unless shortened."""
     statistics = meta_data.statistics
     if statistics is None or statistics.min_value is None or statistics.max_value is None:
         return

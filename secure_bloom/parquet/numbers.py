@@ -25,7 +25,7 @@ def whole_number(text: str) -> int:
 
 
 def floating_number(text: str) -> float:
-    """The double nearest to the number that ``text`` writes, or an infinity or NaN by its name."""
+    """Return the double nearest to the number in ``text``; infinities and NaN by name."""
     if not _NOT_FINITE.fullmatch(text) and not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     return float(text)

@@ -371,7 +371,7 @@ def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
 
 
 def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHeader, bytes, int]:
-    """The header that ``stored`` starts with, its bytes in clear, and where its body starts."""
+    """Return the header at the start of ``stored``, its clear bytes, and the body's place."""
     if chunk.cipher is None:
         header, length = _measured_header(stored)
         return header, bytes(stored[:length]), length

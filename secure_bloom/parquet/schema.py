@@ -170,7 +170,7 @@ def require_filterable(leaf: Leaf) -> None:
 
 
 def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -> PolicyError:
-    """The error for a name that none of the files at ``paths`` has, with names that come close."""
+    """Return the error for a column that no file at ``paths`` has, with similar names."""
     if any(part.startswith(f"{name}=") for path in paths for part in path.split("/")):
         return PolicyError(
             f"{name} is a partition column: its values are in names of folders, not in the files",

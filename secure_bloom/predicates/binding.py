@@ -186,7 +186,7 @@ def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[obj
 def _comparison(
     given: Condition, stored: pa.DataType, compared: pa.DataType
 ) -> tuple[Operator, tuple[pa.Scalar, ...]]:
-    """The operator of the bound condition, and its values as scalars of the compared type."""
+    """Return the bound condition's operator, and its values as scalars to compare with."""
     values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
     values = tuple(map(_without_numpy, values))
     operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))

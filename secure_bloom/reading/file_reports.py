@@ -89,7 +89,7 @@ def file_report(
 
 
 def _columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
-    """The columns with a filter in the first row group, as far as their metadata can be read."""
+    """Return the columns that have a filter in the first row group, if that can be read."""
     found = []
     for ordinal, leaf in enumerate(footer.columns.leaves if footer.row_groups else ()):
         # The read itself asks nothing of columns that are not wanted, and fails for none.

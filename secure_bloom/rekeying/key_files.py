@@ -38,7 +38,7 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
 
 
 def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]:
-    """Notes on what still shows the old content, when a file protected as ``after`` replaces it.
+    """Yield notes on what still shows the old content after the file was replaced.
 
     None where the protection of columns stays.
     """

@@ -43,7 +43,7 @@ class Region:
 
 
 def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: int) -> list[Region]:
-    """All regions of chunks by their offsets, each given with its column and its filter's extent.
+    """Return all regions of chunks, sorted by offset.
 
     ``end`` is where the footer starts.  Raises FormatError for regions that lie over each other or
     leave the file, and for an offset index in front of the pages that it lists.

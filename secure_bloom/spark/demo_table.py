@@ -68,7 +68,7 @@ def look_up(spark: SparkSession, table: str, what: str, value: str, *, filters: 
 
 
 def groups_read(lookup: Lookup, groups: dict[tuple[str, int], int], verdicts: ProbeReport) -> str:
-    """The row groups that Spark read, if its row count is that of the groups our probe keeps."""
+    """Return the row groups that Spark read, if the row count agrees with our probe."""
     kept = [
         groups[file.path, group.row_group]
         for file in verdicts.files

@@ -92,7 +92,7 @@ class Reported:
     noted: int
 
     def wanted_by(self, wanted: Reporting) -> DataFrame:
-        """The report; FilesFailedError if files failed and the caller did not ask for it then."""
+        """Return the report, or raise FilesFailedError if files failed."""
         if self.failed and wanted.on_error is OnError.RAISE:
             raise _failure(self.report, self.failed, self.files)
         return self.report

@@ -44,7 +44,7 @@ def kms_jar(name: str) -> Path:
 
 
 def compile_jar(class_name: str, source: bytes) -> Path:
-    """The jar of one Java source (UTF-8) with the public class ``class_name``, cached or new.
+    """Return the jar of one Java source with the public class ``class_name``, cached or new.
 
     The source may use every class on Spark's class path, and must stay within what Janino
     understands: raw types, no lambdas, no diamonds.

@@ -22,7 +22,7 @@ def ship(value: object) -> bytes:
 
 
 def opened_once(open_value: Callable[[Any], T]) -> Callable[[bytes], T]:
-    """A function of shipped bytes that opens their value once per worker, not once per file."""
+    """Return a function that opens the value in shipped bytes once per worker."""
     # Without the lock the first files of a task, which are at work together, would each open it.
     lock = threading.Lock()
 

@@ -38,7 +38,7 @@ def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
 
 
 def keeps_filters_apart(spark: SparkSession) -> bool:
-    """Whether Spark keeps the filters that it pushes to a Python data source with their query.
+    """Return whether Spark keeps the filters pushed to a Python source with their query.
 
     If it does not, its source class in the JVM has a method that takes the plan made with them.  A
     Spark Connect session does not show its JVM, and counts as one that mixes filters up.

@@ -147,7 +147,7 @@ def _instants(kinds: Iterable[_FileSchema]) -> frozenset[str]:
 
 
 def _field(stored: pa.Field, kinds: Iterable[_FileSchema]) -> st.StructField:
-    """The column as a file has it that stores it in the type of the table, if there is one."""
+    """Return the column as Spark gets it, by a file that stores it in the table's type."""
     name = stored.name
     kind = next((k for k in kinds if _has(k.columns.arrow, stored)), None)
     with located(column=name):

@@ -58,7 +58,7 @@ def with_credentials(filesystem: Any, credentials: tuple[str, str]) -> Any:
 
 
 def _options(filesystem: Any) -> dict[str, str]:
-    """The arguments that the file system was made with, as they are handed to other processes."""
+    """Return the arguments of the file system, in a form for other processes."""
     # pyarrow has no other way to tell them.
     options: dict[str, str] = filesystem.__reduce__()[1][0]
     return {name: value for name, value in options.items() if value}

@@ -123,7 +123,7 @@ class ObjectTree(Tree):
 
 
 def _with_folders(infos: list[fs.FileInfo], top: str, *, recursive: bool) -> list[fs.FileInfo]:
-    """All that is below ``top``, and the folders in it, which pyarrow lists for other stores.
+    """Return everything below ``top``, and the folders in it.
 
     Without them the log of a table would not be seen, and its files would be taken for loose ones.
     """

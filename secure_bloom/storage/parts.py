@@ -44,7 +44,7 @@ def copied_ranges(keep: int) -> list[OldRange]:
 
 
 def parts_after_copies(source: InputFile, keep: int, tail: Sequence[bytes]) -> Iterator[Part]:
-    """The first ``keep`` bytes of source as copies, then what they leave over and the tail."""
+    """Yield the first ``keep`` bytes of source as copies, then the rest and the tail."""
     ranges = copied_ranges(keep)
     yield from ranges
     end = ranges[-1].offset + ranges[-1].length

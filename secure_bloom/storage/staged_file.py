@@ -40,7 +40,7 @@ _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 def hidden_name(name: str, ending: str) -> str:
-    """A name beside ``name`` that Spark and ``find_files`` skip, no longer than names may be."""
+    """Return a name beside ``name`` that Spark and ``find_files`` skip, short enough."""
     hidden = f".{name}.{ending}"
     if len(os.fsencode(hidden)) <= _NAME_MAX:
         return hidden

@@ -53,7 +53,7 @@ def milliseconds(timestamp: str | datetime) -> int:
 
 
 def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
-    """The time of each version that has a commit, oldest first, in milliseconds after 1970."""
+    """Return the time of each commit, oldest first, in milliseconds after 1970."""
     tree = tree_of(log)
     found: dict[int, int] = {}
     last = None

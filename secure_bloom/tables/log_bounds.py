@@ -110,7 +110,7 @@ def _public_bounds(
 def _named_values(
     values: Mapping[str, Any], kind: object, above: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...], Any, object]]:
-    """Each value with the name that statistics have, its path under people's, and its type."""
+    """Yield each value with its physical path, its path for people, and its type."""
     fields = _fields(kind)
     for stored, value in values.items():
         field = fields.get(stored, {})

@@ -96,7 +96,7 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
 
 
 def _cookie(cursor: _Cursor) -> tuple[int, NDArray[np.bool_], bool]:
-    """The number of containers, which of them are runs, and whether offsets follow the keys."""
+    """Return the number of containers, a flag for each that has runs, and if offsets follow."""
     cookie = cursor.number(2)
     if cookie == _WITH_RUNS:
         # One less is stored: no bitmap with runs is empty.

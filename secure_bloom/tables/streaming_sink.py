@@ -22,7 +22,7 @@ _VERSION = b"v1"
 
 
 def committed_files(folder: str) -> tuple[str, ...]:
-    """The files that the log of the table in ``folder`` names, wherever, in order of their paths.
+    """Return the files that the log of the table in ``folder`` names, by path.
 
     Raises FormatError for a log that is damaged or has a gap, UnsupportedFeatureError for one of
     another version.

@@ -71,7 +71,7 @@ def list_tables(
     *,
     refused: list[PolicyError] | None = None,
 ) -> TableListing:
-    """The files that ``paths`` mean, as :func:`secure_bloom.storage.find_unmanaged` finds them.
+    """Return the files that ``paths`` mean, with what a table's log says of each.
 
     ``at`` asks for a version of the Delta tables among them; PolicyError if there is none.
     """
@@ -263,7 +263,7 @@ def _refuse_moved(tree: Tree, table: str, files: Iterable[str]) -> None:
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The files of a table that are or lie in ``path``, each also spelled as the path was given."""
+    """Yield the files of a table in ``path``, each also spelled as the path was given."""
     top = tree.key(path)
     for file in files:
         inside = _below(tree.key(file), top)

@@ -23,7 +23,7 @@ _LARGEST_BLOCK = 1 << 20
 
 
 def check_checksums(subject: FileSubject) -> Findings:
-    """Every block has a checksum, and those of the first and the last block are right."""
+    """Check that every block has a checksum, and that the first and last ones are right."""
     file = subject.file
     if is_object_uri(file.path):
         return

@@ -245,7 +245,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
 
 
 def _counts_its_encodings(chunk: Chunk, data: list[Page]) -> bool:
-    """Whether ``encoding_stats``, if there are any, count the data pages by their encodings."""
+    """Return whether ``encoding_stats``, if present, count the data pages by encoding."""
     stats = chunk.meta_data.encoding_stats
     if stats is None:
         return True

@@ -37,13 +37,13 @@ HEADER_SIZE = 1 + 5 + 13
 
 
 def is_plain_filter(head: bytes, room: int) -> bool:
-    """Whether ``head`` begins with the header of a filter that ends within ``room`` bytes."""
+    """Return whether ``head`` begins with a filter's header, and it ends within ``room``."""
     found = _HEADER.match(head)
     return found is not None and _fits(found, room)
 
 
 def plain_filters(data: bytes, room: int) -> Iterator[int]:
-    """The places in ``data`` where filters begin that end within ``room`` bytes from its start."""
+    """Return the places in ``data`` of filters that end within its first ``room`` bytes."""
     return (found.start() for found in _HEADER.finditer(data) if _fits(found, room))
 
 

@@ -92,7 +92,7 @@ def _is_shown_to_others(subject: ChunkSubject) -> bool:
 
 
 def has_bounds(meta_data: ColumnMetaData) -> bool:
-    """Whether the metadata holds a smallest or largest value, of numbers, texts or places."""
+    """Return whether the metadata holds a smallest or largest number, text or place."""
     if meta_data.geospatial_statistics is not None:
         return True
     statistics = meta_data.statistics
@@ -197,7 +197,7 @@ def check_own_texts(subject: ChunkSubject) -> Findings:
 
 
 def check_schemas(subject: FooterSubject) -> Findings:
-    """No schema of another tool in a readable footer reveals more about a sensitive column."""
+    """Check that no other tool's schema in a readable footer reveals more of the column."""
     sensitive = subject.sensitive()
     if not sensitive:
         return
@@ -237,7 +237,7 @@ _MOST_COMPARED = 2_000
 
 
 def check_spelling(subject: FooterSubject) -> Findings:
-    """No column in clear is called like a sensitive one, there or inside another column."""
+    """Check that no column in clear has a name like that of a sensitive one, at any depth."""
     policy = subject.of.request.policy
     secrets = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
     present, in_clear = {leaf.path for leaf in subject.footer.leaves}, _in_clear(subject)

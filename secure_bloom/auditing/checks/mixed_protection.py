@@ -65,7 +65,7 @@ class Mixture:
         self._paths.setdefault(frozenset(protection.items()), []).append(path)
 
     def findings(self) -> Iterator[Finding]:
-        """A finding for each part of a file that is protected in another way than in most files."""
+        """Yield a finding for each part of a file that most files protect in another way."""
         usual = self._usual()
         for parts, paths in self._paths.items():
             for part, state in sorted(parts):

@@ -199,7 +199,7 @@ def _check_words(properties: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _check_name(name: str) -> Iterator[Finding]:
-    """A name that begins like none of parquet-java's for encryption is not meant to be one."""
+    """Yield findings for names that look like properties of encryption and are none."""
     full = [_FACTORY, *(prefix + word for prefix, words in _WORDS.items() for word in words)]
     # In properties of filters the name of a column may follow.
     plain = name.partition("#")[0]

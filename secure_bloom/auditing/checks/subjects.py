@@ -78,7 +78,7 @@ class FooterSubject:
         return self.of.finding(rule, what)
 
     def sensitive(self) -> dict[str, Leaf]:
-        """The columns that have a key in the policy, or are encrypted in the file, by name."""
+        """Return, by name, the columns with a key in the policy or encrypted in the file."""
         found = {chunk.leaf.name: chunk.leaf for chunk in self.chunks if chunk.is_sensitive}
         if self.chunks:
             return found

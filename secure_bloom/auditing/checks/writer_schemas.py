@@ -28,7 +28,7 @@ _MOST_DEPTH = 100
 
 
 def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """The columns that have metadata of their own in a tool's schema, by the name of the tool.
+    """Return, by tool, the columns that have metadata of their own in its schema.
 
     A text that is no schema reveals nothing: the tool would not understand it either.
     """

@@ -172,7 +172,7 @@ class AwsKmsClient:
         return _text(answer)
 
     def canonical_id(self, master_key_id: str) -> str:
-        """The same text for all ARNs of a multi-region key, which is one key in every region."""
+        """Return a text that is equal for all ARNs of one multi-region key."""
         return self._located(master_key_id)[1]
 
     @property

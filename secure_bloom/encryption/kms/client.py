@@ -154,7 +154,7 @@ class KeyMisfitError(KeyUnavailableError):
 
 
 def misfit(master_key_id: str) -> KeyMisfitError:
-    """The error for a wrapped key whose tag does not match under the key that should unwrap it."""
+    """Return the error for a wrapped key whose tag does not match under its master key."""
     return KeyMisfitError(
         f"master key {master_key_id!r} does not fit: it did not wrap this key, or the key "
         "material was altered",

@@ -35,7 +35,7 @@ def hash_key(hash_type: HashType, key: bytes, seed: int) -> int:
 
 
 def positions(hash_type: HashType, key: bytes, num_hashes: int, vector_size: int) -> Iterator[int]:
-    """The ``num_hashes`` positions of ``key`` in a row of ``vector_size`` bits, one by one."""
+    """Yield the ``num_hashes`` positions of ``key`` in a row of ``vector_size`` bits."""
     h = 0
     for _ in range(num_hashes):
         h = hash_key(hash_type, key, h)

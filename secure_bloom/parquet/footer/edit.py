@@ -57,7 +57,7 @@ class FilterPlace(NamedTuple):
 
 
 def with_filters(footer: Footer, places: Iterable[FilterPlace]) -> bytes:
-    """The FileMetaData of ``footer`` with filters entered in every copy of their chunks' metadata.
+    """Return the FileMetaData of ``footer`` with filters in all copies of chunk metadata.
 
     Metadata that are a module are encrypted again, under a fresh nonce.
     """

@@ -214,7 +214,7 @@ def unlock_to_read(tail: Tail, keys: FileKeys) -> Footer:
 
 
 def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
-    """The error for a signature that cannot be checked for want of a key, with the way out."""
+    """Return the error for a signature whose key is missing, with a hint."""
     hint = f"{error.hint}; " if error.hint else ""
     return KeyUnavailableError(
         f"the footer's signature cannot be checked, so it may be forged: {error.message}",

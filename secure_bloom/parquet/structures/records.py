@@ -46,7 +46,7 @@ class _Record:
 
 
 def decode_record(view: type[V], buffer: trees.Buffer) -> V:
-    """The structure at the start of ``buffer``, to be used as a ``view`` that cannot be edited.
+    """Return the structure at the start of ``buffer`` as a read-only ``view``.
 
     Bytes after its end are not looked at.  Raises FormatError for damaged bytes.
     """

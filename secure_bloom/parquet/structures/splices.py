@@ -40,7 +40,7 @@ def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]
 
 
 def with_fields(buffer: bytes, new: Mapping[int, NewValue | None]) -> bytes:
-    """The structure that ``buffer`` begins with, with some fields set or with None removed."""
+    """Return the structure at the start of ``buffer`` with some fields set or removed."""
     fields = find_fields(buffer, 0)
     return splice(buffer[: fields.stop + 1], set_fields(buffer, fields, new))
 

@@ -189,7 +189,7 @@ class ColumnDecoder:
     def _by_dictionary(
         self, row_group: int, names: Sequence[str], held: int
     ) -> tuple[dict[str, pa.ChunkedArray], int]:
-        """The columns that are decoded here, and the bytes that all of them take, decoded or not.
+        """Return the columns that are decoded here, and the bytes that they take.
 
         Raises DecodeInPartsError if that is too much, with the bytes ``held`` already.
         """
@@ -293,7 +293,7 @@ def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> list[Extent]:
-    """The extents of the column chunks of top-level columns, as far as they can be found out."""
+    """Return the extents of the chunks of top-level columns, as far as they are known."""
     found = []
     for ordinal in (i for name in names for i in footer.columns.below(name)):
         # This is also called for skipped row groups, whose keys the read does not need.

@@ -105,7 +105,7 @@ def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
 
 
 def _measured(chunk: Chunk, pages: Sequence[Page], *, always: bool) -> tuple[int, Binary | None]:
-    """The size of the pages, and the entries of the dictionary if it was decompressed for that.
+    """Return the size of the pages, and the dictionary's entries if it was decompressed.
 
     It is where its entries could be what is too long, or ``always``.
     """

@@ -98,7 +98,7 @@ class SourceOpener:
         return _open(footer.path, decryption_properties=properties, metadata=metadata)
 
     def _has_internal_keys(self, footer: FileFooter, columns: Sequence[int]) -> bool:
-        """Whether pyarrow can find all keys by itself, and would find those that we would."""
+        """Return whether pyarrow can find all keys by itself, and the same ones."""
         explicit = self._resolver.explicit
         if (
             footer.ciphers.footer is None

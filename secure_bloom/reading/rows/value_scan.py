@@ -134,7 +134,7 @@ class ValueScan:
     def _scanned_conditions(
         self, footer: FileFooter, lookups: Sequence[BoundCondition]
     ) -> Iterator[_ScannedCondition]:
-        """The lookups on columns of a file, each made once for all files with the same schema."""
+        """Yield the lookups on columns of a file; files of one schema share them."""
         for condition in lookups:
             column = footer.columns.ordinals.get(condition.path)
             if column is None:

@@ -97,7 +97,7 @@ def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
 
 
 def of_table(stored: pa.DataType, table: pa.DataType) -> pa.DataType:
-    """The type in which a file has a column, without members that the table does not have."""
+    """Return the file's type of a column, without members that the table lacks."""
     if pa.types.is_struct(stored) and pa.types.is_struct(table):
         return pa.struct([_member(stored, member) for member in table])
     if pa.types.is_list(stored) and pa.types.is_list(table):

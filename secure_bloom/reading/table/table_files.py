@@ -72,7 +72,7 @@ class TableFiles:
         return growing_runs(len(self), self._fitting)
 
     def _fitting(self, start: int) -> int:
-        """The number of files from ``start`` on whose footers are kept, and small together."""
+        """Return the number of files from ``start`` on whose kept footers are small together."""
         if self.workers > 1:
             # Threads limit how many are in memory, so a run may have any length.
             return len(self)

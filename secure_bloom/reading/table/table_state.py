@@ -147,7 +147,7 @@ class LoggedTable:
         return self._files[ordinal].fills if self._files else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
-        """The columns of a file that the table has, and of structures the members that it has."""
+        """Return the file's columns, and members of structures, that the table has."""
         known = self._known.get(id(stored))
         if known is None:
             # The schema is held, so that its id is not given to another.
@@ -161,7 +161,7 @@ class LoggedTable:
         )
 
     def with_columns_of_log(self, stored: pa.Schema) -> pa.Schema:
-        """The columns of the files, and those that no file has, in the order of the table."""
+        """Return the columns of the table, in its order, also those that no file has."""
         return pa.schema(
             [
                 stored.field(field.name) if field.name in stored.names else field

@@ -86,7 +86,7 @@ class GoogleWriter(ObjectWriter):
         return None if self._expected is None else int(self._expected)
 
     def _checked_object(self) -> Any:
-        """The new object with what it gets besides its bytes, from one that is still the same."""
+        """Return the new object with the old one's metadata, if the old one is unchanged."""
         bucket = self._client.bucket(self._target.bucket)
         if self._origin is None:
             self._check_source()

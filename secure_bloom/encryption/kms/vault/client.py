@@ -109,7 +109,7 @@ class VaultKmsClient:
         self._found.add(name)
 
     def _transit(self, verb: str, name: str, *texts: str) -> Mapping[str, Any]:
-        """The ``data`` that the engine answers to ``verb`` with ``texts``, under key ``name``."""
+        """Return the ``data`` of the engine's answer to ``verb`` under key ``name``."""
         if not _NAME.fullmatch(name):
             raise KeyUnavailableError(
                 f"master key {name!r} cannot be one of {self._place}: names have letters, digits, "

@@ -35,7 +35,7 @@ def dictionary_size(chunk: Chunk) -> int:
 
 
 def has_all_values(chunk: Chunk) -> bool:
-    """Whether the dictionary is said to have all values, and shows them as they are looked for."""
+    """Return whether the footer calls the dictionary complete and its form is searchable."""
     if not claims_full_dictionary(chunk.meta_data):
         return False
     # A decimal's bytes may be padded in more ways than are looked for.
@@ -126,7 +126,7 @@ def _ends(
 
 
 def _is_cheaper(chunk: Chunk) -> bool:
-    """Whether the dictionary has all values, and no filter answers the same for fewer bytes."""
+    """Return whether the dictionary is complete, and no filter answers for fewer bytes."""
     size = dictionary_size(chunk)
     if size == 0 or (has_filter(chunk) and size >= (chunk.meta_data.bloom_filter_length or 0)):
         return False

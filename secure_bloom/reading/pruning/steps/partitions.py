@@ -36,6 +36,6 @@ def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
 
 
 def _is_true(condition: BoundCondition, value: pa.Scalar) -> bool:
-    """Whether the condition holds for rows that all have this value in its top-level column."""
+    """Return whether the condition holds for rows with this value in the column."""
     table = pa.table({condition.path[0]: pa.array([value.as_py()], value.type)})
     return bool(true_rows(condition, table)[0].as_py())
