@@ -154,7 +154,7 @@ def new_tail(
 ) -> tuple[bytes, ...]:
     """Return the bytes after ``keep``: ``parts`` and the footer.
 
-    In an append with mark and padding.
+    An append has a mark and padding too.
     """
     tail = [_mark(keep, append=append), *parts, footer]
     # Padded before the footer, because nothing may stand between the footer's magic and the end of

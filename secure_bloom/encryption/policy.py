@@ -157,7 +157,7 @@ class KeyPolicy:
     def named_keys(self) -> frozenset[str]:
         """Return the names of all master keys that files may be under.
 
-        Those in use, older, retired.
+        These are the keys in use, older ones and retired ones.
         """
         return self.master_keys() | self.older_keys | self.retired_keys
 

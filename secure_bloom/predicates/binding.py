@@ -173,7 +173,7 @@ class _Binder:
 
 
 def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
-    """Return the values cast as pyarrow casts a value set.
+    """Return the values, cast as pyarrow casts the values of ``isin``.
 
     All of them, or none if one does not fit.
     """

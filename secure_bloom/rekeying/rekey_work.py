@@ -135,7 +135,7 @@ def _kms(policy: KeyPolicy, keys: GivenKeys, *, also: Collection[str] = ()) -> G
 
 
 def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> GivenKeys:
-    """Return what opens the old files, beside the KMS of the new ones; None for nothing else."""
+    """Return the keys or KMS for old files; None if the KMS of the new ones opens them too."""
     if old is None:
         return None if keys is None or not wanted.kms else _kms(wanted, keys)
     found = _kms(old, keys)

@@ -69,7 +69,7 @@ class Rotation:
     def rotate(self, path: str, target: str | None) -> RekeyedFile:
         """Do one file, in its place or to ``target``; our errors become a report of a failure.
 
-        A target gets a file where something changes, once.
+        With a ``target`` a new file is written only if something changes.
         """
         started = time.perf_counter()
         try:

@@ -117,7 +117,7 @@ def _is_local(of: pa.DataType) -> bool:
 
 
 def _is_counted(of: pa.DataType) -> bool:
-    """Timestamps in milliseconds or microseconds: Arrow has the numbers of the files."""
+    """Return whether Arrow has the file's own numbers: milliseconds or microseconds."""
     return pa.types.is_timestamp(of) and of.unit in ("ms", "us")
 
 

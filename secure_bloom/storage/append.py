@@ -58,7 +58,7 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
 
 
 def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> str:
-    """Cut a local file back to its first ``size`` bytes, durably; the path of what was cut off.
+    """Cut a local file to its first ``size`` bytes, durably; return where the rest is kept.
 
     The bytes that were cut off are kept in a hidden file beside it, until :func:`remove_kept`.
     ``expected_identity`` comes from the :class:`InputFile` in which the torn tail was seen.  Raises

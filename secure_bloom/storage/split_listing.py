@@ -91,7 +91,7 @@ def list_upper_part(
 def list_branch(branch: Branch, selection: FileFilter) -> Iterator[Entry]:
     """Yield the files of a branch, found one folder after the other.
 
-    Errors as :func:`find_files`'.
+    Raises what :func:`find_files` raises.
     """
     tree = tree_of(branch.folder)
     if not branch.deep:

@@ -32,7 +32,7 @@ KEPT: Answer = (
 
 
 def denied(what_to_do: str) -> Answer:
-    """Return the store knows the caller, or not, and does not let it do this."""
+    """Return the answer of a store that does not let the caller do this."""
     return (AccessDeniedError, DENIED, what_to_do)
 
 

@@ -32,7 +32,7 @@ def check_draft(problems: tuple[PolicyError, ...], path: str) -> Iterator[Findin
 
 
 def check_policy(policy: KeyPolicy) -> Iterator[Finding]:
-    """Yield a column's rule and its parent's do not contradict each other."""
+    """Check that a column's rule and its parent's do not contradict each other."""
     for rule in policy.columns.values():
         outer = policy.own_key_for(rule.path.split(".")[:-1])
         if outer is not None:

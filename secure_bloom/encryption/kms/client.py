@@ -69,7 +69,7 @@ class KeyMover(Protocol):
 
 
 def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
-    """``key`` wrapped by ``kms``; KeyUnavailableError when it refuses.
+    """Return ``key`` wrapped by ``kms``; KeyUnavailableError when it refuses.
 
     pyarrow's clients may answer with ``bytes``, which are text all the same.
     """

@@ -74,7 +74,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupPlan:
-    """One row group: skipped by a step, or read: all its rows, or those in ``ranges``.
+    """One row group: skipped by a step, or read wholly, or read in ``ranges``.
 
     Ranges are half-open, ascending and apart.  ``rows_found`` is how many rows matched; None if
     they were not read, or not yet.

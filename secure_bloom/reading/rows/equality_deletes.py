@@ -76,7 +76,7 @@ def _path_of(footer: FileFooter, ids: Sequence[int]) -> _Path | None:
 
 
 def _below(nodes: Sequence[SchemaElement], ids: Sequence[int]) -> _Path | None:
-    """Return the path from the first node, a field with the first id, to that with the last one.
+    """Return the path of positions from the field with the first id to that with the last.
 
     ``nodes`` are a whole branch, depth first.
     """
