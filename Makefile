@@ -110,7 +110,7 @@ sanitize: $(VENV)/.installed-dev  ## The C extension under ASan and UBSan: its t
 analyze: $(VENV)/.installed-dev  ## The C extension through gcc -fanalyzer
 	@for file in secure_bloom/kernels/native/*.c; do \
 	  gcc -fanalyzer -Wno-analyzer-shift-count-overflow -std=c11 -O1 -Wall -Wextra -Wconversion -Werror \
-	    -DPy_LIMITED_API=0x030B0000 -I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \
+	    -DPy_LIMITED_API=0x030B0000 -DSOURCES='""' -I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \
 	    -c $$file -o /dev/null || exit 1; done; echo "no findings"
 
 format: $(VENV)/.installed-dev  ## Put the code into shape
