@@ -43,6 +43,7 @@ SUITES: Final = (
     "rekeying",
     "kms_calls",
     "small_files",
+    "different_files",
     "delta",
     "reading",
     "other_filters",

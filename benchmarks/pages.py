@@ -29,6 +29,7 @@ TITLES = {
     "rekeying": "Files under other keys, beside Spark, pyarrow and cp",
     "kms_calls": "Calls to a KMS",
     "small_files": "Many small files, and wide ones",
+    "different_files": "Small files that differ from each other",
     "delta": "Delta tables",
     "reading": "Finding rows, beside other engines",
     "other_filters": "Filters of Hudi and Paimon",
