@@ -6,8 +6,8 @@ Little is worked out ahead of the caller: memory does not grow with the number o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 # Loaded with the first threads: one file needs none.
 if TYPE_CHECKING:
@@ -47,18 +47,17 @@ def in_order(
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    pending: deque[Future[B]] = deque()
-    failed: list[Exception] = []
+    pending, failed = _Pending(workers, size, room), list[Exception]()
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             for item in _until_error(items, failed):
                 pending.append(pool.submit(work, item))
-                while pending and _is_due(pending, workers, size, room):
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+                while pending.is_due():
+                    yield pending.first()
+            while pending.queue:
+                yield pending.first()
         except BaseException:
-            for future in pending:
+            for future in pending.queue:
                 future.cancel()
             stop()
             raise
@@ -74,20 +73,52 @@ def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
         failed.append(error)
 
 
-def _is_due(
-    pending: Sequence[Future[B]], workers: int, size: Callable[[B], int], room: int
-) -> bool:
-    """Return whether the caller must take the first result before another item may begin.
+class _Pending(Generic[B]):
+    """The work whose results the caller has not taken, in order.
 
-    Blocks while all workers are busy and the first item is among those under way.
+    Each result is measured once: of thousands that wait, none is looked at again.
     """
-    from concurrent.futures import FIRST_COMPLETED, wait
 
-    under_way = [future for future in pending if not future.done()]
-    while len(under_way) > workers and under_way[0] is pending[0]:
-        done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-        under_way = [future for future in under_way if future not in done]
-    if not under_way or under_way[0] is not pending[0]:
-        return True
-    waiting = [future for future in pending if future not in under_way]
-    return sum(size(it.result()) for it in waiting if it.exception() is None) > room
+    def __init__(self, workers: int, size: Callable[[B], int], room: int) -> None:
+        self.queue: deque[Future[B]] = deque()
+        self._under_way: list[Future[B]] = []
+        self._sizes: dict[Future[B], int] = {}
+        self._waiting = 0
+        self._workers, self._size, self._room = workers, size, room
+
+    def append(self, future: Future[B]) -> None:
+        """Take work that was just submitted."""
+        self.queue.append(future)
+        self._under_way.append(future)
+
+    def is_due(self) -> bool:
+        """Return whether the caller must take the first result before another item may begin.
+
+        Blocks while all workers are busy and the first item is among those under way.
+        """
+        from concurrent.futures import FIRST_COMPLETED, wait
+
+        self._measure()
+        while len(self._under_way) > self._workers and self._is_first_under_way():
+            wait(self._under_way, return_when=FIRST_COMPLETED)
+            self._measure()
+        return bool(self.queue) and (not self._is_first_under_way() or self._waiting > self._room)
+
+    def first(self) -> B:
+        """Return the first result, when it is there."""
+        future = self.queue.popleft()
+        self._waiting -= self._sizes.pop(future, 0)
+        if self._under_way and self._under_way[0] is future:
+            del self._under_way[0]
+        return future.result()
+
+    def _is_first_under_way(self) -> bool:
+        return bool(self._under_way) and self._under_way[0] is self.queue[0]
+
+    def _measure(self) -> None:
+        done = [future for future in self._under_way if future.done()]
+        for future in done:
+            self._sizes[future] = 0 if future.exception() else self._size(future.result())
+            self._waiting += self._sizes[future]
+        if done:
+            self._under_way = [future for future in self._under_way if future not in self._sizes]
