@@ -132,7 +132,7 @@ DuckDB before 2.0 does not find binary values (BYTE_ARRAY without a type) with b
 printable ASCII, because it hashes the text of the constant instead of its bytes: 1.5.5 lost 199 of
 199 values. DuckDB 2.0.0 finds all of them.
 
-What stands in parentheses limits this to some encodings or encryption modes; otherwise it holds
+What is in parentheses limits this to some encodings or encryption modes; otherwise it holds
 for all of the row, and all of the reader.
 """
 
