@@ -82,9 +82,12 @@ def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -
         pytest.skip(f"no browser is installed: none of {', '.join(NAMES)}")
     with browser_page(program, tmp_path) as page:
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        for name, width in (("findings", 400), ("reference/python", 400), ("index", 1280)):
-            page.open(site / f"{name}.html", width=width)
-            assert page.value(overflow) == 0
+        for path in sorted(set(site.rglob("*.html")) - {site / "404.html"}):
+            for width, dark in ((400, False), (1280, True)):
+                page.open(path, width=width, dark=dark)
+                assert page.value(overflow) == 0, (path, width)
+                assert page.value(_BROKEN) == [], (path, width)
+                assert page.complaints == [], path
         page.open(site / "start" / "analyst.html", width=1280)
         copied = page.value(_COPIED).split("\n")
         assert copied[0] == "secure-bloom keys new keyring.json --policy policy.toml"
@@ -96,6 +99,17 @@ def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -
         assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
         assert page.complaints == []
 
+
+#: Pictures that were not found, and parts that leave the window without a bar to move them.
+_BROKEN = """(() => {
+  const scrolls = it => it && it !== document.body
+    && (getComputedStyle(it).overflowX !== "visible" || scrolls(it.parentElement));
+  const edge = document.documentElement.clientWidth + 1;
+  const lost = [...document.querySelectorAll(".md-content *")].filter(
+    it => it.getBoundingClientRect().right > edge && !scrolls(it));
+  const missing = [...document.images].filter(it => it.complete && !it.naturalWidth);
+  return [...lost, ...missing].map(it => it.outerHTML.slice(0, 80));
+})()"""
 
 #: What the button at a block of a console copies: it marks the block while it takes the text.
 _COPIED = """(() => {
