@@ -24,7 +24,7 @@ FLOORS: list[dict[str, str]] = [
     {
         "errors": "every exception",
         "calling": "how functions are called: checked arguments, requests, options, lazy names",
-        "column_names": "what a table calls the columns of its files",
+        "column_mapping": "what a table calls the columns of its files",
         "text": "words for people: counts, names of columns, what may be shown",
         "user_cache": "a folder for Java classes, which nobody else can write",
         "ordered_pool": "work in several threads, results in order",

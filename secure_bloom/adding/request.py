@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.encryption.access import check_master_keys, keys_of, loaded_policy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
@@ -39,7 +39,7 @@ class FilterRequest:
     policy: KeyPolicy | None = None
     replace_filters: bool = False
     known: frozenset[str] = frozenset()
-    names: NamesOfTable | None = None
+    names: ColumnMapping | None = None
 
     def open(self, path: str) -> InputFile:
         """Open a file, whose columns then have the names of its table."""

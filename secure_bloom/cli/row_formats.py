@@ -190,7 +190,7 @@ def text_of(value: object) -> str:
 
 
 def _duration(value: timedelta) -> str:
-    from secure_bloom.parquet.iso8601 import duration_text
+    from secure_bloom.parquet.texts import duration_text
 
     return duration_text(value // timedelta(microseconds=1) * 1000)
 

@@ -18,16 +18,17 @@ from typing import Any
 from uuid import UUID
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.days import DAY, day_number
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, logical_type
-from secure_bloom.parquet.numbers import (
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.texts import (
+    DAY,
+    day_number,
     exact_number,
     floating_number,
     shortest_decimal,
     whole_number,
 )
-from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import Type
 
 _SECOND = 1_000_000_000
 _DAY = 86_400 * _SECOND
@@ -71,7 +72,7 @@ def python_value(value: object) -> object:
         return value.as_py()
     except (ValueError, OverflowError):
         # Whoever has a scalar has loaded pyarrow.
-        from secure_bloom.parquet.temporal_scalars import temporal_text
+        from secure_bloom.parquet.texts import temporal_text
 
         # Python has no nanoseconds, and no years beyond 9999.
         return temporal_text(value)

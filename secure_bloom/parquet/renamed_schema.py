@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import MAX_DEPTH, Leaf, Leaves, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import SchemaElement
 
 
-def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> list[SchemaElement]:
+def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:
     """Return the nodes of a whole schema, renamed.
 
     One that the table does not have gets a free name.
@@ -27,7 +27,7 @@ def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> li
     return [root, *_fields(nodes, root.num_children or 0, names, MAX_DEPTH)]
 
 
-def renamed_leaves(schema: Sequence[SchemaElement], names: NamesOfTable) -> Leaves:
+def renamed_leaves(schema: Sequence[SchemaElement], names: ColumnMapping) -> Leaves:
     """Return the leaves of a schema by the table's names; each knows the path that its file has."""
     # The file's own names are kept too, because path_in_schema is compared with them.
     stored = leaves(list(schema))
@@ -46,7 +46,7 @@ def _renamed(stored: Leaf, named: Leaf) -> Leaf:
 
 
 def _fields(
-    nodes: Iterator[SchemaElement], count: int, names: NamesOfTable, depth: int
+    nodes: Iterator[SchemaElement], count: int, names: ColumnMapping, depth: int
 ) -> Iterator[SchemaElement]:
     """Yield the fields of a structure, and all nodes below them."""
     _refuse_too_deep(depth)
@@ -61,14 +61,14 @@ def _fields(
         if found is None:
             # A column that the table has dropped: its name here may be another column's there.
             yield _with_name(node, names.unused(node.name))
-            yield from _below(nodes, node, NamesOfTable(), depth)
+            yield from _below(nodes, node, ColumnMapping(), depth)
         else:
             yield _with_name(node, found.name)
             yield from _below(nodes, node, found.inside, depth)
 
 
 def _below(
-    nodes: Iterator[SchemaElement], node: SchemaElement, names: NamesOfTable | None, depth: int
+    nodes: Iterator[SchemaElement], node: SchemaElement, names: ColumnMapping | None, depth: int
 ) -> Iterator[SchemaElement]:
     count = node.num_children or 0
     if names is None or not (names.members or names.inner):
@@ -80,7 +80,7 @@ def _below(
 
 
 def _container(
-    nodes: Iterator[SchemaElement], count: int, inner: Sequence[NamesOfTable | None], depth: int
+    nodes: Iterator[SchemaElement], count: int, inner: Sequence[ColumnMapping | None], depth: int
 ) -> Iterator[SchemaElement]:
     """Yield the nodes of a list or a map: a repeated node, with what it holds below it."""
     _refuse_too_deep(depth)

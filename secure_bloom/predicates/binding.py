@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.iso8601 import TICKS
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.parquet.texts import TICKS
 from secure_bloom.predicates.coercion import Coerced, coerced_values
 from secure_bloom.predicates.joined_terms import joined
 from secure_bloom.predicates.tree import (

@@ -25,10 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.days import day_number
-from secure_bloom.parquet.iso8601 import SECOND, TICKS, duration_nanos, timestamp_nanos
 from secure_bloom.parquet.literals import bytes_of
-from secure_bloom.parquet.numbers import exact_number, floating_number, shortest_decimal
+from secure_bloom.parquet.texts import (
+    SECOND,
+    TICKS,
+    day_number,
+    duration_nanos,
+    exact_number,
+    floating_number,
+    shortest_decimal,
+    timestamp_nanos,
+)
 from secure_bloom.predicates.tree import Numeral
 
 _DAY = 86_400 * SECOND

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.numbers import exact_number
+from secure_bloom.parquet.texts import exact_number
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
     AllOf,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.predicates.from_tuples import from_structure
@@ -48,7 +48,7 @@ class TrialTable:
     output: tuple[str, ...] | None = None
     partition_fields: tuple[pa.Field, ...] = ()
     partitions: Mapping[str, Values] = field(default_factory=dict)
-    names: NamesOfTable | None = None
+    names: ColumnMapping | None = None
 
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
         """Return a request to the table; PolicyError where it makes no sense."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.iso8601 import SECOND, timestamp_nanos
+from secure_bloom.parquet.texts import SECOND, timestamp_nanos
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from secure_bloom.column_names import NamedField, NamesOfTable, StoredName
+from secure_bloom.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.errors import FormatError
 from secure_bloom.tables.delta_actions import count, fields_of, text
 from secure_bloom.tables.live_file import TableMetadata
@@ -19,7 +19,7 @@ from secure_bloom.tables.live_file import TableMetadata
 _DEEPEST = 100
 
 
-def column_names(metadata: TableMetadata) -> NamesOfTable | None:
+def column_names(metadata: TableMetadata) -> ColumnMapping | None:
     """Return the names that the table gives the columns of its files.
 
     None without column mapping.
@@ -28,7 +28,7 @@ def column_names(metadata: TableMetadata) -> NamesOfTable | None:
     return None if mode == "none" else _members_of(metadata.schema, mode, _DEEPEST)
 
 
-def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> NamesOfTable:
+def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnMapping:
     members: dict[StoredName, NamedField] = {}
     for column in kind.get("fields") or ():
         if not isinstance(column, dict):
@@ -40,7 +40,7 @@ def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> NamesOfTable:
             raise FormatError("two columns of the table's schema have one place in its files")
         inside = _inside(column.get("type"), mode, depth - 1)
         members[stored] = NamedField(name=text(column, "name"), inside=inside)
-    return NamesOfTable(members=members)
+    return ColumnMapping(members=members)
 
 
 def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
@@ -50,7 +50,7 @@ def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
     return text(metadata, "delta.columnMapping.physicalName")
 
 
-def _inside(kind: object, mode: str, depth: int) -> NamesOfTable | None:
+def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
     """Return the names inside a type; None for one without fields."""
     if depth < 0:
         raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
@@ -60,7 +60,7 @@ def _inside(kind: object, mode: str, depth: int) -> NamesOfTable | None:
         return _members_of(kind, mode, depth)
     held = _HELD.get(str(kind.get("type")), ())
     inner = tuple(_inside(kind.get(name), mode, depth - 1) for name in held)
-    return NamesOfTable(inner=inner) if any(inner) else None
+    return ColumnMapping(inner=inner) if any(inner) else None
 
 
 _HELD = {"array": ("elementType",), "map": ("keyType", "valueType")}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.column_names import NamedField, NamesOfTable, StoredName
+from secure_bloom.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.errors import (
     FormatError,
     PolicyError,
@@ -61,7 +61,7 @@ class IcebergTable:
     path: str
     location: str | None
     columns: pa.Schema = field(repr=False)
-    names: NamesOfTable = field(repr=False)
+    names: ColumnMapping = field(repr=False)
     live: Mapping[str, IcebergFile] = field(repr=False)
     files_with_bounds: Mapping[str, int]
     partition_columns: tuple[str, ...]
@@ -412,20 +412,20 @@ def local_location(location: str) -> str:
     return path
 
 
-def names_of_structure(structure: Any) -> NamesOfTable:
+def names_of_structure(structure: Any) -> ColumnMapping:
     """Return the names of the fields of a structure, by their ids."""
     members: dict[StoredName, NamedField] = {
         column.field_id: NamedField(name=column.name, inside=_inside(column.field_type))
         for column in structure.fields
     }
-    return NamesOfTable(members=members)
+    return ColumnMapping(members=members)
 
 
-def _inside(kind: Any) -> NamesOfTable | None:
+def _inside(kind: Any) -> ColumnMapping | None:
     if kind.is_struct:
         return names_of_structure(kind)
     inner = tuple(_inside(held.field_type) for held in _held(kind))
-    return NamesOfTable(inner=inner) if any(inner) else None
+    return ColumnMapping(inner=inner) if any(inner) else None
 
 
 def _held(kind: Any) -> list[Any]:

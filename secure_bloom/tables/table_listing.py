@@ -30,7 +30,7 @@ from secure_bloom.tables.live_file import TableVersion
 
 # Readers of logs are loaded when a table with a log is found: most files are of none.
 if TYPE_CHECKING:
-    from secure_bloom.column_names import NamesOfTable
+    from secure_bloom.column_mapping import ColumnMapping
     from secure_bloom.storage.folder_trees import Tree
     from secure_bloom.tables.iceberg_table import IcebergTable
     from secure_bloom.tables.live_file import LiveFile, Snapshot
@@ -52,7 +52,7 @@ class TableListing:
     snapshots: tuple[Snapshot, ...] = ()
     iceberg: tuple[IcebergTable, ...] = ()
     live: Mapping[str, LiveFile] = field(default_factory=dict)
-    names: Mapping[str, NamesOfTable] = field(default_factory=dict)
+    names: Mapping[str, ColumnMapping] = field(default_factory=dict)
 
     def column_names(self) -> set[str]:
         """Return the columns that Iceberg tables have, which their files may lack."""
@@ -136,7 +136,7 @@ class _Listed:
         self._snapshots: dict[Hashable, Snapshot] = {}
         self._iceberg: list[IcebergTable] = []
         self._live: dict[str, LiveFile] = {}
-        self._names: dict[str, NamesOfTable] = {}
+        self._names: dict[str, ColumnMapping] = {}
 
     def listing(self) -> TableListing:
         """Return all that was found."""

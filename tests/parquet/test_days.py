@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.parquet.days import day_number, day_text
+from secure_bloom.parquet.texts import day_number, day_text
 
 
 @given(st.integers(-(2**31), 2**31 - 1))

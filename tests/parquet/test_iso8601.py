@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.parquet.days import day_text
-from secure_bloom.parquet.iso8601 import (
+from secure_bloom.parquet.texts import (
     SECOND,
+    day_text,
     duration_nanos,
     duration_text,
     time_text,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.parquet.numbers import exact_number, floating_number, whole_number
+from secure_bloom.parquet.texts import exact_number, floating_number, whole_number
 
 SLIPS = ["", " 12", "12 ", "1_000", "\uff11\uff12", "\u0661", "0x10", "1e", "--1", "1,5", "."]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.column_names import NamedField, NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping, NamedField
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
@@ -23,17 +23,17 @@ def elements(schema: pa.Schema) -> list[SchemaElement]:
     return list(scan_footer(data[-8 - length : -8]).schema.elements)
 
 
-def named(**members: Any) -> NamesOfTable:
-    return NamesOfTable(members={key: NamedField(name=name) for key, name in members.items()})
+def named(**members: Any) -> ColumnMapping:
+    return ColumnMapping(members={key: NamedField(name=name) for key, name in members.items()})
 
 
 def test_what_is_inside_is_renamed_too() -> None:
     inner = pa.struct({"a": pa.int64(), "b": pa.int64()})
     schema = pa.schema({"l": pa.list_(inner), "m": pa.map_(pa.string(), inner), "s": inner})
-    names = NamesOfTable(
+    names = ColumnMapping(
         members={
-            "l": NamedField(name="list", inside=NamesOfTable(inner=(named(a="A", b="B"),))),
-            "m": NamedField(name="map", inside=NamesOfTable(inner=(None, named(b="B")))),
+            "l": NamedField(name="list", inside=ColumnMapping(inner=(named(a="A", b="B"),))),
+            "m": NamedField(name="map", inside=ColumnMapping(inner=(None, named(b="B")))),
             "s": NamedField(name="struct", inside=named(a="A", b="B")),
         }
     )
@@ -55,7 +55,7 @@ def test_a_field_is_found_by_its_id() -> None:
         pa.field(name, pa.int64(), metadata={"PARQUET:field_id": number})
         for name, number in (("x", "7"), ("id", "8"))
     )
-    names = NamesOfTable(members={7: NamedField(name="id")})
+    names = ColumnMapping(members={7: NamedField(name="id")})
     schema = pa.schema([x, other])
     found = renamed_leaves(elements(schema), names)
     assert [leaf.name for leaf in found] == ["id", "id (not in the table)"]
@@ -75,7 +75,9 @@ def test_the_schema_of_the_file_stays_as_it_is() -> None:
 
 def test_a_schema_that_is_no_list_is_damage() -> None:
     schema = elements(pa.schema({"s": pa.struct({"a": pa.int64(), "b": pa.int64()})}))
-    names = NamesOfTable(members={"s": NamedField(name="l", inside=NamesOfTable(inner=(named(),)))})
+    names = ColumnMapping(
+        members={"s": NamedField(name="l", inside=ColumnMapping(inner=(named(),)))}
+    )
     with pytest.raises(FormatError, match="one repeated node"):
         renamed_elements(schema, names)
     assert len(renamed_elements(schema, named(s="l"))) == 4

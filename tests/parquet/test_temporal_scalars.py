@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from secure_bloom.parquet.temporal_scalars import temporal_text
+from secure_bloom.parquet.texts import temporal_text
 
 
 @pytest.mark.parametrize(

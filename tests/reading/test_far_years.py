@@ -11,7 +11,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.days import day_number
+from secure_bloom.parquet.texts import day_number
 
 DAYS = [day_number(text) for text in ("-4712-01-01", "0000-12-31", "2024-02-29", "12345-06-07")]
 _SECONDS = [day * 86_400 for day in DAYS]

@@ -38,7 +38,7 @@ from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_FILE,
     UNCHECKED_FOOTER,
 )
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
@@ -94,7 +94,7 @@ class _Table:
     ``names`` are those that its columns have in the log; ``fix`` removes files of older versions.
     """
 
-    names: NamesOfTable | None = None
+    names: ColumnMapping | None = None
     fix: str
 
 

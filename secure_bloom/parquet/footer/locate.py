@@ -22,7 +22,7 @@ from secure_bloom.storage import InputFile
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:
-    from secure_bloom.column_names import NamesOfTable
+    from secure_bloom.column_mapping import ColumnMapping
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"
@@ -50,7 +50,7 @@ class Tail:
     scan: FooterScan | None
     algorithm: EncryptionAlgorithm | None
     key_metadata: bytes | None
-    column_names: NamesOfTable | None = None
+    column_names: ColumnMapping | None = None
 
 
 def read_tail(file: InputFile, *, end: int | None = None) -> Tail:

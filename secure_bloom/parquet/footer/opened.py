@@ -36,7 +36,7 @@ from secure_bloom.parquet.structures.metadata import (
 from secure_bloom.parquet.structures.records import decode_record, known_member
 
 if TYPE_CHECKING:
-    from secure_bloom.column_names import NamesOfTable
+    from secure_bloom.column_mapping import ColumnMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -246,7 +246,7 @@ def opened_scan(tail: Tail, key: FooterKey | None) -> FooterScan:
     return scan_footer(plain) if tail.scan is None else tail.scan
 
 
-def _named_leaves(scan: FooterScan, names: NamesOfTable | None) -> tuple[Leaf, ...]:
+def _named_leaves(scan: FooterScan, names: ColumnMapping | None) -> tuple[Leaf, ...]:
     """Return the leaves, under the names of a table if it has names of its own."""
     if names is None:
         return scan.schema.leaves

@@ -22,7 +22,7 @@ from secure_bloom.parquet.literals import BeyondColumnError, physical_values
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Type
-from secure_bloom.parquet.temporal_scalars import temporal_text
+from secure_bloom.parquet.texts import temporal_text
 from secure_bloom.parquet.value_order import ByteOrder, OrderKey, byte_order_of, order_of
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.tree import LOOKUPS, Operator

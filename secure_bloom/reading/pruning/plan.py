@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
@@ -150,7 +150,7 @@ class ReadPlan:
     partitions: tuple[str, ...] = field(repr=False)
     predicate: Predicate | None = field(repr=False)
     trust: Trust = field(default_factory=Trust, repr=False)
-    names: NamesOfTable | None = field(default=None, repr=False)
+    names: ColumnMapping | None = field(default=None, repr=False)
 
     def request(self) -> Request:
         """Return the request to the table."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.temporal_scalars import temporal_text
+from secure_bloom.parquet.texts import temporal_text
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:

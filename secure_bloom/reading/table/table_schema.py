@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
@@ -58,7 +58,7 @@ class SchemaCache:
     ``names`` are what the table calls the columns, where its files call them something else.
     """
 
-    def __init__(self, names: NamesOfTable | None = None) -> None:
+    def __init__(self, names: ColumnMapping | None = None) -> None:
         self._names = names
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
 
@@ -77,7 +77,7 @@ class SchemaCache:
 
 
 def _columns(
-    schema: FooterSchema, marks: Sequence[KeyValue], names: NamesOfTable | None
+    schema: FooterSchema, marks: Sequence[KeyValue], names: ColumnMapping | None
 ) -> FileColumns:
     leaves: tuple[Leaf, ...] = schema.leaves
     elements_of_file = schema.elements

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.column_names import NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
 from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
@@ -34,7 +34,7 @@ class FolderState:
     def __init__(self, paths: Sequence[str], given: Sequence[str]) -> None:
         self.partitions = [partition_values(path, given) for path in paths]
 
-    names: NamesOfTable | None = None
+    names: ColumnMapping | None = None
     order: tuple[str, ...] = ()
 
     @property
@@ -73,7 +73,7 @@ class LoggedTable:
     def __init__(
         self,
         fields: pa.Schema,
-        names: NamesOfTable | None,
+        names: ColumnMapping | None,
         partition_columns: Collection[str],
         partitions: list[Values],
         deleted: Sequence[Deleted | None],

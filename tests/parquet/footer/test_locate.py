@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.column_names import NamedField, NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping, NamedField
 from secure_bloom.errors import (
     FormatError,
 )
@@ -43,7 +43,7 @@ def test_a_footer_of_any_size_is_found(tmp_path: Path, text: int, requests: int)
 
 def test_a_tail_has_the_names_that_its_table_gives(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", pa.table({"id": [1]}))
-    names = NamesOfTable(members={"id": NamedField(name="number")})
+    names = ColumnMapping(members={"id": NamedField(name="number")})
     with open_input(str(path)) as file:
         alone = read_tail(file)
         assert alone.column_names is None

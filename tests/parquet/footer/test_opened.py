@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.column_names import NamedField, NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping, NamedField
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
@@ -524,7 +524,7 @@ def test_a_footer_or_column_weaker_than_the_policy_is_refused(tmp_path: Path) ->
 def test_leaves_have_the_names_that_the_table_gives(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(3), Mode.ENCRYPTED)
     with open_input(str(path)) as file:
-        file.column_names = NamesOfTable(members={"email": NamedField(name="mail")})
+        file.column_names = ColumnMapping(members={"email": NamedField(name="mail")})
         keys = KeyResolver(KEYRING).for_file()
         footer = unlock(read_tail(file), keys)
         assert [leaf.name for leaf in footer.leaves][:2] == ["mail", "iban (not in the table)"]

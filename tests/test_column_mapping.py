@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from secure_bloom.column_names import NamedField, NamesOfTable
+from secure_bloom.column_mapping import ColumnMapping, NamedField
 
 
 def test_a_field_is_found_by_name_or_id() -> None:
-    names = NamesOfTable(members={"a": NamedField(name="x"), 3: NamedField(name="y")})
+    names = ColumnMapping(members={"a": NamedField(name="x"), 3: NamedField(name="y")})
     found = [names.find("a", None), names.find("b", 3), names.find("b", None)]
     assert [one and one.name for one in found] == ["x", "y", None]

@@ -14,7 +14,7 @@ StoredName = str | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesOfTable:
+class ColumnMapping:
     """The names of the fields of a structure, and of those inside them.
 
     ``members`` are a structure's fields by what a file calls them.  ``inner`` is what a list or a
@@ -22,7 +22,7 @@ class NamesOfTable:
     """
 
     members: Mapping[StoredName, NamedField] = field(default_factory=dict)
-    inner: Sequence[NamesOfTable | None] = ()
+    inner: Sequence[ColumnMapping | None] = ()
 
     @property
     def are_ids(self) -> bool:
@@ -48,4 +48,4 @@ class NamedField:
     """A field's name in the table, and those of the fields inside it."""
 
     name: str
-    inside: NamesOfTable | None = None
+    inside: ColumnMapping | None = None
