@@ -100,15 +100,15 @@ def add_to_all(spark: SparkSession, folder: str) -> dict[str, Any]:
 
 def add_to_none(spark: SparkSession, sizes: list[int]) -> list[dict[str, Any]]:
     """The step on folders that hold no file but name a thousand each."""
-    from secure_bloom.spark import add_job, job_files
+    from secure_bloom.spark import add_task, job_files
 
     seen = []
     for files in sizes:
         with (
             mock.patch.object(job_files, "list_upper_part", return_value=made_up_folders(files)),
             mock.patch.object(job_files, "_list_branch", list_made_up),
-            mock.patch.object(add_job, "_survey", made_up_survey),
-            mock.patch.object(add_job, "_rewrite", made_up_report),
+            mock.patch.object(add_task, "survey", made_up_survey),
+            mock.patch.object(add_task, "rewrite", made_up_report),
         ):
             seen.append(measured(spark, "/nowhere"))
     return seen

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from secure_bloom.calling.lazy_names import lazy_names
 from secure_bloom.errors import imported_for
 
 with imported_for("secure_bloom.spark", "spark"):
     from secure_bloom.spark.compat import check_spark_version
 
     check_spark_version()
+
+if TYPE_CHECKING:
     from secure_bloom.spark.add_job import add_bloom_filters
     from secure_bloom.spark.advise_job import advise
     from secure_bloom.spark.audit_job import audit
     from secure_bloom.spark.registration import register
     from secure_bloom.spark.rekey_job import reencrypt, rotate_keys
     from secure_bloom.spark.session import session_config
+
+# A Python worker imports what its tasks do, not all that a driver can ask for.
+_HOMES = {
+    "add_job": ["add_bloom_filters"],
+    "advise_job": ["advise"],
+    "audit_job": ["audit"],
+    "registration": ["register"],
+    "rekey_job": ["reencrypt", "rotate_keys"],
+    "session": ["session_config"],
+}
 
 __all__ = [
     "add_bloom_filters",
@@ -24,3 +39,5 @@ __all__ = [
     "rotate_keys",
     "session_config",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

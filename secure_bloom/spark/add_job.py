@@ -8,28 +8,18 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from secure_bloom.adding.preflight import Survey, survey_file
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import (
-    Columns,
-    FilterRequest,
-    filter_request,
-    request_keys,
-    request_resolver,
-)
-from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.adding.request import Columns, filter_request, request_keys
+from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
-from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.spark import add_task
 from secure_bloom.spark.delta_job import (
     BesideJob,
     rewrite_delta,
@@ -37,12 +27,10 @@ from secure_bloom.spark.delta_job import (
     table_selection,
     time_of_files,
 )
-from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
+from secure_bloom.spark.file_reports import FileJob, prepare_report, reporting, run_file_job
 from secure_bloom.spark.job_files import job_files
-from secure_bloom.spark.package_archive import opened_once, ship
+from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
-from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.tasks import Row
 from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
@@ -50,33 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_REPORT = RowSchema(
-    {
-        "path": "string",
-        "status": "string",
-        "row_group": "int",
-        "column": "string",
-        "action": "string",
-        "reason": "string",
-        "source": "string",
-        "values": "long",
-        "bytes": "long",
-        "fpp_requested": "double",
-        "fpp": "double",
-        "encrypted": "boolean",
-        "key": "string",
-        "bytes_before": "long",
-        "bytes_after": "long",
-        "seconds": "double",
-        "error": "string",
-        "hint": "string",
-        "causes": "array<string>",
-        "notes": "array<string>",
-    }
-)
 #: One row per file, row group and column; a file without any of them has one row.  ``notes`` stand
 #: in the first row of a file.
-REPORT_SCHEMA = _REPORT.ddl
+REPORT_SCHEMA = add_task.REPORT.ddl
 
 
 @checked_arguments
@@ -144,9 +108,10 @@ def add_bloom_filters(
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
             refuse_append(files.roots)
-        check_request(files, functools.partial(_survey, shared=shared))
-        work = functools.partial(_rewrite, shared=shared, mode=mode)
-        job = FileJob(schema=_REPORT, work=work, rows=_rows, what="got filters")
+        prepare_report(files, add_task.REPORT)
+        check_request(files, functools.partial(add_task.survey, shared=shared))
+        work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
+        job = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
         return run_file_job(files, job, wanted).wanted_by(wanted)
 
 
@@ -158,47 +123,12 @@ def _beside_job(
     shared = ship((run.request, allow_unprotected))
     check_request(
         table_files(spark, run, {path: path for path in run.paths}),
-        functools.partial(_survey, shared=shared),
+        functools.partial(add_task.survey, shared=shared),
     )
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
-        schema=_REPORT,
-        rewrite=functools.partial(_rewrite, shared=shared, mode=mode),
+        schema=add_task.REPORT,
+        rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
         in_names=run.names.in_report,
-        rows=_rows,
+        rows=add_task.rows,
     )
-
-
-def _rows(report: FileAddReport) -> Iterator[Row]:
-    """Yield a file's report as rows."""
-    file = asdict(report)
-    for filter_ in file.pop("filters") or [{}]:
-        yield _REPORT.row({**file, **filter_})
-        file["notes"] = ()
-
-
-@opened_once
-def _opened(shipped: tuple[FilterRequest, bool]) -> tuple[FilterRequest, KeyResolver]:
-    request, allow_unprotected = shipped
-    return request, request_resolver(request, None, allow_unprotected=allow_unprotected)
-
-
-# If an executor cannot reach the KMS, its files fail and not the whole job: hence two `except`.
-
-
-def _survey(path: str, *, shared: bytes) -> Survey:
-    try:
-        request, resolver = _opened(shared)
-    except SecureBloomError as error:
-        return Survey(path=path, failure=error)
-    return survey_file(path, request, resolver)
-
-
-def _rewrite(
-    path: str, target: str | None = None, *, shared: bytes, mode: WriteMode
-) -> FileAddReport:
-    try:
-        request, resolver = _opened(shared)
-    except SecureBloomError as error:
-        return failed_report(path, error)
-    return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path, target=target)

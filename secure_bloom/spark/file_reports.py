@@ -9,32 +9,40 @@ from __future__ import annotations
 import enum
 import functools
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.summary_files import stale_summary_notes
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
 from secure_bloom.ordered_pool import AT_ONCE
+from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.tasks import Row, executors_errors, row_by_row
+from secure_bloom.spark.tasks import Row, TaskWork, executors_errors, result_rows, row_by_row
 from secure_bloom.storage.output_paths import refuse_inside
 from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 #: Notes and errors that are told one by one.
 _TOLD = 10
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
+
+
+#: Sessions that have made a report, or are about to.
+_PREPARED: WeakSet[Any] = WeakSet()
 
 
 class OnError(enum.StrEnum):
@@ -102,20 +110,55 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
     """Do the job on every file, in tasks; notes are given as warnings."""
     if wanted.path is not None:
         refuse_inside(wanted.path, files.roots)
-    work = row_by_row(functools.partial(_do_file, job), at_once=AT_ONCE)
-    rows = files.in_tasks(work, job.schema)
+    work = row_by_row(functools.partial(result_rows, job.rows, job.work), at_once=AT_ONCE)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=files.tasks),
     ):
-        reported = _kept(rows, job.schema, files.count, wanted.path)
+        if files.are_few:
+            reported = _collected(files, work, job.schema, wanted.path)
+        else:
+            rows = files.in_tasks(work, job.schema)
+            reported = _kept(rows, job.schema, files.count, wanted.path)
     report = reported.report
     _tell((*_file_notes(report, reported.noted), *_summary_notes(report, files, job)))
     return reported
 
 
-def _do_file(job: FileJob, path: str) -> Iterable[Row]:
-    return job.rows(job.work(path))
+def prepare_report(files: JobFiles, schema: RowSchema) -> None:
+    """Make an empty report aside, once in a session, while the first job waits for its workers.
+
+    A session's first DataFrame takes one or two seconds, most of it to load classes.
+    """
+    if files.are_few and files.spark not in _PREPARED:
+        _PREPARED.add(files.spark)
+        threading.Thread(target=_make_nothing, args=(files.spark, schema), daemon=True).start()
+
+
+def _make_nothing(spark: SparkSession, schema: RowSchema) -> None:
+    # Whatever is wrong shows when the report is made.
+    with suppress(Exception):
+        frame_of(spark, schema, [])
+
+
+def _collected(files: JobFiles, work: TaskWork, schema: RowSchema, path: str | None) -> Reported:
+    """Return the rows of a small job, which the driver holds: no query has to keep them."""
+    rows = files.collected(work, schema)
+    report = frame_of(files.spark, schema, rows)
+    if path is not None:
+        report = _stored(report, schema, path)
+    status, notes = (list(schema.types).index(name) for name in ("status", "notes"))
+    return Reported(
+        report=report,
+        files=files.count,
+        failed=sum(row[status] == "failed" for row in rows),
+        noted=sum(bool(row[notes]) for row in rows),
+    )
+
+
+def _stored(rows: DataFrame, schema: RowSchema, path: str) -> DataFrame:
+    rows.write.options(**_IN_CLEAR).parquet(path)
+    return rows.sparkSession.read.schema(schema.ddl).parquet(path)
 
 
 def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> Reported:
@@ -124,13 +167,8 @@ def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> R
 
     counts = Observation()
     counted = rows.observe(counts, *_counts())
-    if path is None:
-        # No cache: if an executor is lost, Spark would make its part of a cache by running the job
-        # again.
-        report = counted.localCheckpoint()
-    else:
-        counted.write.options(**_IN_CLEAR).parquet(path)
-        report = rows.sparkSession.read.schema(schema.ddl).parquet(path)
+    # No cache: if an executor is lost, Spark would make its part of it by running the job again.
+    report = counted.localCheckpoint() if path is None else _stored(counted, schema, path)
     # A client of Spark Connect does not hear what a checkpoint has counted.
     numbers = counts.get or report.agg(*_counts()).collect()[0].asDict()
     return Reported(report=report, files=files, **numbers)

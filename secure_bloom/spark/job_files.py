@@ -24,6 +24,7 @@ from secure_bloom.spark.tasks import (
     Row,
     TaskWork,
     by_hash,
+    collected,
     cores_of,
     executors_errors,
     given_in_tasks,
@@ -56,6 +57,8 @@ _ENTRIES = RowSchema(
 )
 #: Files that the driver plans one by one: their paths take a few megabytes.
 _PLANNED = 10_000
+#: Files whose reports the driver may hold: a report has a row for each row group and column.
+_FEW, _FEW_BYTES = 256, 64 * 1024**3
 #: A file is planned too if it has more than this part of a task.
 _EVEN = 8
 
@@ -89,11 +92,24 @@ class JobFiles:
         if self.frame is not None:
             rows, tasks = self._placed(self.frame)
             return in_tasks(rows, work, schema, tasks=tasks)
-        given = [
-            [(self.known[place][0],) for place in places]
-            for places in evenly([size for _, size in self.known], self.tasks)
+        return given_in_tasks(self.spark, self._given, _PATHS, work, schema)
+
+    def collected(self, work: TaskWork, schema: RowSchema) -> list[Row]:
+        """As :meth:`in_tasks`, done now, with all rows on the driver."""
+        return collected(self.spark, self._given, _PATHS, work, schema)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether the driver can hold a report of them all."""
+        return self.frame is None and self.count <= _FEW and self.size <= _FEW_BYTES
+
+    @property
+    def _given(self) -> list[list[Row]]:
+        """Return the paths of each task."""
+        sizes = [size for _, size in self.known]
+        return [
+            [(self.known[place][0],) for place in places] for places in evenly(sizes, self.tasks)
         ]
-        return given_in_tasks(self.spark, given, _PATHS, work, schema)
 
     def _placed(self, frame: DataFrame) -> tuple[DataFrame, int]:
         """Return the paths, each with its task, and the number of tasks.

@@ -89,7 +89,7 @@ def in_tasks(rows: DataFrame, work: TaskWork, schema: RowSchema, *, tasks: int) 
     given = [name for name in rows.columns if name != _TASK]
     shared = in_partitions(rows, _TASK, max(tasks, 1)).groupBy(_KEY)
     together = shared.agg(f.collect_list(f.struct(*given)).alias(_ROWS)).select(_ROWS)
-    return _done(together, _ROWS, _rows_as_given, work, schema)
+    return _done(together, _ROWS, _all_rows, work, schema)
 
 
 def in_partitions(rows: DataFrame, column: str, partitions: int) -> DataFrame:
@@ -112,10 +112,6 @@ def with_task(rows: DataFrame, task: Column) -> DataFrame:
     return rows.withColumn(_TASK, task)
 
 
-def _rows_as_given(rows: Sequence[Row]) -> Sequence[Row]:
-    return rows
-
-
 def _done(
     tasks: DataFrame,
     column: str,
@@ -124,14 +120,21 @@ def _done(
     schema: RowSchema,
 ) -> DataFrame:
     """Return what the work makes of the rows that ``rows_of`` finds in the column of each task."""
-    from pyspark import cloudpickle
     from pyspark.sql.functions import inline, udf
+
+    done = _in_worker(rows_of, work, schema)
+    task = udf(done, f"array<{schema.struct}>", useArrow=False).asNondeterministic()
+    return tasks.select(inline(task(column)))
+
+
+def _in_worker(
+    rows_of: Callable[[Any], Sequence[Row]], work: TaskWork, schema: RowSchema
+) -> Callable[[Any], list[Row]]:
+    from pyspark import cloudpickle
 
     run = functools.partial(_done_plainly, rows_of, work, schema)
     shipped: bytes = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]
-    done = _with_same_version(shipped, _PACKAGE, _VERSION)
-    task = udf(done, f"array<{schema.struct}>", useArrow=False).asNondeterministic()
-    return tasks.select(inline(task(column)))
+    return _with_same_version(shipped, _PACKAGE, _VERSION)
 
 
 def _done_plainly(
@@ -172,6 +175,39 @@ def _each_row(work: Work, at_once: int, rows: Sequence[Row]) -> Iterator[Row]:
     return itertools.chain.from_iterable(made)
 
 
+def result_rows(
+    rows: Callable[[T], Iterable[Row]], work: Callable[[str], T], path: str
+) -> Iterable[Row]:
+    """Return the rows of the result that the work on one path has."""
+    return rows(work(path))
+
+
+def collected(
+    spark: SparkSession,
+    given: Sequence[Sequence[Row]],
+    columns: RowSchema,
+    work: TaskWork,
+    schema: RowSchema,
+) -> list[Row]:
+    """As :func:`given_in_tasks`, done now, with all rows on the driver.
+
+    Without a query there is nothing to plan and no code to generate, which takes a session's first
+    job two seconds.  Spark Connect has queries alone.
+    """
+    context = context_of(spark)
+    with executors_errors():
+        if context is None or not given:
+            found = given_in_tasks(spark, given, columns, work, schema).collect()
+            return list(map(tuple, found))
+        done = _in_worker(_all_rows, work, schema)
+        made: list[Row] = context.parallelize(given, len(given)).flatMap(done).collect()
+        return made
+
+
+def _all_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    return rows
+
+
 _ITEMS = RowSchema({"id": "long", "item": "string"})
 _RESULTS = RowSchema({"id": "long", "result": "binary"})
 
@@ -191,9 +227,7 @@ def run_tasks(
         return []
     given = [[(place, items[place]) for place in places] for places in tasks]
     pickled = row_by_row(functools.partial(_pickled, work))
-    with executors_errors():
-        rows = given_in_tasks(spark, given, _ITEMS, pickled, _RESULTS).collect()
-    results = {row.id: row.result for row in rows}
+    results: dict[int, bytes] = dict(collected(spark, given, _ITEMS, pickled, _RESULTS))
     # Safe to unpickle: our own tasks have just written this.
     return [pickle.loads(results[i]) for i in range(len(items))]  # noqa: S301
 
@@ -205,11 +239,12 @@ def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[
 @contextmanager
 def executors_errors() -> Iterator[None]:
     """Say it if the executors' Python lacks this package, or has another version of it."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PythonException
 
     try:
         yield
-    except PythonException as error:
+    except (PythonException, Py4JJavaError) as error:
         other = re.search(r"ImportError: secure-bloom (\S+) is not", str(error))
         if other is None and "No module named 'secure_bloom" not in str(error):
             raise

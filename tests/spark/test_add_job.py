@@ -28,7 +28,7 @@ from secure_bloom.errors import (
     SparkUnavailableError,
     UnsupportedFeatureError,
 )
-from secure_bloom.spark import add_bloom_filters, add_job, job_files, tasks
+from secure_bloom.spark import add_bloom_filters, add_job, add_task, job_files, tasks
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
@@ -120,9 +120,11 @@ def outcomes(report: DataFrame) -> set[tuple[str, str]]:
 
 
 class TestReport:
+    @pytest.mark.parametrize("few", [FILES, 0], ids=["on-the-driver", "on-executors"])
     def test_one_row_for_each_file_row_group_and_column(
-        self, spark: SparkSession, table: Path
+        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch, few: int
     ) -> None:
+        monkeypatch.setattr(job_files, "_FEW", few)
         before = {str(path): path.stat().st_size for path in data_files(table)}
         report = add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         rows = report.collect()
@@ -267,7 +269,7 @@ class TestRefusals:
         def elsewhere(path: str, **_: object) -> None:
             raise ModuleNotFoundError("No module named 'secure_bloom'")
 
-        monkeypatch.setattr(add_job, "_survey", elsewhere)
+        monkeypatch.setattr(add_task, "survey", elsewhere)
         with pytest.raises(SparkUnavailableError, match="executors") as caught:
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         assert "PYSPARK_PYTHON" in str(caught.value.hint)
@@ -346,7 +348,7 @@ class TestFailures:
         request = filter_request(COLUMNS, policy_file)
         policy_file.with_name("dev-keyring.json").unlink()
         shared, path = ship((request, False)), str(data_files(table)[0])
-        report = add_job._rewrite(path, shared=shared, mode=WriteMode())
+        report = add_task.rewrite(path, shared=shared, mode=WriteMode())
         assert report.status == "failed"
         assert "the keyring cannot be read" in str(report.error)
 
@@ -357,7 +359,7 @@ def test_a_task_that_runs_again_finds_its_work_done(
 ) -> None:
     """As after a fault behind the write, or beside a speculative copy that was faster."""
     shared = ship((filter_request(COLUMNS, POLICY), False))
-    rewrite = functools.partial(add_job._rewrite, shared=shared, mode=WriteMode(in_place=in_place))
+    rewrite = functools.partial(add_task.rewrite, shared=shared, mode=WriteMode(in_place=in_place))
     first = [rewrite(str(path)) for path in data_files(table)]
     assert [(report.status, report.error) for report in first] == [("added", None)] * FILES
     done = content(table)
@@ -380,15 +382,15 @@ def test_two_steps_at_once_on_one_file_make_one_set_of_filters(
     started.mkdir()
 
     def rewrite_together(path: str, **options: Any) -> object:
-        from secure_bloom.spark.add_job import _rewrite
+        from secure_bloom.spark.add_task import rewrite
 
         (started / uuid.uuid4().hex).touch()
         deadline = time.monotonic() + 20
         while len(list(started.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
-        return _rewrite(path, **options)
+        return rewrite(path, **options)
 
-    monkeypatch.setattr(add_job, "_rewrite", rewrite_together)
+    monkeypatch.setattr(add_task, "rewrite", rewrite_together)
 
     def run(_: int) -> set[tuple[str, str]]:
         return outcomes(add_bloom_filters(spark, table, POLICY, columns=COLUMNS, in_place=in_place))
@@ -422,8 +424,8 @@ def run_on_cluster(spark: SparkSession, table: str, faulty: str, marks: str) -> 
         present, scanned = collect_scanned(rows.where("text = 'user4242@example.com'"))
         seen["present"], seen["found"] = scanned, len(present)
     with (
-        mock.patch.object(add_job, "_survey", functools.partial(meeting_survey, marks=marks)),
-        mock.patch.object(add_job, "_rewrite", functools.partial(faulty_rewrite, marks=marks)),
+        mock.patch.object(add_task, "survey", functools.partial(meeting_survey, marks=marks)),
+        mock.patch.object(add_task, "rewrite", functools.partial(faulty_rewrite, marks=marks)),
         mock.patch.object(job_files, "task_count", lambda files, *_: files),
     ):
         report = add_bloom_filters(spark, faulty, POLICY, columns=COLUMNS)
@@ -438,27 +440,27 @@ def tasks_done(spark: SparkSession) -> dict[str, int]:
 
 def meeting_survey(path: str, *, marks: str, **options: Any) -> object:
     """Survey as soon as every executor has a task: none of them is left out of the work."""
-    from secure_bloom.spark.add_job import _survey
+    from secure_bloom.spark.add_task import survey
 
     executor = Path.cwd().name  # an executor runs in a folder named after its id
     Path(marks, f"executor-{executor}").touch()
     wait_for(Path(marks, f"executor-{1 - int(executor)}"))
-    return _survey(path, **options)
+    return survey(path, **options)
 
 
 def faulty_rewrite(path: str, *, marks: str, **options: Any) -> object:
     """Write, then fail once: by an exception, by dying, or by lingering while a copy runs."""
-    from secure_bloom.spark.add_job import _rewrite
+    from secure_bloom.spark.add_task import rewrite
 
     number = int(Path(path).name.split("-")[1])
     try:
         Path(marks, f"{number}-first").touch(exist_ok=False)
     except FileExistsError:
         Path(marks, f"{number}-second").touch()
-        return _rewrite(path, **options)
+        return rewrite(path, **options)
     if number == FILES - 1:
         wait_for(Path(marks, f"{number}-second"))
-    report = _rewrite(path, **options)
+    report = rewrite(path, **options)
     if number == 0:
         raise RuntimeError("a fault after the write")
     if number == 1:

@@ -12,13 +12,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.errors import FilesFailedError, PolicyError, SecureBloomError
-from secure_bloom.spark import add_bloom_filters, reencrypt, rotate_keys
+from secure_bloom.spark import add_bloom_filters, job_files, reencrypt, rotate_keys
 from tests.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["on-the-driver", "on-executors"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report of few files, and that of many, which stays where it was made."""
+    if request.param == "on-executors":
+        monkeypatch.setattr(job_files, "_FEW", 0)
 
 
 @pytest.fixture
@@ -39,6 +46,7 @@ def statuses(rows: list) -> dict[str, str]:
 TRIED = {"0.parquet": "added", "1.parquet": "failed", "2.parquet": "added"}
 
 
+@pytest.mark.usefixtures("either_way")
 def test_a_report_goes_to_a_folder_and_a_failure_is_raised_after_all_files_were_tried(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
@@ -95,6 +103,7 @@ def test_other_keys_raise_and_report_in_the_same_way(spark: SparkSession, table:
     }
 
 
+@pytest.mark.usefixtures("either_way")
 def test_notes_of_many_files_are_few_warnings_and_all_in_the_report(
     spark: SparkSession, tmp_path: Path
 ) -> None:
