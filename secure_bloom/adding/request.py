@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Mapping[str, BloomFilterOptions | float | None] | Names
 Keys: TypeAlias = Keyring | KmsClient | ExplicitKeys
 
+#: Ends the name of a structure of which all leaves are meant.
+_ALL_BELOW = ".*"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterRequest:
     """The columns that get filters, and the policy their keys must follow, if there is one.
 
     ``known`` are columns of which a table's log says that they are there: its files may lack them.
-    ``names`` are the table's names of columns, if its files may have others.
+    ``names`` are the table's names of columns, if its files may have others.  ``whole`` are the
+    structures of which all leaves are meant; None if every structure means its leaves, as in a
+    policy.
     """
 
     columns: Mapping[str, BloomFilterOptions]
@@ -40,6 +45,7 @@ class FilterRequest:
     replace_filters: bool = False
     known: frozenset[str] = frozenset()
     names: ColumnMapping | None = None
+    whole: frozenset[str] | None = None
 
     def open(self, path: str) -> InputFile:
         """Open a file, whose columns then have the names of its table."""
@@ -50,13 +56,24 @@ class FilterRequest:
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Return leaf ordinal -> options, in column order.
 
-        A leaf's own name wins over its parent's.
+        A leaf's own name wins over its parent's.  Raises PolicyError for a structure of several
+        leaves that ``whole`` does not have: lookups use one or two of them, and each filter costs.
         """
         found: dict[int, BloomFilterOptions] = {}
         # A parent's name is shorter than its leaf's, so the leaf's options are set last.
         for name in sorted(self.columns, key=len):
-            found.update(dict.fromkeys(select(leaves, name), self.columns[name]))
+            ordinals = select(leaves, name)
+            self._check_structure(name, [leaves[ordinal].name for ordinal in ordinals])
+            found.update(dict.fromkeys(ordinals, self.columns[name]))
         return dict(sorted(found.items()))
+
+    def _check_structure(self, name: str, below: list[str]) -> None:
+        if self.whole is None or name in self.whole or len(below) < 2 or name in below:
+            return
+        raise PolicyError(
+            f"{name} is a structure of {len(below)} columns: {', '.join(below[:20])}",
+            hint=f"name those that lookups use, or all of them: --column '{name}.*'",
+        )
 
     def missing(self, leaves: tuple[Leaf, ...]) -> list[str]:
         """Return the requested columns that a file with these leaves does not have."""
@@ -112,12 +129,15 @@ def filter_request(
     Raises PolicyError when neither names a column.
     """
     policy = loaded_policy(policy)
+    whole = None
     if columns is not None:
-        wanted = (
-            {name: BloomFilterOptions.of(name, given) for name, given in columns.items()}
+        given = (
+            {name: BloomFilterOptions.of(name, options) for name, options in columns.items()}
             if isinstance(columns, Mapping)
             else dict.fromkeys(as_names("columns", columns), BloomFilterOptions())
         )
+        wanted = {name.removesuffix(_ALL_BELOW): options for name, options in given.items()}
+        whole = frozenset(wanted.keys() - given.keys())
     else:
         wanted = {} if policy is None else policy.bloom_columns()
     if not wanted:
@@ -125,7 +145,9 @@ def filter_request(
             "no column is named for a filter",
             hint="name columns, or give a policy in which columns have bloom = true",
         )
-    return FilterRequest(columns=wanted, policy=policy, replace_filters=replace_filters)
+    return FilterRequest(
+        columns=wanted, policy=policy, replace_filters=replace_filters, whole=whole
+    )
 
 
 def request_resolver(

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     "column_texts",
     multiple=True,
     metavar="NAME[:fpp=F][:max_bytes=N]",
-    help="A column that gets filters, instead of the policy's; may be repeated.",
+    help="A column that gets filters, instead of the policy's; 'customer.*' means all of a "
+    "structure. May be repeated.",
 )
 @click.option(
     "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."

@@ -52,8 +52,13 @@ class ColumnNames:
             return replace(request, known=known)
         columns = {self._physical(name): options for name, options in request.columns.items()}
         policy = None if request.policy is None else self.policy_in_files(request.policy)
+        whole = None if request.whole is None else frozenset(map(self._physical, request.whole))
         return replace(
-            request, columns=columns, policy=policy, known=frozenset(map(self._physical, known))
+            request,
+            columns=columns,
+            policy=policy,
+            known=frozenset(map(self._physical, known)),
+            whole=whole,
         )
 
     def policy_in_files(self, policy: KeyPolicy) -> KeyPolicy:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.adding.request import FilterRequest, filter_request
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
@@ -55,6 +57,27 @@ def test_a_policy_may_be_given_as_its_path() -> None:
 def test_a_request_for_nothing_is_refused(columns: object, policy: KeyPolicy | None) -> None:
     with pytest.raises(PolicyError, match="no column"):
         filter_request(columns, policy)
+
+
+def test_a_structure_is_named_with_all_its_columns_or_by_one_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    nested = pa.array([{"email": "a", "phone": "1"}] * 3)
+    table = pa.table({"customer": nested, "tags": pa.array([["x"]] * 3)})
+    pq.write_table(table, path)
+    (failed,) = sb.add_bloom_filters(path, columns=["customer"]).failed
+    assert failed.error is not None
+    assert "customer.email, customer.phone" in failed.error
+    assert failed.hint is not None
+    assert "--column 'customer.*'" in failed.hint
+    assert not sb.add_bloom_filters(path, columns=["customer.email"]).failed
+    report = sb.add_bloom_filters(path, columns={"customer.*": 0.02, "tags": None})
+    assert sorted(it.column for it in report.files[0].filters if it.action == "added") == [
+        "customer.phone",
+        "tags.list.element",
+    ]
+    # A policy that names a structure protects, and filters, all of it.
+    policy = _policy(customer=None)
+    assert not sb.add_bloom_filters(path, policy=policy, replace_filters=True).failed
 
 
 def test_a_leafs_own_options_win_over_its_parents(tmp_path: Path) -> None:
