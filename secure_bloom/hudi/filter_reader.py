@@ -97,12 +97,24 @@ def read_record_key_filter(
 ) -> RecordKeyFilter | None:
     """Return the record key filter and key range of one base file; None for a file with neither.
 
-    A plaintext footer is read without keys, with a warning if it is signed.  If keys or a policy
-    are given, its signature is checked; ``allow_unverified`` lets a signature pass whose key is not
-    available.  A file that is protected less than the policy says is an error unless
-    ``allow_unprotected`` is given.  Works inside Hudi tables.  Raises KeyUnavailableError for an
-    encrypted footer whose key is not there, FormatError, UnsupportedFeatureError or IntegrityError
-    for what cannot be trusted.
+    A plaintext footer is read without keys, with a warning if it is signed.  Works inside Hudi
+    tables.
+
+    Args:
+        path: The file.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+
+    Returns:
+        The filter and the range, or None.
+
+    Raises:
+        KeyUnavailableError: The footer is encrypted, or its signature must be checked, and the
+            key is missing.
+        IntegrityError: The footer does not authenticate.
+        FormatError: The entries are damaged.
     """
     name = as_path(path)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)

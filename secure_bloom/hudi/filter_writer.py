@@ -96,16 +96,30 @@ def add_record_key_filter(
 ) -> AddReport:
     """Add Hudi's Bloom filter and key range to base files that have none, from ``column``.
 
-    ``paths`` are files, folders or globs.  A filter that is there is kept, or with ``replace``
-    built anew; without ``replace`` one of another column fails its file, which can have one only.
-    Files are replaced atomically, or with ``in_place`` appended to, or with ``output`` written
-    below another folder, on at most ``jobs`` cores, by default all.  A file that fails is reported
-    and does not stop the others.  A file that is protected less than the ``policy`` says fails,
-    too, unless ``allow_unprotected``.  The report's ``notes`` say to whom the new entries show
-    something that the file hid before.
+    A file that fails is reported and does not stop the others.  The report's ``notes`` say to whom
+    the new entries show something that the file hid before.
 
-    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
-    itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
+    Args:
+        paths: Files, folders or globs.
+        column: The key column.
+        options: Type and size of the filters.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        in_place: Append to each file instead of replacing it.
+        output: Folder below which new files are written; the old ones stay.
+        replace: Build a filter that is there once more.  Without it, a filter of another column
+            fails its file, which can have one only.
+        dry_run: Write nothing; report what a run would do.
+        allow_unprotected: Take files that are protected less than the policy says.
+        jobs: Number of cores; by default all.
+
+    Returns:
+        A report with a record for each file.
+
+    Raises:
+        PolicyError: The request cannot be met.  No file was written.
+        UnsupportedFeatureError: The files are those of a live Hudi table, whose log records their
+            sizes.
     """
     files, targets = files_to_write(paths, in_place=in_place, output=output)
     open_rewriter = partial(

@@ -175,18 +175,28 @@ def lookup(
 ) -> LookupReport:
     """Find the base files that hold record keys, one text or many.
 
-    ``paths`` are files, folders or globs, also inside Hudi tables; ``column`` is the key column.
-    The key column is always read in a file whose filter and range are of another column.  All files
-    at ``paths`` are searched: pass the latest base files of a Hudi table, or older versions count
-    too.
+    All files at ``paths`` are searched: pass the latest base files of a Hudi table, or older
+    versions count too.  The key column is always read in a file whose filter and range are of
+    another column.  A file that fails is reported and does not stop the others.
 
-    A file that fails is reported and does not stop the others.  That includes a signed file whose
-    key is missing although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
-    includes a file that is protected less than the policy says, unless ``allow_unprotected``.
-    PolicyError for an empty key.
+    Args:
+        paths: Files, folders or globs, also inside Hudi tables.
+        keys_to_find: One record key, or several.
+        column: The key column.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
 
-    >>> sb.hudi.lookup("out/", "user7@example.com", column="email", policy="keys/policy.toml")
-    <LookupReport: 1 of 1 key found, 1 file (1 read)>
+    Returns:
+        A report with the files that hold each key.
+
+    Raises:
+        PolicyError: A key is empty, or a path leads to no file.
+
+    Example:
+        >>> sb.hudi.lookup("out/", "user7@example.com", column="email", policy="keys/policy.toml")
+        <LookupReport: 1 of 1 key found, 1 file (1 read)>
     """
     texts = as_texts("keys_to_find", keys_to_find, each="key", many="record keys")
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))

@@ -57,14 +57,26 @@ def build_index(
 ) -> IndexReport:
     """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
 
-    A column is a top-level one, or a map's key, ``m[k]``.  Other indexes that the index file holds
-    already stay in it.  It is written whole or not at all, and the data file is not touched.
-    ``replace_damaged`` puts a new index in the place of one that cannot be read, whose content is
-    lost.  Raises PolicyError for an encrypted column, because the index is in clear, unless
-    ``allow_clear_index`` is given; FormatError for a damaged index; and what reading the footer,
-    the keys and the pages raises.  That includes a signed file whose key is missing although
-    ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It includes a file that is
-    protected less than the policy says, unless ``allow_unprotected``.
+    Other indexes that the index file holds already stay in it.  It is written whole or not at all,
+    and the data file is not touched.
+
+    Args:
+        data_file: The data file.
+        columns: Top-level columns, or keys of maps, ``m[k]``; names, or a mapping to options.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_clear_index: Index encrypted columns too, although the index is in clear.
+        replace_damaged: Put a new index in the place of one that cannot be read.
+        dry_run: Write nothing; report what a run would do.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+
+    Returns:
+        A report of the index.
+
+    Raises:
+        PolicyError: A column is encrypted, and ``allow_clear_index`` is not given.
+        FormatError: The index that is there is damaged.
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
@@ -90,13 +102,32 @@ def build_indexes(
     allow_unprotected: bool = False,
     jobs: int | None = None,
 ) -> BuildReport:
-    """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other.
+    """Build the index of each data file at ``paths``, as :func:`build_index` does.
 
-    They are done on at most ``jobs`` cores, by default all.  Many small files are shared by
-    processes; each process asks the policy's KMS itself.
+    A file that fails is reported and does not stop the others.  Many small files are shared by
+    processes, and each process asks the policy's KMS itself.
 
-    >>> sb.paimon.build_indexes("plain/", "email")
-    <BuildReport: 1 file (1 built)>
+    Args:
+        paths: Data files, folders or globs.
+        columns: Top-level columns, or keys of maps, ``m[k]``; names, or a mapping to options.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_clear_index: Index encrypted columns too, although the index is in clear.
+        replace_damaged: Put a new index in the place of one that cannot be read.
+        dry_run: Write nothing; report what a run would do.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+        jobs: Number of cores; by default all.
+
+    Returns:
+        A report with a record for each file.
+
+    Raises:
+        PolicyError: The request cannot be met.  No index was written.
+
+    Example:
+        >>> sb.paimon.build_indexes("plain/", "email")
+        <BuildReport: 1 file (1 built)>
     """
     open_work = partial(
         _reporter,

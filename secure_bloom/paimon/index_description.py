@@ -78,9 +78,18 @@ class ShowReport(Report):
 
 @checked_arguments
 def show(paths: Paths) -> ShowReport:
-    """Describe the indexes at ``paths``, which are data files or index files themselves.
+    """Describe the indexes at ``paths``.  No key is needed.
 
-    No key is needed.  A damaged index is reported with its error and does not stop the others.
+    A damaged index is reported with its error and does not stop the others.
+
+    Args:
+        paths: Data files, or index files themselves.
+
+    Returns:
+        A report with a record for each index.
+
+    Raises:
+        PolicyError: A path leads to no file.
     """
     shown, without = [], []
     for path in find_indexed(paths):

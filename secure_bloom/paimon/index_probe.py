@@ -98,25 +98,31 @@ def probe(
 ) -> PaimonProbe:
     """Find by the index of each data file whether it may hold rows that satisfy ``where``.
 
-    ``paths`` are data files, folders, globs, or index files by name.  ``where`` is a text such as
-    ``"id = 5 and name in ('a', 'b')"``, tuples and lists such as ``("id", "=", 5)``, or Paimon's
-    own predicate.  Values are written as for :func:`secure_bloom.probe`.  ``types`` are Paimon's
-    types of columns (``"BIGINT"``, ``"TIMESTAMP(6)"``); where one is missing, it is taken from
-    the data file's footer.
-
     A file that cannot be probed is reported with its error and does not stop the others.  That is
     also a file whose column is of another type than the value, or than ``types`` says.  If the
-    column's type is only too small for the value, no row of the file has it.  Two more things are
-    errors: a signed file whose key is missing although ``keys`` or a ``policy`` are given, unless
-    ``allow_unverified``; and a file that is protected less than the policy says, unless
-    ``allow_unprotected``.
+    column's type is only too small for the value, no row of the file has it.
 
-    With ``rules="paimon-0.9"`` the answer is which files Paimon 0.9 skips by these indexes, rightly
-    or not.  Raises PolicyError for a predicate or rules that are not understood, and for values or
-    types that fit none of the files.
+    Args:
+        paths: Data files, folders, globs, or index files by name.
+        where: A text such as ``"id = 5 and name in ('a', 'b')"``, tuples and lists such as ``("id",
+            "=", 5)``, or Paimon's own predicate.
+        types: Paimon's types of columns (``"BIGINT"``, ``"TIMESTAMP(6)"``); by default those of the
+            data file's footer.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        rules: ``"safe"``, or ``"paimon-0.9"`` for the files that Paimon 0.9 skips, rightly or not.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
 
-    >>> sb.paimon.probe("plain/", "email = 'nobody@example.com'")
-    <PaimonProbe: 1 file (1 no_filter)>
+    Returns:
+        A report with a verdict for each file.
+
+    Raises:
+        PolicyError: The predicate is not understood, or its values fit none of the files.
+
+    Example:
+        >>> sb.paimon.probe("plain/", "email = 'nobody@example.com'")
+        <PaimonProbe: 1 file (1 no_filter)>
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     run = _Run(

@@ -63,34 +63,45 @@ def add_bloom_filters(
     """Add Bloom filters to the Parquet files at ``paths``, in tasks of about equal bytes.
 
     There are about three tasks for each core: a large file has one to itself, small ones share.
+    The executors need this package, and the policy's KMS or keyring file, but not the driver's
+    keys.
 
-    ``paths`` are files, folders or globs that driver and executors see alike, or names of tables in
-    Spark's catalog (``"db.customers"``).  ``where`` takes only files of some partitions (``"day =
-    '2026-11-20'"``).  ``since``, a datetime or an ISO text, takes only files written then or later;
-    times without a zone count in UTC.  If the folder of a Delta table is given alone, a commit of
-    its log changes the table; there ``since`` may be a version, too.  ``columns`` is as for
-    :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  With
-    ``allow_unprotected`` files are taken even if they are protected less than the policy says.  The
-    executors need this package, and the policy's KMS or keyring file, but not the driver's keys.
+    The footers of a few files are looked at before anything is written.  A file whose task ran
+    twice may be reported by the second one: "unchanged".  Notes are given by ``warnings.warn``.
 
-    Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
-    holds results and runs nothing again.  The executors keep it; ``report`` is a new folder for it,
-    as Parquet, which outlives them.  A file that fails has a row with its ``error``, and is as it
-    was.  A file whose task ran twice may be reported by the second one: "unchanged".  The notes of
-    :class:`secure_bloom.adding.report.AddReport` are given by ``warnings.warn``.
-
-    Raises :class:`~secure_bloom.errors.FilesFailedError`, whose ``report`` is the DataFrame, if
-    files failed, after all were tried; ``on_error="report"`` returns it in any case.  Before
-    anything is written it looks at the footers of a few files, and raises as
-    :func:`secure_bloom.add_bloom_filters` does.  It raises :class:`SparkUnavailableError` if the
-    executors' Python lacks this package.
-
-    Spark kills the slower of two speculative copies; if that one is appending just then, a torn
-    tail stays until the next ``in_place`` run.  That can happen only if both ``in_place`` and
-    ``replace_filters`` are given: switch speculation off for such jobs.
+    Spark kills the slower of two speculative copies.  If both ``in_place`` and ``replace_filters``
+    are given and it is appending just then, a torn tail stays until the next ``in_place`` run:
+    switch speculation off for such jobs.
 
     A DataFrame that was made over these files before keeps their old sizes and must be read anew:
     ``spark.read.parquet(...)``; for a table, ``REFRESH TABLE``.
+
+    Args:
+        spark: The session.
+        paths: Files, folders or globs that driver and executors see alike, or names of tables in
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        columns: As for :func:`secure_bloom.add_bloom_filters`; by default those of the policy.
+        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
+        since: A datetime or ISO text: only files written then or later; of a Delta table also a
+            version.  Times without a zone count in UTC.
+        in_place: Append to each file instead of replacing it.
+        replace_filters: Build filters that are there already once more.
+        dry_run: Write nothing; report what a run would do.
+        allow_unprotected: Take files that are protected less than the policy says.
+        on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
+        report: A new folder for the report, as Parquet, which outlives the executors.
+        progress: Called with the number of files done, and of all.
+
+    Returns:
+        A DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`).  It holds
+        results and runs nothing again.  A file that failed has a row with its ``error``, and is as
+        it was.
+
+    Raises:
+        FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
+        PolicyError: The request cannot be met.  No file was written.
+        SparkUnavailableError: The executors' Python lacks this package.
     """
     wanted = reporting(on_error, report, progress)
     request = filter_request(columns, policy, replace_filters=replace_filters)

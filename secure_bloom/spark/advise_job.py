@@ -46,10 +46,25 @@ def advise(
 ) -> TableAdvice:
     """Say which columns gain by a filter, as :func:`secure_bloom.advise` does, one task a column.
 
-    ``paths`` are seen alike by driver and executors; these need this package, and the policy's KMS
-    or keyring file.  The footers are read by one task, and all tasks look at the same part of the
-    table.  ``queries`` is a file of the driver.  ``progress`` is called with the number of columns
-    done.
+    The executors need this package, and the policy's KMS or keyring file.  One task reads the
+    footers, and all tasks look at the same part of the table.
+
+    Args:
+        spark: The session.
+        paths: Files, folders or globs that driver and executors see alike, or names of tables in
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        columns: One column or several; by default all.
+        queries: A file of the driver with one SQL condition or statement a line.
+        fpp: False-positive probability of the filters; by default the policy's, or 1 %.
+        allow_unprotected: Take files that are protected less than the policy says.
+        progress: Called with the number of columns done, and of all.
+
+    Returns:
+        A verdict for each column, with its reason and the bytes of a lookup.
+
+    Raises:
+        PolicyError: The table lacks a column, or a path leads to no file.
     """
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
     given = [absolute_path(path) for path in as_paths(paths)]

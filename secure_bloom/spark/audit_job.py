@@ -54,14 +54,31 @@ def audit(
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Hold every Parquet file at ``paths`` against ``policy``, a group of files in each task.
+    """Check every Parquet file at ``paths`` against ``policy``, a group of files in each task.
 
-    The options are those of :func:`secure_bloom.audit`.  ``paths`` are seen alike by driver and
-    executors; these need this package, and the policy's KMS or keyring file.
+    The executors need this package, and the policy's KMS or keyring file.
 
-    Returns a DataFrame with one row per finding (:data:`FINDINGS_SCHEMA`), empty where all is
-    clean; it holds results and runs nothing again.  Raises as :func:`secure_bloom.audit` does, and
-    :class:`~secure_bloom.errors.SparkUnavailableError` where the executors lack this package.
+    Args:
+        spark: The session.
+        paths: Files, folders or globs that driver and executors see alike, or names of tables in
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        ignore: Findings that do not count: texts ``ID`` or ``ID:COLUMN``.
+        severity: The lowest severity that counts; by default low.
+        sample: Number of files to look at, spread evenly; by default all.
+        without_keys: Look as an outsider does.
+        check_values: Read the first page of each column chunk that has a filter, and look its
+            values up in the filter.
+        spark_properties: Properties of a Spark session, which are checked against the policy too.
+        progress: Called with the number of files done, and of all.
+
+    Returns:
+        A DataFrame with one row per finding (:data:`FINDINGS_SCHEMA`), empty if all is clean.  It
+        holds results and runs nothing again.
+
+    Raises:
+        PolicyError: There is nothing to audit: no file, or no readable policy.
+        SparkUnavailableError: The executors' Python lacks this package.
     """
     options = AuditOptions(
         ignore=ignore,

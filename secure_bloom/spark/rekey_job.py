@@ -84,11 +84,32 @@ def reencrypt(
 ) -> DataFrame:
     """Bring files under ``policy`` on the executors; see :func:`secure_bloom.reencrypt`.
 
-    Returns a DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).  A file that fails
-    has a row with its ``error``, and is as it was.  Names of tables, ``where``, ``since``,
-    ``on_error`` and ``report`` are as for :func:`secure_bloom.spark.add_bloom_filters`, and so are
-    Delta tables; of these, files with key material outside them are not made here.  With
-    ``output`` the driver holds the paths of all files.
+    Files of a Delta table with key material outside them are not made here.
+
+    Args:
+        spark: The session.
+        paths: Files, folders or globs that driver and executors see alike, or names of tables in
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        old_policy: The policy that the files leave.
+        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
+        since: A datetime or ISO text: only files written then or later; of a Delta table also a
+            version.  Times without a zone count in UTC.
+        output: Folder below which new files are written.  The driver then holds all paths.
+        new_data_keys: Change files too that are already as the policy says.
+        verify: Read the first page of every column of a new file before it takes its place.
+        on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
+        report: A new folder for the report, as Parquet, which outlives the executors.
+        progress: Called with the number of files done, and of all.
+
+    Returns:
+        A DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).  A file that failed has
+        a row with its ``error``, and is as it was.
+
+    Raises:
+        FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
+        PolicyError: The request cannot be met.  No file was written.
+        SparkUnavailableError: The executors' Python lacks this package.
     """
     wanted = reporting(on_error, report, progress)
     setting: dict[str, Any] = {
@@ -131,7 +152,29 @@ def rotate_keys(
 ) -> DataFrame:
     """Change the master keys of files on the executors; see :func:`secure_bloom.rotate_keys`.
 
-    Takes paths, returns and reports as :func:`reencrypt` does.
+    Args:
+        spark: The session.
+        paths: Files, folders or globs that driver and executors see alike, or names of tables in
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+        policy: A KeyPolicy, or the path of one.
+        moves: Maps old master keys to new ones; by default every file comes to the keys of
+            ``policy``.
+        old_policy: The policy that the files leave; not together with ``moves``.
+        verify: Open the keys and the first pages of a new file before it takes its place.
+        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
+        since: A datetime or ISO text: only files written then or later; of a Delta table also a
+            version.  Times without a zone count in UTC.
+        on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
+        report: A new folder for the report, as Parquet, which outlives the executors.
+        progress: Called with the number of files done, and of all.
+
+    Returns:
+        A DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).
+
+    Raises:
+        FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
+        PolicyError: The request cannot be met.  No file was written.
+        SparkUnavailableError: The executors' Python lacks this package.
     """
     wanted = reporting(on_error, report, progress)
     setting: dict[str, Any] = {
