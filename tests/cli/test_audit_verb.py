@@ -13,12 +13,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import cli
-from secure_bloom.cli.audit_verb import audit_command
 from tests import tables
 from tests.auditing.examples import SIGNED
 from tests.cli.conftest import POLICY, assert_clean, assert_error
 from tests.command_line import COMMAND, run
-from tests.project import ROOT
 from tests.tables import Mode
 
 
@@ -229,10 +227,3 @@ def test_a_policy_may_begin_with_a_byte_order_mark(lake: Path) -> None:
 
 #: Options of every verb.
 EVERYWHERE = {"--verbose", "--quiet", "--color"}
-
-
-def test_the_page_on_audits_has_every_option() -> None:
-    page = (ROOT / "docs" / "audit.md").read_text()
-    options = [option for each in audit_command.params for option in each.opts]
-    for option in options:
-        assert not option.startswith("--") or option in EVERYWHERE or option in page, option
