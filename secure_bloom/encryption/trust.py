@@ -107,8 +107,8 @@ def warn_unverified(paths: Iterable[str]) -> None:
     # warn_explicit without a registry: the default one would show equal texts once a process, and
     # the second run over a file would be silent.
     warnings.warn_explicit(
-        f"{legible(unverified[0])}{more}: the footer's signature was not checked, for want of its "
-        "key, so what is read may be forged",
+        f"{legible(unverified[0])}{more}: the footer's signature was not checked, as its "
+        "key is missing, so what is read may be forged",
         UnverifiedFileWarning,
         filename="secure_bloom",
         lineno=1,

@@ -78,7 +78,7 @@ def from_expression(expression: pc.Expression) -> Predicate:
 
 
 def _refusal(hint: str = _HINT) -> PolicyError:
-    return PolicyError("the expression has parts that cannot be taken apart", hint=hint)
+    return PolicyError("the expression has parts that are not understood", hint=hint)
 
 
 class _Parts:

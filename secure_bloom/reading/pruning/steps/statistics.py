@@ -34,6 +34,6 @@ def _ends(
         return pruner.rule_out(group, Step.STATISTICS, predicate.condition.ordinal)
     group.left[predicate.condition.ordinal] = left
     if pruner.explain:
-        text = "no bounds to conclude from" if bounds.low is None else "do not exclude it"
+        text = "there are no bounds" if bounds.low is None else "do not exclude it"
         pruner.note(group, predicate, Step.STATISTICS, text)
     return False
