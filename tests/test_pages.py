@@ -225,6 +225,10 @@ SINGLE = {
         "reports/first": "spark/test_operate_page::test_the_report_block_runs",
         '"events/"': "spark/test_operate_page::"
         "test_the_incremental_block_takes_new_files_of_two_hours",
+        "def write_batch": "spark/test_streaming::"
+        "test_each_micro_batch_gets_filters_and_one_that_runs_again_adds_no_row",
+        "def append_batch": "spark/test_streaming::"
+        "test_each_micro_batch_of_a_delta_table_gets_filters_once",
         "# dags/filters.py": "spark/test_operate_page::test_the_block_for_airflow_is_a_dag",
         "# connect.py": "spark/test_connect::test_a_client_adds_filters_and_hears_of_failures",
         "start-connect-server.sh": "spark/test_connect::test_the_commands_of_the_page_work",

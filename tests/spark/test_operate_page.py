@@ -70,7 +70,7 @@ def customers(spark: SparkSession) -> DataFrame:
 def test_every_block_is_python() -> None:
     for text in BLOCKS:
         compile(text, "block", "exec")
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 9
 
 
 def test_the_report_block_runs(
