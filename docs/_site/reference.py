@@ -28,6 +28,15 @@ DOCS = Path(__file__).parents[1]
 _LINK_OUT = re.compile(r"\]\(((?:\.\./)+)([^)]+)\)")
 _ROLE = re.compile(r":(?:class|func|data|meth|mod):`~?([^`]+)`")
 _VERBS_HERE = re.compile(r"<!-- verbs: (.*?) -->")
+#: How much a find on a page counts in the search: tasks before explanations, measurements last.
+_BOOSTS = {
+    "benchmarks/": 0.1,
+    "notebook/": 0.1,
+    "design/": 0.5,
+    **dict.fromkeys(
+        ("which-bloom", "what-is", "keys", "iceberg", "reference/probe", "rotation"), 3
+    ),
+}
 _NAMES_HERE = "<!-- public names -->"
 _SECTION = re.compile(r"^(Args|Returns|Raises|Example):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _DOCTEST = re.compile(r"^((?:>>> .*|\.\.\. .*)\n(?:(?!>>>)\S.*\n)*)+", re.MULTILINE)
@@ -47,6 +56,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Return the page with its generated parts, and with whole links into the repository."""
+    boost = next((b for start, b in _BOOSTS.items() if page.file.src_uri.startswith(start)), None)
+    if boost is not None:
+        page.meta["search"] = {"boost": boost}
     markdown = _VERBS_HERE.sub(lambda found: _verbs_named(found[1].split(", ")), markdown)
     if _NAMES_HERE in markdown:
         markdown = markdown.replace(_NAMES_HERE, python())
