@@ -23,6 +23,7 @@ from secure_bloom.encryption.kms.client import (
     KmsClient,
     moved_with,
     rewrap_with,
+    try_master_key,
     unwrap_with,
     wrap_with,
 )
@@ -34,7 +35,6 @@ from secure_bloom.encryption.kms.keyring import (
     new_keyring,
 )
 from secure_bloom.encryption.kms.named_keys import KeyNotNamedError, NamedKeys
-from secure_bloom.encryption.kms.trial import try_master_key
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.kms.providers import kms_client, version_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final, Protocol, runtime_checkable
 
 from secure_bloom.encryption.cipher import check_key_size
@@ -18,6 +19,8 @@ WRAPPED_ELSEWHERE: Final = (
     "another KMS wrapped it: name that one in [kms], or bring the files from there to this one: "
     "reencrypt or rotate with --old-policy FILE, a policy that names that KMS"
 )
+#: The shortest kind of key is tried.
+_TRIAL_BYTES: Final = 16
 
 
 # isinstance looks for the methods alone: pyarrow's clients are no subclasses of ours.
@@ -180,3 +183,21 @@ def _failure(kms: KmsClient, verb: str, master_key_id: str, exc: Exception) -> S
         f"{type(exc).__name__}",
         hint="the KMS's own error is the cause of this one (`__cause__`)",
     )
+
+
+def try_master_key(kms: KmsClient, name: str) -> SecureBloomError | None:
+    """Return why master key ``name`` does not serve; None where it does.
+
+    Raises KmsUnavailableError, which is not about the key.
+    """
+    if isinstance(kms, KeyInventory) and not kms.has_key(name):
+        return KeyUnavailableError(f"the KMS has no master key {name}")
+    # A random one, so that nothing between here and the KMS can have kept the answer.
+    key = os.urandom(_TRIAL_BYTES)
+    try:
+        found = unwrap_with(kms, wrap_with(kms, key, name), name)
+    except (KeyUnavailableError, FormatError) as error:
+        return error
+    if found != key:
+        return KeyUnavailableError(f"master key {name} unwraps another key than it wrapped")
+    return None

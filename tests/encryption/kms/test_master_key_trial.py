@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.encryption.kms.trial import try_master_key
+from secure_bloom.encryption.kms.client import try_master_key
 from secure_bloom.errors import KeyUnavailableError
 from tests.tables import KEYRING
 
