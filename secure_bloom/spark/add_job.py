@@ -101,7 +101,7 @@ def add_bloom_filters(
     Raises:
         FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
         PolicyError: The request cannot be met.  No file was written.
-        SparkUnavailableError: The executors' Python lacks this package.
+        SparkUnavailableError: The executors' Python lacks this package, or has another version.
     """
     wanted = reporting(on_error, report, progress)
     request = filter_request(columns, policy, replace_filters=replace_filters)

@@ -1,7 +1,7 @@
 """One job over files and its report: made once, kept as a DataFrame, summed up on the driver.
 
-The report stays on the executors, or goes to a Parquet path.  The driver sees a few numbers, the
-first error and the first notes, however many files there are.
+The driver holds the report of few files.  That of many stays on the executors, or goes to a Parquet
+path: the driver then sees a few numbers, the first error and the first notes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from secure_bloom.encryption.kms.vault import VaultSettings
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_properties import JVM_PACKAGE
 from secure_bloom.errors import PolicyError
-from secure_bloom.spark.jvm import kms_jar
+from secure_bloom.spark.jvm import java, kms_jar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ def kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str
             hint="name it: session_config(policy, kms_client_class=...), its jar in spark.jars; "
             "docs/keys.md has a template",
         )
+    # Here and not by the JVM's own error, also where the class is compiled already.
+    java()
     served = JVM_CLIENTS[client]
     properties = served.properties(table, policy.base)
     return {

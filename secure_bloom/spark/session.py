@@ -14,7 +14,6 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_columns import check_spark_columns
 from secure_bloom.encryption.spark_ddl import spark_leaves
-from secure_bloom.spark.jvm import java
 from secure_bloom.spark.kms import kms_config
 
 if TYPE_CHECKING:
@@ -65,8 +64,6 @@ def session_config(
     properties = loaded.spark_properties()
     if not properties:
         return {}
-    # Here and not by the JVM's own error, also where the classes are compiled already.
-    java()
     if writes:
         check_spark_columns(loaded, None if schema is None else spark_leaves(schema.jsonValue()))
     wanted = properties.keys() if writes else READER_PROPERTIES

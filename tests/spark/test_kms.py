@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SparkUnavailableError
 from secure_bloom.spark import kms
 from secure_bloom.spark.kms import JVM_CLIENTS, kms_config
 
@@ -28,6 +28,17 @@ def test_a_keyring_s_path_is_a_property_and_its_class_comes_along(
     assert str(tmp_path / "ring.json") in found.values()
     assert any(value.endswith("SecureBloomKms") for value in found.values())
     assert found["spark.jars"].endswith(".jar")
+
+
+def test_a_class_of_ones_own_needs_no_java_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a client of Spark Connect, whose JVM is elsewhere."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    policy = _policy(tmp_path, 'client = "keyring"\nkeyring = "ring.json"')
+    assert "org.example.Kms" in kms_config(policy, "org.example.Kms").values()
+    with pytest.raises(SparkUnavailableError, match="no Java in JAVA_HOME"):
+        kms_config(policy, None)
 
 
 def test_a_client_of_one_s_own_needs_a_class_of_one_s_own(tmp_path: Path) -> None:
