@@ -30,15 +30,16 @@ from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_
 class AuditPlan:
     """The ``files`` to be checked against ``request``, and what was found already.
 
-    For a policy that cannot be used ``request`` is None, and there are no files.  ``roots`` are the
-    paths as given.  ``listed`` are all files there, also those that a sample leaves out; ``tables``
-    opens them.
+    For a policy that cannot be used ``request`` is None, and there are no files.  ``given`` are the
+    paths as given, and ``roots`` those that are no tables of a catalog.  ``listed`` are all files
+    there, also those that a sample leaves out; ``tables`` opens them.
     """
 
     request: AuditRequest | None
     findings: tuple[Finding, ...]
     selection: Selection
     roots: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     tables: TableListing = field(default_factory=lambda: TableListing(paths=()))
@@ -100,6 +101,7 @@ def plan_audit(
         selection=selected,
         # A catalog's table is no place on a disk where more could lie.
         roots=tuple(root for root in roots if not is_in_catalog(root)),
+        given=tuple(roots),
         files=_sample(files, options.sample),
         listed=files,
         tables=tables,

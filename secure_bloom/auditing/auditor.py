@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -199,6 +200,18 @@ def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> I
         yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
 
 
+def _with_command(plan: AuditPlan, mask: PathMask, finding: Finding) -> Finding:
+    """Return the finding with a command to copy as its fix, if paths and policy are known."""
+    fix, policy = finding.fix, plan.scope.policy
+    if "secure-bloom" not in fix:
+        return finding
+    if plan.given:
+        fix = fix.replace(" PATH", " " + shlex.join(map(mask.path, plan.given)))
+    if policy is not None:
+        fix = fix.replace("--policy FILE", f"--policy {shlex.quote(policy)}")
+    return replace(finding, fix=fix)
+
+
 def _report(plan: AuditPlan, found: Iterable[Finding], checked: int) -> AuditReport:
     policy = KeyPolicy() if plan.request is None else plan.request.policy
     mask = PathMask(policy)
@@ -206,7 +219,7 @@ def _report(plan: AuditPlan, found: Iterable[Finding], checked: int) -> AuditRep
     findings: list[Finding] = []
     ignored: list[Finding] = []
     notes: list[Finding] = []
-    for finding in map(mask.finding, found):
+    for finding in map(partial(_with_command, plan, mask), map(mask.finding, found)):
         if plan.selection.counts(finding):
             findings.append(finding)
         else:

@@ -6,6 +6,7 @@ Their worst state is the conclusion of the audit.
 from __future__ import annotations
 
 import enum
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class State(enum.StrEnum):
 HARMLESS = frozenset({State.NOTE, State.IGNORED, State.CLEAN})
 _RANKS = {state: rank for rank, state in enumerate(State)}
 _Key = tuple[str, Severity, str | None, str | None]
+#: In the fix of a rule; a mistake of one file names that file.
+_REMOVE = "rm PATH"
 
 
 def is_unchecked(finding: Finding) -> bool:
@@ -118,13 +121,16 @@ def _group(key: _Key, members: list[Finding], state: State | None) -> Mistake:
     first, wording = members[0], key[2]
     others = len({member.what for member in members}) - 1
     places = {(m.path, m.row_group) for m in members if m.row_group is not None}
+    paths = tuple(dict.fromkeys(m.path for m in members if m.path is not None))
     return Mistake(
         id=first.id,
         severity=first.severity,
         state=state or state_of(first),
         what=first.what if wording is not None else f"{first.what} (and {others:,} like it)",
-        fix=first.fix,
-        paths=tuple(dict.fromkeys(m.path for m in members if m.path is not None)),
+        fix=first.fix
+        if len(paths) != 1
+        else first.fix.replace(_REMOVE, f"rm {shlex.quote(paths[0])}"),
+        paths=paths,
         columns=tuple(dict.fromkeys(m.column for m in members if m.column is not None)),
         row_groups=len(places),
         findings=tuple(members),
