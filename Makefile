@@ -12,7 +12,8 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 # is installed, and every process would start half a second later.
 CONNECT := pandas zstandard
 # DuckDB's extensions for Delta and S3 come for fewer versions than DuckDB does.  Apart, beside the other one.
-DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5
+DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5 \
+	duckdb-extension-iceberg==1.5.5 duckdb-extension-avro==1.5.5
 # What builds the site of the documentation: 15,000 files, which are unpacked beside the others.
 SITE := mkdocs-material
 # What is read by people: `make docs` checks its spelling, and so does a test.
@@ -154,7 +155,7 @@ install-connect:
 
 install-duckdb:
 	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
-	  echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"
+	  echo "without $(DUCKDB_EXTENDED) no test reads Delta or Iceberg tables by DuckDB"
 
 install-site:
 	@$(INSTALL) --target $(VENV)/site $(SITE) || echo "without $(SITE) the site's tests are skipped"
