@@ -15,6 +15,8 @@ from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import edit_column, filter_of, filter_place, opened
 from tests.tables import KEYRING, Mode, customers, read, write
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 COLUMNS = ["email", "id"]
 MODES = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 

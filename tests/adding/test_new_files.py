@@ -10,6 +10,8 @@ from secure_bloom.adding.new_files import is_marked, marked_name, new_run, remov
 from secure_bloom.adding.table_change import check_commit_every
 from secure_bloom.errors import PolicyError
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def test_a_new_name_has_the_mark_of_its_run() -> None:
     run, again = new_run(), new_run()

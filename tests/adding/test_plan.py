@@ -24,6 +24,8 @@ from secure_bloom.storage import APPEND_ALIGNMENT, CountedFile
 from tests.surgery import edit_column, filter_of, filter_place, flip, opened
 from tests.tables import Mode, customers, read, write
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 
 

@@ -14,6 +14,8 @@ from secure_bloom.storage import InputFile
 from tests.surgery import filter_of
 from tests.tables import KEYRING, Mode, customers, write
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
