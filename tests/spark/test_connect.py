@@ -141,10 +141,13 @@ def connect_server(start: str, folder: Path, port: int) -> Iterator[None]:
 
 def client(script: Path, *arguments: str, environment: dict[str, str]) -> str:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    # First the PySpark of the tests, which is that of the server.
+    given = os.environ.get("PYTHONPATH")
+    path = [*([given] if given else []), str(PACKAGES), str(ROOT)]
     done = subprocess.run(
         [sys.executable, str(script), *arguments],
         cwd=script.parent,
-        env={**ours, **environment, "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}"},
+        env={**ours, **environment, "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
         timeout=300,

@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.spark.spark_schema import table_schema
 from tests.spark.parquet_java import PLAIN_WRITE
-from tests.spark.versions import since_4_0
+from tests.spark.versions import since_4_1
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 BATCHES = 4
 
 
-@since_4_0
+@since_4_1
 def test_rows_are_those_that_spark_reads_from_the_sink(spark: SparkSession, tmp_path: Path) -> None:
     source, sink = tmp_path / "source", tmp_path / "a sink"
     for n in range(BATCHES):
