@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from secure_bloom.storage.paths import Paths
 
 #: The one home of the version: the build reads it here.
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "adding.report": ["AddReport"],
