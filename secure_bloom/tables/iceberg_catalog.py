@@ -49,6 +49,18 @@ _ERRORS: Final[Mapping[str, tuple[type[PolicyError], str]]] = {
 }
 
 
+#: What databases call a write that they deny: SQLite's name of the error, SQLSTATE of the others.
+_DENIED: Final = ("SQLITE_READONLY", "42501")
+
+
+def is_denied(error: Exception) -> bool:
+    """Return whether the database of a catalog denied a write, and so did none of it."""
+    # SQLAlchemy keeps the error of the database's own driver.
+    cause = getattr(error, "orig", None)
+    names = (getattr(cause, name, None) for name in ("sqlite_errorname", "sqlstate", "pgcode"))
+    return any(str(name).startswith(_DENIED) for name in names)
+
+
 def is_in_catalog(path: str) -> bool:
     """Return whether the path names a table of a catalog."""
     return path.lower().startswith(_SCHEME)
@@ -97,7 +109,7 @@ def catalog_errors(path: str) -> Iterator[None]:
         raise
     except Exception as exc:
         kind, sentence = _ERRORS.get(
-            type(exc).__name__,
+            "ForbiddenError" if is_denied(exc) else type(exc).__name__,
             (
                 PolicyError,
                 f"the catalog {{catalog}} does not give {{table}} ({type(exc).__name__})",

@@ -10,7 +10,13 @@ from pyiceberg.table import Table
 from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
-from secure_bloom.errors import FileChangedError, FormatError, MissingPathError, PolicyError
+from secure_bloom.errors import (
+    AccessDeniedError,
+    FileChangedError,
+    FormatError,
+    MissingPathError,
+    PolicyError,
+)
 from tests.iceberg.tables import NAME, committed_meanwhile, in_settings, local, people
 
 
@@ -60,3 +66,22 @@ def test_a_table_that_is_dropped_and_not_made_again(
     ):
         sb.add_bloom_filters(NAME, columns=["email"])
     assert _files(table) == before
+
+
+def test_no_right_to_commit(
+    catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(catalog, files=1)
+    before = _files(table)
+    read_only = f"sqlite:///file:{tmp_path / 'catalog.db'}?mode=ro&uri=true"
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", read_only)
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__INIT_CATALOG_TABLES", "false")
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    with pytest.raises(AccessDeniedError, match="denies access"):
+        sb.add_bloom_filters(NAME, columns=["email"])
+    after = _files(table)
+    # pyiceberg leaves the metadata file that it wrote before it asked; nothing refers to it.
+    assert {name for name in after if not name.endswith(".metadata.json")} == {
+        name for name in before if not name.endswith(".metadata.json")
+    }
+    assert {name: after[name] for name in before} == before
