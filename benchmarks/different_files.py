@@ -8,7 +8,7 @@ read each file of a folder and write it anew with filters.
 
 from __future__ import annotations
 
-import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -26,7 +26,7 @@ import pyarrow.parquet.encryption as pe
 import secure_bloom as sb
 from benchmarks.data import COLUMNS, POLICY, copy_beside, write_policy
 from benchmarks.results import Measure, Result
-from benchmarks.small_files import Cost, costs
+from benchmarks.small_files import against_pyarrow, costs
 from benchmarks.timing import Side, process
 from tests.tables import KEYRING, Mode, crypto_factory, write
 
@@ -87,13 +87,15 @@ def _adding(lake: Path, folder: Path, mode: Mode, runs: int) -> Iterator[Result]
     goal = 0.7 if mode is Mode.ENCRYPTED else 0.5
     case = f"{files:,} different {kind}, filters on two columns"
     ours, other = costs(*_adders(lake, folder, folder / "work", mode), runs=runs)
-    yield from _costs(case, ours, other, files, goal, "our files are synced, pyarrow's are not")
+    note = "whole processes; our files are synced, pyarrow's are not"
+    yield from against_pyarrow(case, ours, other, files, note, goals=(1, goal))
     if not _MEMORY_DISK.is_dir():
         return
     with tempfile.TemporaryDirectory(prefix="bench-", dir=_MEMORY_DISK) as memory:
         ours, other = costs(*_adders(lake, folder, Path(memory, "work"), mode), runs=runs)
     goal = 0.7 if mode is Mode.ENCRYPTED else 0.42
-    yield from _costs(f"{case}, on a memory disk", ours, other, files, goal, "nothing to wait for")
+    case, note = f"{case}, on a memory disk", "whole processes; nothing to wait for"
+    yield from against_pyarrow(case, ours, other, files, note, goals=(1, goal))
 
 
 def _adders(lake: Path, folder: Path, work: Path, mode: Mode) -> tuple[Side, Side]:
@@ -113,28 +115,8 @@ def _copied(lake: Path, work: Path) -> None:
     copy_beside(lake, work)
 
 
-def _costs(
-    case: str, ours: Cost, other: Cost, files: int, goal: float, note: str
-) -> Iterator[Result]:
-    against = "pyarrow reads and writes each with filters, two processes"
-    note = f"whole processes; {note}"
-    yield Result(
-        case=case, against=against, unit="s", ours=ours.wall, other=other.wall, goal=1, note=note
-    )
-    yield Result(
-        case=f"{case}, CPU a file",
-        against=against,
-        unit="ms",
-        ours=1000 * ours.cpu / files,
-        other=1000 * other.cpu / files,
-        measure=Measure.TIMES,
-        goal=goal,
-        note=note,
-    )
-
-
 def _looking(lake: Path, mode: Mode, runs: int) -> Iterator[Result]:
-    """CPU seconds of calls in this process, over files that have their filters."""
+    """Yield the CPU seconds of calls over files that have their filters, with their processes."""
     encrypted = mode is Mode.ENCRYPTED
     files = len(list(lake.iterdir()))
     wanted: dict[str, Any] = {"columns": COLUMNS}
@@ -162,7 +144,8 @@ def _looking(lake: Path, mode: Mode, runs: int) -> Iterator[Result]:
 
 def _cpu_seconds() -> float:
     """Return the CPU seconds of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
+    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
 def cpu_medians(*sides: Side, runs: int) -> list[float]:

@@ -16,7 +16,7 @@ OPENING = 512 * 1024
 _OF_A_CORE = 3
 #: Bytes that are worth a task of their own, where each core has one already.
 _LEAST = 16 * 1024 * 1024
-#: Files of a task where cores are few and may become more, up to so many tasks.
+#: A job has a task for each 250 files, up to 64 tasks: a cluster may get more cores meanwhile.
 _SOME, _TASKS = 250, 64
 #: The most of a task, because a lost task is done again as a whole.
 _MOST_FILES, _MOST_BYTES = 1000, 16 * 1024**3
