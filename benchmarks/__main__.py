@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks import RESULTS, SUITES
 from benchmarks.results import Result, Run, read_run, write_run
 from benchmarks.tables import print_table
+from testing.project import cpu_model
 
 PACKAGES = ("secure-bloom", "numpy", "pyarrow", "pyspark", "duckdb", "cryptography")
 
@@ -85,13 +86,6 @@ def machine() -> dict[str, Any]:
         "packages": {name: version(name) for name in PACKAGES},
         "load": os.getloadavg()[1],
     }
-
-
-def cpu_model(cpuinfo: Path) -> str:
-    """The CPU's name."""
-    lines: Iterable[str] = cpuinfo.read_text().splitlines() if cpuinfo.exists() else ()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

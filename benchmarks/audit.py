@@ -20,7 +20,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.tables import KEYRING, Mode, write
+from testing.tables import KEYRING, Mode, write
 
 FILES = 1000
 COLUMNS = 20

@@ -17,8 +17,8 @@ import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.policy import KeyPolicy
-from tests.surgery import Opened
-from tests.tables import keyring_json
+from testing.surgery import Opened
+from testing.tables import keyring_json
 
 #: The columns that get filters: int64 and 24-byte strings, all distinct.
 COLUMNS = ("id", "email")

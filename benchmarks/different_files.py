@@ -28,7 +28,7 @@ from benchmarks.data import COLUMNS, POLICY, copy_beside, write_policy
 from benchmarks.results import Measure, Result
 from benchmarks.small_files import against_pyarrow, costs
 from benchmarks.timing import Side, process
-from tests.tables import KEYRING, Mode, crypto_factory, write
+from testing.tables import KEYRING, Mode, crypto_factory, write
 
 RUNS = 3
 _ROWS = 1000

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.results import Measure, Result
-from tests.spark.cluster import standalone_cluster
+from testing.spark.cluster import standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,8 +20,8 @@ from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.reencryption import Reencryption
-from tests.openbao import openbao_server
-from tests.tables import customers
+from testing.openbao import openbao_server
+from testing.tables import customers
 
 #: So many files are written at a time.
 _WRITERS: Final = 8

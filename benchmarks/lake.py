@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 import secure_bloom as sb
 from benchmarks.data import add
-from tests.tables import KEYRING, Mode, write
+from testing.tables import KEYRING, Mode, write
 
 FPP = 0.01
 #: An odd number: every row gets another number of ten digits.

@@ -18,7 +18,7 @@ import pyarrow as pa
 from benchmarks.data import add
 from benchmarks.results import Measure, Result
 from benchmarks.timing import python
-from tests.tables import KEYRING, Mode, write
+from testing.tables import KEYRING, Mode, write
 
 MIB = 1 << 20
 STATUS = Path("/proc/self/status")

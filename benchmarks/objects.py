@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.results import Measure, Result
-from benchmarks.store_proxy import Counts, StoreProxy, store_proxy
 from benchmarks.timing import python
+from testing.store_proxy import Counts, StoreProxy, store_proxy
 
 DELAY = 0.03
 #: 1 Gbit/s.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from benchmarks.data import add, write_keyring
 from benchmarks.results import Measure, Result
 from benchmarks.timing import medians, process, python
-from tests.tables import KEYRING, Mode, write
+from testing.tables import KEYRING, Mode, write
 
 VALUE = "user7@example.com"
 RUNS = 15

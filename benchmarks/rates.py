@@ -22,7 +22,7 @@ from benchmarks.results import Measure, Point, Result
 from secure_bloom.bloom.entries import count_missed
 from secure_bloom.bloom.sizing import expected_fpp
 from secure_bloom.parquet.column_values import read_entries
-from tests.surgery import opened
+from testing.surgery import opened
 
 REQUESTS = (0.1, 0.01, 0.001, 0.0001)
 ABSENT = 1_000_000

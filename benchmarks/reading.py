@@ -22,7 +22,7 @@ from benchmarks.lake import Lake, email_of, iban_of
 from benchmarks.results import Measure, Result
 from benchmarks.tables import print_table
 from benchmarks.timing import Side, medians, python
-from tests.tables import KEYRING, crypto_factory
+from testing.tables import KEYRING, crypto_factory
 
 PYARROW = "pyarrow's full scan"
 DUCKDB, POLARS = "DuckDB", "Polars"

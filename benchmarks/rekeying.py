@@ -33,7 +33,7 @@ from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark import session_config
 from secure_bloom.storage import open_input, replace_tail
-from tests.tables import KEYRING, crypto_factory
+from testing.tables import KEYRING, crypto_factory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,7 +23,7 @@ from benchmarks.sessions import local_session
 from benchmarks.timing import python
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from tests.surgery import opened
+from testing.surgery import opened
 
 Filters: TypeAlias = Sequence[SplitBlockBloomFilter]
 

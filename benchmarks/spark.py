@@ -20,7 +20,7 @@ from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, session_config
-from tests.tables import Mode, customers, write
+from testing.tables import Mode, customers, write
 
 KEYS = {"email": "k_pii", "iban": "k_finance"}
 _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"

@@ -7,7 +7,7 @@ A *campaign* is a module of this package with one function,
     def run(effort: Effort) -> Outcome
 
 which tries the same promise very many times and counts how often it was broken.  ``effort.quick``
-asks for a run of a few seconds; such runs are tests (`tests/campaigns/`).  A full run writes its
+asks for a run of a few seconds; such runs are tests (`campaigns/tests/`).  A full run writes its
 row of `docs/reliability.md`.  :data:`GROUPS` lists the campaigns behind each `make` target.
 """
 

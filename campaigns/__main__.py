@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.__main__ import cpu_model
 from campaigns import GROUPS
 from campaigns.outcome import Effort, Outcome
 from campaigns.reliability import Row, commit, record
+from testing.project import cpu_model
 
 
 def main() -> int:

@@ -14,13 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from campaigns.outcome import Effort
-
-#: No trial takes a second where all is well.
-HANG_SECONDS = 30
-
-
-class HangError(BaseException):
-    """Nobody catches it on the way, as one would an OSError or an Exception."""
+from testing.interleaving import HANG_SECONDS, HangError
 
 
 def run_worker(module: str, effort: Effort, **environment: str) -> dict[str, Any]:

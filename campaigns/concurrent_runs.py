@@ -29,18 +29,17 @@ import pyarrow as pa
 
 import secure_bloom as sb
 from campaigns.disks import folders
-from campaigns.interleaving import KilledError, Run, play, steps_at
 from campaigns.outcome import Effort, Outcome
-from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import dispatch, local, locks, open_folder
-from tests.tables import KEYRING, customers, write
+from testing.interleaving import KilledError, Run, play, steps_at
+from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS, reencryption
+from testing.tables import KEYRING, customers, write
 
 _ROUNDS, _QUICK_ROUNDS = 8_000, 60
 #: In one of so many rounds a run is killed, before it has made so many steps.
 _KILLED, _LONGEST_LIFE = 3, 60
 _DATA = "x.parquet"
-_FILTERS = {"id": sb.BloomFilterOptions(fpp=0.1)}
 #: What others see, and what sees others.
 _STEPS: tuple[tuple[Any, str], ...] = (
     (fcntl, "flock"),
@@ -57,56 +56,8 @@ _STEPS: tuple[tuple[Any, str], ...] = (
     ),
 )
 Files = dict[str, bytes]
-Verb = Callable[[Path], Any]
 
 
-def policy(key: str = "k_pii", *, internal: bool = True) -> sb.KeyPolicy:
-    """A policy with the keys of its files inside or outside."""
-    return sb.KeyPolicy(
-        footer_key="k_footer",
-        columns={"email": ColumnRule(path="email", key=key)},
-        encryption=EncryptionOptions(internal_storage=internal),
-    )
-
-
-INSIDE, OUTSIDE = policy(), policy(internal=False)
-
-
-def _reencrypt(wanted: sb.KeyPolicy, **options: Any) -> Verb:
-    return lambda path: sb.reencrypt(path, policy=wanted, keys=KEYRING, jobs=1, **options)
-
-
-def _reencrypt_to(wanted: sb.KeyPolicy) -> Verb:
-    return lambda path: _reencrypt(wanted, output=path.parent / "out")(path)
-
-
-def _rotate(path: Path) -> Any:
-    return sb.rotate_keys(path, policy=policy("k_finance"), keys=KEYRING, jobs=1)
-
-
-def _rotate_by_name(path: Path) -> Any:
-    moves = {"k_pii": "k_finance"}
-    return sb.rotate_keys(path, policy=INSIDE, moves=moves, keys=KEYRING, jobs=1)
-
-
-def _add(path: Path, **options: Any) -> Any:
-    return sb.add_bloom_filters(path, columns=_FILTERS, keys=KEYRING, jobs=1, **options)
-
-
-VERBS: dict[str, Verb] = {
-    "reencrypt": _reencrypt(INSIDE),
-    "reencrypt anew": _reencrypt(INSIDE, new_data_keys=True),
-    "reencrypt outside": _reencrypt(OUTSIDE),
-    "reencrypt outside anew": _reencrypt(OUTSIDE, new_data_keys=True),
-    "rotate": _rotate,
-    "rotate --from --to": _rotate_by_name,
-    "add": _add,
-    "add --in-place": lambda path: _add(path, in_place=True),
-    "add --output": lambda path: _add(path, output=path.parent / "out"),
-    "reencrypt outside --output": _reencrypt_to(OUTSIDE),
-    "reencrypt --output": _reencrypt_to(INSIDE),
-    "decrypt": lambda path: sb.decrypt(path, output=path.parent / "out", keys=KEYRING, jobs=1),
-}
 #: What another program does -> how the file is afterwards.
 OTHERS = {"another program removes it": "removed", "another program replaces it": "replaced"}
 
@@ -191,7 +142,7 @@ class Lake:
         return next(filter(None, map(self._after_the_next_run, places)), None)
 
     def _after_the_next_run(self, path: Path) -> str | None:
-        report = _reencrypt(OUTSIDE)(path)
+        report = reencryption(OUTSIDE)(path)
         if report.failed:
             return f"the next run fails: {report.failed[0].error}"
         wanted = {_DATA, key_material_name(_DATA)}

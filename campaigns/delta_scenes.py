@@ -11,7 +11,8 @@ from unittest import mock
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport
 from secure_bloom.delta import commit
-from tests.tables import KEYRING, delta_logs
+from testing import delta_logs
+from testing.tables import KEYRING
 
 #: Name below the folder -> content and permission bits.
 Files = dict[str, tuple[bytes, int]]

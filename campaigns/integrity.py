@@ -26,8 +26,8 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.pages import chunk_extent, read_pages
-from tests.surgery import opened
-from tests.tables import KEYRING, Mode, write
+from testing.surgery import opened
+from testing.tables import KEYRING, Mode, write
 
 FLIPS = (0x01, 0x80, 0xFF)
 #: Of the flips, and of the modules in other places, in a quick run.

@@ -22,12 +22,12 @@ from campaigns.outcome import Effort, Outcome
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import Probe
 from secure_bloom.parquet.literals import physical_values
-from tests.interop.columns import CASES, DICTIONARY, Column
-from tests.interop.files import declare
-from tests.spark.parquet_java import packed
-from tests.spark.verdicts import unpacked
-from tests.surgery import filter_of, opened
-from tests.tables import KEYRING, Mode, keyring_json, write
+from testing.columns import CASES, DICTIONARY, Column
+from testing.spark.parquet_java import packed
+from testing.spark.verdicts import unpacked
+from testing.surgery import filter_of, opened
+from testing.tables import KEYRING, Mode, keyring_json, write
+from testing.typed_files import declare
 
 FULL, QUICK = 10_000_000, 4_000
 _QUICK_STEP = 16
@@ -184,8 +184,8 @@ def _parquet_java(folder: Path, quick: bool) -> Iterator[Verdicts | None]:
     if quick:
         yield None
         return
-    from tests.spark.cluster import small_session
-    from tests.spark.parquet_java import packed_verdicts
+    from testing.spark.cluster import small_session
+    from testing.spark.parquet_java import packed_verdicts
 
     keyring = folder / "keyring.json"
     keyring.write_text(keyring_json())

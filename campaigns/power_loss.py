@@ -21,7 +21,7 @@ from campaigns.outcome import Effort, Outcome
 from campaigns.scenes import Files, Scene, has_stale_crc, same_nonces, scenes
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.storage import open_input
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 #: Random subsets of lost pages for each moment, beside those that leave out or keep a single page.
 _SAMPLES, _QUICK_SAMPLES = 17_500, 20

@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX, key_material_name
 from secure_bloom.rekeying import RekeyReport
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 Files = dict[str, tuple[bytes, int]]
 Verb = Callable[[Path], RekeyReport]

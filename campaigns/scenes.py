@@ -32,7 +32,7 @@ from secure_bloom.cli.verbs import cli
 from secure_bloom.rekeying.rekey_report import RekeyedFile
 from secure_bloom.storage import append
 from secure_bloom.storage.staged_file import StagedFile
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 #: Name below the folder -> content and permission bits.
 Files = dict[str, tuple[bytes, int]]

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from campaigns.children import Child, HangError, in_time, run_worker
+from campaigns.children import Child, in_time, run_worker
 from campaigns.disks import folders
 from campaigns.outcome import Effort, Outcome
 from campaigns.preload import Action, Preload, build
 from campaigns.scenes import Scene, Told, same_nonces, scenes
+from testing.interleaving import HangError
 
 #: Faults that are tried at every call.
 EVERYWHERE = (

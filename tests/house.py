@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
 
-from tests.project import ROOT
+from testing.project import ROOT
 from tests.test_floors import FACE, FLOORS, imported_rooms, modules, room_of
 
 XMLNS = "http://www.w3.org/2000/svg"

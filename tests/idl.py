@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.project import ROOT
+from testing.project import ROOT
 
 IDL = ROOT / "thrift" / "parquet.thrift"
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tests.project import ROOT
+from testing.project import ROOT
 
 _WANTED = 0.9
 #: What mutmut notes of a mutant: the exit code of pytest, or one of its own.

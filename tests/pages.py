@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import secure_bloom as sb
-from tests.command_line import run
-from tests.project import ROOT
+from testing.command_line import run
+from testing.project import ROOT
 
 DOCS = ROOT / "docs"
 #: Prose beside the folder of the docs that may have blocks, as paths below it.

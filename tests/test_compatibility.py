@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.compatibility import (
+from testing.compatibility import (
     PAGE,
     Claim,
     Compatibility,

@@ -13,8 +13,8 @@ import pytest
 import secure_bloom
 from secure_bloom import errors
 from secure_bloom.encryption.kms import Keyring
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.auditing.examples import data_keys
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 
 def test_every_error_has_the_one_root() -> None:

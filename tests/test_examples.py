@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.project import ROOT
-from tests.tables import customers
+from testing.project import ROOT
+from testing.tables import customers
 
 #: Built once a room: Python's own `inspect` is not ours.
 ROOMS = {"": sb, "hudi.": sb.hudi, "paimon.": sb.paimon}

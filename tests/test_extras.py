@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.cli.verbs import _VERBS as VERBS
-from tests.command_line import Done, ForkServer, run_forked
-from tests.project import ROOT
-from tests.tables import Mode, customers, keyring_json, write
+from testing.command_line import Done, ForkServer, run_forked
+from testing.project import ROOT
+from testing.tables import Mode, customers, keyring_json, write
 
 #: Extra -> the top-level modules of its packages, and of what they need.
 MODULES = {

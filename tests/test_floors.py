@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import PACKAGE, ROOT
+from testing.project import PACKAGE, ROOT
 
 #: The rooms of each floor, and what each is for.  A module imports from rooms of lower floors, from
 #: its own room, from ``errors``, and from ``calling``, which knows ``errors`` alone.
@@ -179,6 +180,17 @@ def test_the_parts_of_encryption_import_lower_parts_only() -> None:
                     same = PARTS_OF_ENCRYPTION[height[rest[0]]]
                     is_below = height[part] < height[rest[0]] or {part, rest[0]} <= same
                     assert is_below, f"{path} must not import {name}"
+
+
+_IMPORT = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("tree", ["testing", "tests", "benchmarks", "campaigns"])
+def test_tests_benchmarks_and_campaigns_share_by_testing_alone(tree: str) -> None:
+    others = {"tests", "benchmarks", "campaigns"} - {tree}
+    for path in sorted((ROOT / tree).rglob("*.py")):
+        found = set(_IMPORT.findall(path.read_text())) & others
+        assert not found, f"{path.relative_to(ROOT)} must not import {found}: move it into testing"
 
 
 def test_every_module_has_a_floor() -> None:

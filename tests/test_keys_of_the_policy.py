@@ -17,8 +17,8 @@ import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.hudi.filter_reader import show
-from tests.recording_kms import EVERY_KEY, FOREIGN, AbleKms, RecordingKms
-from tests.tables import customers
+from testing.recording_kms import EVERY_KEY, FOREIGN, AbleKms, RecordingKms
+from testing.tables import customers
 
 NAMED = {"k_footer", "k_pii"}
 ROWS = 30

@@ -13,10 +13,10 @@ import secure_bloom as sb
 from secure_bloom.encryption.kms import KmsClient
 from secure_bloom.encryption.kms.providers import _PROVIDERS, check_kms
 from secure_bloom.encryption.policy import KeyPolicy
-from tests.command_line import run
-from tests.openbao import OpenBao
-from tests.project import ROOT
-from tests.tables import customers
+from testing.command_line import run
+from testing.openbao import OpenBao
+from testing.project import ROOT
+from testing.tables import customers
 
 PAGE = (ROOT / "docs" / "keys.md").read_text()
 

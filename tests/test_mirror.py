@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.project import PACKAGE, ROOT
+from testing.project import PACKAGE, ROOT
 
 TESTS = ROOT / "tests"
 

@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import version
 
 import secure_bloom
-from tests.project import PACKAGE, ROOT
+from testing.project import PACKAGE, ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 

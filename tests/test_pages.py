@@ -19,7 +19,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
-from tests.hudi.files import base_file
+from testing.hudi_files import base_file
+from testing.project import ROOT
+from testing.tables import Mode, customers, keyring_json
 from tests.pages import (
     DOCS,
     Block,
@@ -30,8 +32,6 @@ from tests.pages import (
     pages,
     words_of_the_docs,
 )
-from tests.project import ROOT
-from tests.tables import Mode, customers, keyring_json
 
 Names: TypeAlias = dict[str, Any]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.cli import main
-from tests.project import ROOT
-from tests.tables import customers, read, write
+from testing.project import ROOT
+from testing.tables import customers, read, write
 
 THREADS = """
 import os, threading

@@ -20,9 +20,9 @@ from secure_bloom.encryption.cipher import ModuleType, decrypt_gcm, module_aad
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import FileMetaData
+from testing.surgery import Opened, filter_of, opened
+from testing.tables import KEYRING, Mode, write
 from tests.bloom.test_build import TYPES
-from tests.surgery import Opened, filter_of, opened
-from tests.tables import KEYRING, Mode, write
 
 MODES = st.sampled_from(list(Mode))
 FPPS = st.floats(1e-6, 0.5)

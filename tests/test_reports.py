@@ -12,7 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.hudi.filter_reader import show
 from secure_bloom.reports import Report
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 PRESENT = str(customers(40)["email"][7])
 REPORTS: dict[str, Callable[[Path], Report]] = {

@@ -12,10 +12,11 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.reports import SCHEMA_VERSION
-from tests.command_line import run
-from tests.hudi.files import base_file
-from tests.project import ROOT
-from tests.tables import Mode, customers, delta_logs, keyring_json, write
+from testing import delta_logs
+from testing.command_line import run
+from testing.hudi_files import base_file
+from testing.project import ROOT
+from testing.tables import Mode, customers, keyring_json, write
 
 SCHEMAS = ROOT / "docs" / "schemas"
 POLICY = """

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from testing.project import ROOT
 from tests.auditing.formats.browser import NAMES, browser_page, find_browser
-from tests.project import ROOT
 
 #: Where the Makefile puts what builds the site.
 PACKAGES = Path(sys.prefix) / "site"

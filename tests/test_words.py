@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import PACKAGE, ROOT
+from testing.project import PACKAGE, ROOT
 
 FORBIDDEN = re.compile(
     r"\b(tells?|told|telling|stands?|stood|standing|behind|at hand|of ours|of theirs"

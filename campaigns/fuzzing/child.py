@@ -31,7 +31,7 @@ _BATCH_SECONDS = 600
 _MOST = 20
 #: What runs into it is told as what it is, before the system kills the process.
 _ADDRESSES = 16 << 30
-CRASHES = Path(__file__).parents[2] / "tests" / "campaigns" / "crashes"
+CRASHES = Path(__file__).parents[1] / "tests" / "crashes"
 
 
 class HangError(Exception):

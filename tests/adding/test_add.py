@@ -22,10 +22,10 @@ from secure_bloom.errors import (
     PolicyError,
     UnsupportedFeatureError,
 )
-from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
-from tests.storage.conftest import end_before
-from tests.surgery import assert_tells_no_secret, filter_of, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
+from testing.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
+from testing.storage import end_before
+from testing.surgery import assert_tells_no_secret, filter_of, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 WAYS = pytest.mark.parametrize("in_place", [False, True], ids=["replace", "in place"])

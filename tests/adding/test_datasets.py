@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.command_line import Done, run
-from tests.tables import KEYRING, Mode, customers, write
+from testing.command_line import Done, run
+from testing.tables import KEYRING, Mode, customers, write
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

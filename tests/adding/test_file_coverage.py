@@ -16,8 +16,8 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
-from tests.surgery import Opened, edit_column, edit_footer
-from tests.tables import KEYRING, Mode, customers, write
+from testing.surgery import Opened, edit_column, edit_footer
+from testing.tables import KEYRING, Mode, customers, write
 
 
 def is_whole(path: Path, keys: Keyring | None = KEYRING) -> bool:

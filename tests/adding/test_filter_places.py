@@ -10,10 +10,10 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.parquet.footer.opened import Chunk
-from tests.live_footer import encode_footer, set_bloom_filter
-from tests.project import CORPUS, NO_CORPUS
-from tests.surgery import edit_column, filter_of, filter_place, opened
-from tests.tables import KEYRING, Mode, customers, read, write
+from testing.live_footer import encode_footer, set_bloom_filter
+from testing.project import CORPUS, NO_CORPUS
+from testing.surgery import edit_column, filter_of, filter_place, opened
+from testing.tables import KEYRING, Mode, customers, read, write
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.project import PACKAGE, ROOT
-from tests.tables import Mode, customers, write
+from testing.project import PACKAGE, ROOT
+from testing.tables import Mode, customers, write
 
 PAGE = (ROOT / "docs" / "design" / "how-an-add-works.md").read_text()
 #: Prints each module of the package when the first of its functions is called.
 TRACED = """
 import sys, threading
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 import secure_bloom as sb
 from secure_bloom.adding import plan
 

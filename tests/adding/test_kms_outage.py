@@ -12,9 +12,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.encryption.policy import KeyPolicy
-from tests.openbao import OpenBao
+from testing.openbao import OpenBao
+from testing.tables import customers
 from tests.parquet.test_key_prefetch import POLICY, FarAwayKms, lake
-from tests.tables import customers
 
 FILES = 30
 

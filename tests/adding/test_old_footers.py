@@ -10,8 +10,8 @@ import secure_bloom as sb
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.old_footers import find_old_footers, reclaimed_end
 from secure_bloom.encryption.policy_tables import ColumnRule
-from tests.surgery import filter_of, opened
-from tests.tables import KEYRING, Mode, customers, write
+from testing.surgery import filter_of, opened
+from testing.tables import KEYRING, Mode, customers, write
 
 COLUMNS = ["email", "iban"]
 #: Of a row of the last row group.

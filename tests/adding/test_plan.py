@@ -21,8 +21,8 @@ from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import FormatError, IntegrityError, PolicyError, UnsupportedFeatureError
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.storage import APPEND_ALIGNMENT, CountedFile
-from tests.surgery import edit_column, filter_of, filter_place, flip, opened
-from tests.tables import Mode, customers, read, write
+from testing.surgery import edit_column, filter_of, filter_place, flip, opened
+from testing.tables import Mode, customers, read, write
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -22,7 +22,7 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
 )
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 
 def _survey(path: Path, *columns: str, keys: object = KEYRING, **options: bool) -> Survey:

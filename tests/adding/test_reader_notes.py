@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

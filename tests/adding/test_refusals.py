@@ -12,8 +12,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, CompressionCodec, PageHeader
-from tests.surgery import edit_column, opened
-from tests.tables import KEYRING, Mode, customers, write
+from testing.surgery import edit_column, opened
+from testing.tables import KEYRING, Mode, customers, write
 
 MODES = pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
 DICTIONARIES = pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "pages"])

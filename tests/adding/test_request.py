@@ -16,9 +16,9 @@ from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
-from tests.project import ROOT
-from tests.surgery import assert_tells_no_secret, opened
-from tests.tables import Mode, customers, write
+from testing.project import ROOT
+from testing.surgery import assert_tells_no_secret, opened
+from testing.tables import Mode, customers, write
 
 SMALL = BloomFilterOptions(fpp=0.5)
 TIGHT = BloomFilterOptions(fpp=0.001)

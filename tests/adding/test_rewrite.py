@@ -11,8 +11,8 @@ import secure_bloom as sb
 from secure_bloom.adding.request import filter_request, request_resolver
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.storage import InputFile
-from tests.surgery import filter_of
-from tests.tables import KEYRING, Mode, customers, write
+from testing.surgery import filter_of
+from testing.tables import KEYRING, Mode, customers, write
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -20,10 +20,10 @@ import secure_bloom as sb
 from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import AT_ONCE
+from testing.project import ROOT
+from testing.surgery import filter_of
+from testing.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
 from tests.adding.worker_kms import DeadlyKms, LockedKms, WorkerKms
-from tests.project import ROOT
-from tests.surgery import filter_of
-from tests.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.command_line import run
-from tests.tables import KEYRING, Mode, customers, write
+from testing.command_line import run
+from testing.tables import KEYRING, Mode, customers, write
 
 
 @pytest.fixture

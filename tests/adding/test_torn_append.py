@@ -15,8 +15,8 @@ from secure_bloom.adding.torn_append import Recovered, Truncation, find_previous
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input
-from tests.storage.conftest import contents
-from tests.tables import KEYRING, Mode, customers, write
+from testing.storage import contents
+from testing.tables import KEYRING, Mode, customers, write
 
 RESOLVER = KeyResolver(KEYRING)
 

@@ -10,8 +10,8 @@ from secure_bloom.adding.plan import plan_rewrite
 from secure_bloom.adding.request import filter_request
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.storage import open_input
-from tests.steps import steps_of
-from tests.tables import write
+from testing.steps import steps_of
+from testing.tables import write
 
 
 def _steps(folder: Path, columns: int) -> int:

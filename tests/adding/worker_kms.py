@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 
 def in_worker() -> bool:

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 import secure_bloom as sb
 from secure_bloom.advising import ColumnAdvice, TableAdvice
+from testing.project import ROOT
+from testing.tables import KEYRING
 from tests.advising.seeded import TABLES
-from tests.project import ROOT
-from tests.tables import KEYRING
 
 PAGE = ROOT / "docs" / "advise.md"
 KINDS = ("bytes added", "absent, without", "absent, with", "present, without", "present, with")

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.tables import Mode
-from tests.tables import write as write_encrypted
+from testing.tables import Mode
+from testing.tables import write as write_encrypted
 
 ROWS = 60_000
 _DAY = datetime.date(2020, 1, 1)

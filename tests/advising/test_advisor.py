@@ -13,8 +13,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from testing.tables import KEYRING, Mode, customers, write
 from tests.advising.seeded import TABLES
-from tests.tables import KEYRING, Mode, customers, write
 
 COLUMN_KEYS = {
     *("column", "type", "verdict", "reason", "fpp", "bytes_added", "seconds_to_build"),

@@ -11,7 +11,7 @@ import pytest
 
 from secure_bloom.advising.query_log import ColumnUse, load_query_log, read_query_log
 from secure_bloom.errors import MissingExtraError, PolicyError
-from tests.growth import growth
+from testing.growth import growth
 
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 

@@ -14,8 +14,8 @@ import secure_bloom as sb
 from secure_bloom.advising import sample as sampling
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.encryption.access import resolver_of, trust_of
-from tests.delta.readers import deletion_vector
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.table_readers import deletion_vector
 from tests.tables.test_table_listing import mapped
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.advising import sample
+from testing.tables import KEYRING
 from tests.advising.accuracy import LOOKUPS, measure
 from tests.advising.seeded import TABLES
-from tests.tables import KEYRING
 
 #: What the advice promises of its numbers.
 TOLERANCE = 0.2

@@ -10,9 +10,9 @@ from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.advising.trial import LookupComparison, LookupCost
 from secure_bloom.advising.verdict import ColumnCase, decide
+from testing.tables import KEYRING
 from tests.advising.seeded import TABLES
 from tests.advising.trials import comparison, cost, trial
-from tests.tables import KEYRING
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import secure_bloom as sb
-from tests.tables import Mode, customers, write
+from testing.tables import Mode, customers, write
 
 
 def ids(report: sb.findings.AuditReport) -> list[str]:

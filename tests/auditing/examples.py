@@ -27,12 +27,12 @@ from secure_bloom.parquet.structures.metadata import (
     KeyValue,
     Statistics,
 )
-from tests.live_footer import set_bloom_filter
+from testing.delta_logs import add, column, commit, metadata, protocol
+from testing.live_footer import set_bloom_filter
+from testing.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 from tests.lying.editing import Place, edit
 from tests.lying.lies import LIES
-from tests.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
-from tests.tables.delta_logs import add, column, commit, metadata, protocol
 
 ROWS = 60
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from secure_bloom.auditing.rules import RULES, Rule
+from testing.project import ROOT
 from tests.auditing.examples import EXAMPLES
-from tests.project import ROOT
 
 PAGE = ROOT / "docs" / "findings.md"
 HEAD = """# Every finding

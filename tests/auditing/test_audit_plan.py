@@ -8,7 +8,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing.audit_plan import AuditOptions, plan_audit
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 POLICY = sb.KeyPolicy(columns={})
 

@@ -10,8 +10,8 @@ from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
-from tests.surgery import opened
-from tests.tables import write
+from testing.surgery import opened
+from testing.tables import write
 
 NESTED = pa.table({"a": [{"b": 1, "c": "x"}], "d": [1]})
 

@@ -12,6 +12,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.findings import Severity
 from secure_bloom.errors import PolicyError
+from testing import delta_logs as logs
+from testing.tables import KEYRING, Mode
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
@@ -20,8 +22,6 @@ from tests.auditing.examples import (
     set_key_metadata,
     sound,
 )
-from tests.tables import KEYRING, Mode
-from tests.tables import delta_logs as logs
 
 
 class TestWhatCounts:

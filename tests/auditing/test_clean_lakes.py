@@ -16,10 +16,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing.rules.unchecked_rules import OTHER_FILES
+from testing.iceberg_tables import iceberg
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import batch, ids
 from tests.auditing.examples import POLICY, Example, filtered, rules, sound
-from tests.tables import KEYRING, Mode, customers, write
-from tests.tables.iceberg_tables import iceberg
 
 LAKES: dict[str, Callable[[Path], Example]] = {}
 

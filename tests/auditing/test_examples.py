@@ -12,10 +12,10 @@ import secure_bloom as sb
 from secure_bloom.auditing.findings import Severity
 from secure_bloom.auditing.formats.mistakes import group_report
 from secure_bloom.auditing.rules import RULES
+from testing.surgery import assert_tells_no_secret
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.examples import EXAMPLES, POLICY, SIGNED, Example, filtered
 from tests.auditing.page import PAGE, render
-from tests.surgery import assert_tells_no_secret
-from tests.tables import KEYRING, Mode, customers, write
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

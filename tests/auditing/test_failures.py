@@ -10,13 +10,13 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
+from testing.tables import KEYRING
 from tests.auditing.datasets import batch, ids
 from tests.auditing.examples import (
     POLICY,
     Example,
     sound,
 )
-from tests.tables import KEYRING
 
 
 def test_a_path_that_is_not_there_stops_no_other(tmp_path: Path) -> None:

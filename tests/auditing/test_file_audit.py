@@ -17,6 +17,8 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.storage import open_input
 from secure_bloom.storage.counted_file import CountedFile
+from testing.surgery import Opened, edit_footer, opened
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import batch, ids
 from tests.auditing.examples import (
     POLICY,
@@ -29,8 +31,6 @@ from tests.auditing.examples import (
     sound,
     with_rules,
 )
-from tests.surgery import Opened, edit_footer, opened
-from tests.tables import KEYRING, Mode, customers, write
 
 
 def test_one_file_in_clear_among_many_is_found(tmp_path: Path) -> None:

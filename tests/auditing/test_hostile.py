@@ -20,6 +20,8 @@ from secure_bloom.auditing.rules import RULES
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
+from testing.surgery import Opened, edit_column, edit_footer
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.examples import (
     POLICY,
     SIGNED,
@@ -32,8 +34,6 @@ from tests.auditing.examples import (
     sound,
     with_rules,
 )
-from tests.surgery import Opened, edit_column, edit_footer
-from tests.tables import KEYRING, Mode, customers, write
 
 ASKING = with_rules(SIGNED, city=bloom("city"), score=bloom("score"))
 

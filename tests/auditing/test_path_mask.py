@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from testing.tables import Mode, customers
 from tests.auditing.examples import (
     Example,
     sound,
 )
-from tests.tables import Mode, customers
 
 
 def test_values_of_a_sensitive_partition_are_in_no_path_of_a_report(tmp_path: Path) -> None:

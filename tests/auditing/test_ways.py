@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from testing.surgery import assert_tells_no_secret
 from tests.auditing.datasets import ids
 from tests.auditing.ways import EMAIL, WAYS
-from tests.surgery import assert_tells_no_secret
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -25,20 +25,7 @@ import pyarrow.parquet as pq
 import secure_bloom as sb
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
 from secure_bloom.parquet.structures.metadata import ColumnIndex, Statistics
-from tests.auditing.examples import (
-    POLICY,
-    SIGNED,
-    Example,
-    chunk_of,
-    put_filter,
-    rules,
-    set_texts,
-    some_filter,
-    sound,
-)
-from tests.surgery import Opened, edit_footer
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
-from tests.tables.delta_logs import (
+from testing.delta_logs import (
     CHECKPOINT,
     add,
     checkpoint,
@@ -50,7 +37,20 @@ from tests.tables.delta_logs import (
     protocol,
     remove,
 )
-from tests.tables.iceberg_tables import iceberg
+from testing.iceberg_tables import iceberg
+from testing.surgery import Opened, edit_footer
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
+from tests.auditing.examples import (
+    POLICY,
+    SIGNED,
+    Example,
+    chunk_of,
+    put_filter,
+    rules,
+    set_texts,
+    some_filter,
+    sound,
+)
 
 ROWS = 60
 EMAIL = "user1@example.com"

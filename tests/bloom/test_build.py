@@ -31,8 +31,8 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 from secure_bloom.parquet.value_arrays import as_entries
-from tests.surgery import opened
-from tests.tables import write
+from testing.surgery import opened
+from testing.tables import write
 
 INSTANTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2200, 1, 1))
 TYPES: dict[pa.DataType, st.SearchStrategy[Any]] = {

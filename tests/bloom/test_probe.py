@@ -24,9 +24,9 @@ from secure_bloom import SecureBloomError, Verdict
 from secure_bloom.bloom.probe import verdict
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import PolicyError
-from tests.project import CORPUS, NO_CORPUS
-from tests.surgery import assert_tells_no_secret, filter_of, filter_place
-from tests.tables import KEYRING, Mode, customers, write
+from testing.project import CORPUS, NO_CORPUS
+from testing.surgery import assert_tells_no_secret, filter_of, filter_place
+from testing.tables import KEYRING, Mode, customers, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 #: One value of each column, and one that is nowhere.

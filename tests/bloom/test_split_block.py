@@ -18,7 +18,7 @@ from secure_bloom.bloom import split_block, xxh64
 from secure_bloom.bloom.sizing import expected_fpp
 from secure_bloom.bloom.split_block import Probe, SplitBlockBloomFilter
 from secure_bloom.errors import FormatError, PolicyError
-from tests.project import CORPUS, NO_CORPUS
+from testing.project import CORPUS, NO_CORPUS
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=300)
 

@@ -33,8 +33,8 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.structures.views import Empty
 from secure_bloom.storage import CountedFile
-from tests.project import CORPUS, NO_CORPUS
-from tests.surgery import (
+from testing.project import CORPUS, NO_CORPUS
+from testing.surgery import (
     assert_tells_no_secret,
     edit_column,
     filter_of,
@@ -42,7 +42,7 @@ from tests.surgery import (
     flip,
     opened,
 )
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 #: Too little for any of the chunks, so that all filters come out as large.
 SAME_SIZE = sb.BloomFilterOptions(fpp=0.0001, max_bytes=128)

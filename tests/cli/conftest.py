@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import tables
-from tests.tables import SECRETS, Mode
+from testing import tables
+from testing.tables import SECRETS, Mode
 
 POLICY = """
 [kms]

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests import tables
+from testing import tables
+from testing.command_line import run
+from testing.tables import MASTER_KEYS
 from tests.cli.conftest import POLICY, assert_error
-from tests.command_line import run
-from tests.tables import MASTER_KEYS
 
 
 def test_add_twice_finds_nothing_to_do(lake: Path) -> None:

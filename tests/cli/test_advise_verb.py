@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import run
-from tests.tables import SECRETS, Mode, customers, keyring_json, write
+from testing.command_line import run
+from testing.tables import SECRETS, Mode, customers, keyring_json, write
 
 SECRET = "user77-is-secret"
 

@@ -13,11 +13,11 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import cli
-from tests import tables
+from testing import tables
+from testing.command_line import COMMAND, run
+from testing.tables import Mode
 from tests.auditing.examples import SIGNED
 from tests.cli.conftest import POLICY, assert_clean, assert_error
-from tests.command_line import COMMAND, run
-from tests.tables import Mode
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 
 from secure_bloom.cli.defaults import default_keyring, default_policy
 from secure_bloom.errors import PolicyError
+from testing.command_line import run
+from testing.tables import Mode, customers, keyring_json, write
 from tests.cli.conftest import POLICY, assert_clean, assert_error
-from tests.command_line import run
-from tests.tables import Mode, customers, keyring_json, write
 
 
 @pytest.fixture

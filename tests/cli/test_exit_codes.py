@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import tables
-from tests.command_line import run
-from tests.project import ROOT
+from testing import tables
+from testing.command_line import run
+from testing.project import ROOT
 
 
 def test_the_exit_code_of_probe_is_its_answer(lake: Path) -> None:

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
+from testing.command_line import run
 from tests.cli.conftest import assert_error
-from tests.command_line import run
 
 
 def test_no_argument_shows_the_help() -> None:

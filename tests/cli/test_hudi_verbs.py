@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import run
-from tests.hudi.files import base_file, base_table
-from tests.tables import Mode, keyring_json, write
+from testing.command_line import run
+from testing.hudi_files import base_file, base_table
+from testing.tables import Mode, keyring_json, write
 
 KEYS = [f"key-{i:04d}" for i in range(300)]
 

@@ -13,8 +13,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli.inputs import read_lines, read_parameters, read_text
 from secure_bloom.errors import MissingPathError, PolicyError
+from testing.command_line import run
 from tests.cli.conftest import assert_error
-from tests.command_line import run
 
 SECRET = "ada@example.com"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests import tables
+from testing import tables
+from testing.command_line import run
+from testing.surgery import filter_place
 from tests.cli.conftest import assert_clean
-from tests.command_line import run
-from tests.surgery import filter_place
 
 
 def test_inspect_without_keys_says_what_shows(lake: Path) -> None:

@@ -17,8 +17,8 @@ from secure_bloom.encryption.kms import (
     add_master_keys,
     new_keyring,
 )
-from tests.openbao import OpenBao
-from tests.tables import Mode, customers, keyring_json, write
+from testing.openbao import OpenBao
+from testing.tables import Mode, customers, keyring_json, write
 
 POLICY = """
 [kms]

@@ -12,8 +12,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from tests.encryption.kms.vault.servers import http_server
-from tests.tables import customers
+from testing.http_servers import http_server
+from testing.tables import customers
 
 POLICY = """
 [kms]

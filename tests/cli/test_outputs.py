@@ -15,7 +15,7 @@ import pytest
 from secure_bloom.cli import outputs
 from secure_bloom.cli.outputs import output_file, refuse_part_of_table, replaced
 from secure_bloom.errors import PolicyError
-from tests.command_line import run
+from testing.command_line import run
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.cli import main
 from secure_bloom.paimon import FileIndex
+from testing.tables import KEYRING, Mode, customers, keyring_json, write
 from tests.paimon.version_0_9.test_decision import bitmap
-from tests.tables import KEYRING, Mode, customers, keyring_json, write
 
 Ran = tuple[int, str, str]
 

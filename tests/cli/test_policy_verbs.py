@@ -12,7 +12,7 @@ import pytest
 from secure_bloom.cli import main
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_text import KMS_LINES
-from tests.tables import Mode, keyring_json, write
+from testing.tables import Mode, keyring_json, write
 
 ROWS = pa.table(
     {

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.command_line import COMMAND, run
-from tests.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
+from testing.command_line import COMMAND, run
+from testing.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
 
 
 @pytest.fixture(scope="module")

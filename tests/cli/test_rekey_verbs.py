@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import tables
+from testing import tables
+from testing.command_line import run
 from tests.cli.conftest import assert_clean, assert_error
-from tests.command_line import run
 
 
 @pytest.mark.parametrize(

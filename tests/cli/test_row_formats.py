@@ -21,7 +21,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli.row_formats import write_rows
-from tests.command_line import run
+from testing.command_line import run
 
 EVIL = "\x1b[31mred\x9b2J\r\n\u202ex\u2028"
 TEXTS = ["", None, "x", "a,b", 'say "hi"', "two\nlines", " blank ", EVIL]

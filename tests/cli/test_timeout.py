@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.cli.timeout import requested_limit
+from testing.command_line import COMMAND, run
 from tests.cli.conftest import assert_error
-from tests.command_line import COMMAND, run
 
 #: A client that never answers: a second lock of a mutex waits for ever, no signal ends it, and
 #: PyDLL keeps Python's lock meanwhile.

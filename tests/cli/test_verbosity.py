@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.cli.verbosity import tell
-from tests.command_line import run
+from testing.command_line import run
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.encryption.kms import Keyring
-from tests import tables
+from testing import tables
+from testing.command_line import COMMAND, run
 from tests.cli.conftest import assert_clean, assert_error
-from tests.command_line import COMMAND, run
 
 
 def test_add_probe_and_inspect_do_the_main_job(lake: Path) -> None:

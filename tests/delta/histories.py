@@ -23,9 +23,9 @@ import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.delta import commit as commit_module
 from secure_bloom.storage.create_file import create_file
-from tests.delta.delta_tables import deltalake
-from tests.storage.conftest import Bucket
-from tests.tables import KEYRING
+from testing.delta_tables import deltalake
+from testing.storage import Bucket
+from testing.tables import KEYRING
 
 #: id -> email: what the table holds.
 Rows = dict[int, str]

@@ -14,7 +14,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.request import filter_request, request_resolver
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
-from tests.delta.delta_tables import (
+from testing import delta_logs as logs
+from testing.delta_tables import (
     actions,
     batch,
     data_files,
@@ -25,9 +26,8 @@ from tests.delta.delta_tables import (
     unfiltered,
     write_table,
 )
-from tests.delta.readers import by_duckdb
-from tests.tables import KEYRING, crypto_factory, customers
-from tests.tables import delta_logs as logs
+from testing.table_readers import by_duckdb
+from testing.tables import KEYRING, crypto_factory, customers
 
 
 def test_one_commit_gives_filters_to_every_live_file_and_changes_no_row(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
 from secure_bloom.delta.add_run import open_run
 from secure_bloom.delta.selection import TableSelection
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
 
 REQUEST = filter_request({"email": 0.001}, None)
 

@@ -14,7 +14,7 @@ from secure_bloom.delta import commit as commit_module
 from secure_bloom.delta.actions import Operation, Replacement
 from secure_bloom.delta.commit import commit, log_file, open_table
 from secure_bloom.errors import FileChangedError, PolicyError, UnfinishedWriteError
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
 
 OPERATION = Operation(name="ADD BLOOM FILTERS", parameters={})
 VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}

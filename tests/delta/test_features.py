@@ -15,9 +15,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.delta.features import has_in_commit_timestamps
-from tests.delta.delta_tables import rows
-from tests.tables import KEYRING
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.delta_tables import rows
+from testing.tables import KEYRING
 
 POLICY = sb.KeyPolicy(footer_key="k_footer")
 #: Features that writers alone must know, and what they may set in the table's properties.

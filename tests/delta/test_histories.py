@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from tests.delta.delta_tables import data_files, deltalake, rows, unfiltered, write_table
+from testing.delta_tables import data_files, deltalake, rows, unfiltered, write_table
+from testing.storage import Bucket
 from tests.delta.histories import local, play, remote
-from tests.storage.conftest import Bucket
 
 
 def test_histories_lose_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.delta.delta_tables import (
+from testing import delta_logs as logs
+from testing.delta_tables import (
     batch,
     data_files,
     deltalake,
@@ -20,8 +21,7 @@ from tests.delta.delta_tables import (
     unfiltered,
     write_table,
 )
-from tests.delta.readers import READERS, Rows, by_duckdb, deletion_vector
-from tests.tables import delta_logs as logs
+from testing.table_readers import READERS, Rows, by_duckdb, deletion_vector
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 

@@ -14,8 +14,8 @@ from secure_bloom.delta.actions import Operation
 from secure_bloom.delta.commit import open_table
 from secure_bloom.delta.rewrite_table import rewrite_table
 from secure_bloom.errors import PolicyError, UnfinishedWriteError
-from tests.delta.delta_tables import data_files
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.delta_tables import data_files
 
 OPERATION = Operation(name="TEST", parameters={})
 

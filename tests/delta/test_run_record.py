@@ -13,8 +13,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.delta.run_record import clean_up, recorded
-from tests.delta.delta_tables import data_files, latest, rows, write_table
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.delta_tables import data_files, latest, rows, write_table
 
 RUN = "0123456789abcdef"
 BOOT = Path("/proc/sys/kernel/random/boot_id")

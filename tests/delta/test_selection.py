@@ -11,7 +11,7 @@ import secure_bloom as sb
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import FormatError
 from secure_bloom.tables import Snapshot, snapshot
-from tests.tables.delta_logs import add, column, commit, start
+from testing.delta_logs import add, column, commit, start
 
 VALUES = {
     "day": ("date", ["2026-01-31", None]),

@@ -13,7 +13,7 @@ from secure_bloom.adding.table_change import TableChange, new_sizes
 from secure_bloom.delta.add_run import open_run
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import refuse_options_of_files
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
 
 
 def test_ways_of_writing_that_a_log_rules_out_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from secure_bloom.encryption.access import keys_of, loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from tests.project import ROOT
+from testing.project import ROOT
 
 POLICY = ROOT / "keys" / "policy.toml"
 

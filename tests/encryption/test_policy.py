@@ -12,7 +12,7 @@ from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import KeyUnavailableError, PolicyError
-from tests.project import ROOT
+from testing.project import ROOT
 
 DEFAULT = ROOT / "keys" / "policy.toml"
 

@@ -19,8 +19,8 @@ from secure_bloom.encryption.policy_tables import (
     current,
 )
 from secure_bloom.errors import PolicyError
-from tests.project import ROOT
-from tests.tables import KEYRING, Mode, customers, write
+from testing.project import ROOT
+from testing.tables import KEYRING, Mode, customers, write
 
 DEFAULT = ROOT / "keys" / "policy.toml"
 FOOTER = '[footer]\nkey = "kf"\n'

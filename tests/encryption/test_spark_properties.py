@@ -10,7 +10,7 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.errors import PolicyError
-from tests.project import ROOT
+from testing.project import ROOT
 
 DEFAULT = ROOT / "keys" / "policy.toml"
 

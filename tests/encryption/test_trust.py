@@ -27,8 +27,8 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
     FileCryptoMetaData,
 )
-from tests.surgery import filter_place, forged_signed, opened
-from tests.tables import KEYRING, Mode, customers, write
+from testing.surgery import filter_place, forged_signed, opened
+from testing.tables import KEYRING, Mode, customers, write
 
 POLICY = sb.KeyPolicy(
     footer_key="k_footer",

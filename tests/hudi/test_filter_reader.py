@@ -12,11 +12,11 @@ import secure_bloom as sb
 from secure_bloom import hudi
 from secure_bloom.errors import FormatError, IntegrityError, KeyUnavailableError
 from secure_bloom.hudi.record_keys.footer_entry import FILTER_TYPES
-from tests.hudi.files import base_file
+from testing.hudi_files import base_file
+from testing.project import NO_VECTORS
+from testing.surgery import flip
+from testing.tables import KEYRING, Mode
 from tests.hudi.vectors import SHARED, cases
-from tests.project import NO_VECTORS
-from tests.surgery import flip
-from tests.tables import KEYRING, Mode
 
 NEEDS_SHARED = pytest.mark.skipif(not (SHARED / "hudi_real.json").exists(), reason=NO_VECTORS)
 MIN, MAX = "hoodie_min_record_key", "hoodie_max_record_key"

@@ -15,11 +15,11 @@ from secure_bloom import hudi
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi import RecordKeyFilterOptions
 from secure_bloom.hudi.record_keys.packed_keys import java_order
-from tests.hudi.files import KEY_COLUMN, base_file, base_table
+from testing.hudi_files import KEY_COLUMN, base_file, base_table
+from testing.project import NO_VECTORS
+from testing.surgery import assert_tells_no_secret, filter_place, opened
+from testing.tables import KEYRING, Mode, read, write
 from tests.hudi.vectors import SHARED, cases
-from tests.project import NO_VECTORS
-from tests.surgery import assert_tells_no_secret, filter_place, opened
-from tests.tables import KEYRING, Mode, read, write
 
 FOOTERS = [case for case in cases("more.json") if case["op"] == "footer"]
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)

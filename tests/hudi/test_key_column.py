@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.hudi.key_column import key_ordinal, key_range, packed
-from tests.surgery import opened
+from testing.surgery import opened
 
 
 def test_only_a_column_of_texts_has_keys(tmp_path: Path) -> None:

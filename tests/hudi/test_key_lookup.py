@@ -17,11 +17,11 @@ from secure_bloom.hudi import RecordKeyFilterOptions, key_lookup
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.spark import hudi as step
 from secure_bloom.storage import CountedFile, InputFile, open_input
-from tests.hudi.files import KEY_COLUMN, base_file
+from testing.hudi_files import KEY_COLUMN, base_file
+from testing.project import NO_VECTORS
+from testing.surgery import flip, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, write
 from tests.hudi.vectors import SHARED
-from tests.project import NO_VECTORS
-from tests.surgery import flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 READ, BY_RANGE, BY_FILTER, FAILED = (

@@ -9,8 +9,8 @@ from typing import Any
 from secure_bloom.hudi import DynamicBoundedBloomFilter, HashType, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.footer_entry import FILTER_TYPES
-from tests import project
-from tests.project import VECTORS
+from testing import project
+from testing.project import VECTORS
 
 FOLDER = VECTORS / "hudi"
 SHARED = project.SHARED / "vectors"

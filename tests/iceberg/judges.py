@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.delta.readers import DUCKDB
+from testing.table_readers import DUCKDB
 
 Rows = list[dict[str, Any]]
 _DUCKDB = """

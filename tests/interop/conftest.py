@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 import secure_bloom as sb
-from tests.interop.columns import Column
-from tests.interop.files import TypedFile, typed_file
-from tests.tables import ArrowKms, Mode
+from testing.columns import Column
+from testing.tables import ArrowKms, Mode
+from testing.typed_files import TypedFile, typed_file
 
 Pairs = Callable[[Column, str, Mode], tuple[TypedFile, TypedFile]]
 #: The fixture of all readers; Spark's tests take it too.

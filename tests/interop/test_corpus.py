@@ -18,6 +18,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.bloom.stored import decode_bloom_filter
 from secure_bloom.parquet.structures.metadata import Type
+from testing.project import CORPUS, NO_CORPUS
+from testing.surgery import filter_of, opened
 from tests.interop.samples import (
     COLUMN_KEYS,
     FOOTER,
@@ -28,8 +30,6 @@ from tests.interop.samples import (
     make_sample,
 )
 from tests.parquet.arrow_values import read_values
-from tests.project import CORPUS, NO_CORPUS
-from tests.surgery import filter_of, opened
 
 NEEDS_CORPUS = pytest.mark.skipif(not CORPUS.exists(), reason=NO_CORPUS)
 BY_PLACE: dict[str, Any] = {"footer": FOOTER, "columns": COLUMN_KEYS}

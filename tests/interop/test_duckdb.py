@@ -24,10 +24,10 @@ import secure_bloom.adding.preflight
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
-from tests.compatibility import MOMENTS, Claim, Compatibility, Shown, Sighting
-from tests.delta.readers import DUCKDB
-from tests.interop.columns import CASES_IN_TURNS, COLUMNS, DICTIONARY, Column
-from tests.interop.files import (
+from testing.columns import CASES_IN_TURNS, COLUMNS, DICTIONARY, Column
+from testing.compatibility import MOMENTS, Claim, Compatibility, Shown, Sighting
+from testing.table_readers import DUCKDB
+from testing.typed_files import (
     TypedFile,
     add_filter,
     declare,

@@ -14,9 +14,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType, encrypt_gcm, module_aad
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
-from tests.live_footer import encode_footer
-from tests.surgery import Opened, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, crypto_factory, customers, read, write
+from testing.live_footer import encode_footer
+from testing.surgery import Opened, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, crypto_factory, customers, read, write
 
 ROWS = 300
 COLUMNS = ["email", "id", "city"]

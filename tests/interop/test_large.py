@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.surgery import filter_of
-from tests.tables import Mode, write
+from testing.surgery import filter_of
+from testing.tables import Mode, write
 
 MIB = 1 << 20
 #: A few values of 1 MiB, again and again: large in the file, small in memory.
@@ -26,7 +26,7 @@ PROGRAM = """
 import re, sys
 from pathlib import Path
 import secure_bloom as sb
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 report = sb.add_bloom_filters(sys.argv[1], columns=["x"], keys=KEYRING)
 assert not report.failed, report
 # Not ru_maxrss: Linux counts the process that started this one into that.

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.compatibility import Claim, Compatibility, Shown
-from tests.interop.columns import CASES_IN_TURNS, Column
+from testing.columns import CASES_IN_TURNS, Column
+from testing.compatibility import Claim, Compatibility, Shown
+from testing.surgery import opened
+from testing.tables import Mode
+from testing.typed_files import TypedFile
 from tests.interop.conftest import Modes, Pairs
-from tests.interop.files import TypedFile
-from tests.surgery import opened
-from tests.tables import Mode
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,10 +11,10 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from tests.compatibility import Claim, Compatibility, Shown
-from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, PLAIN, Column
-from tests.interop.conftest import Modes, Pairs
-from tests.interop.files import (
+from testing.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, PLAIN, Column
+from testing.compatibility import Claim, Compatibility, Shown
+from testing.tables import ArrowKms, Mode, crypto_factory, customers, read, write
+from testing.typed_files import (
     ROWS_PER_GROUP,
     add_filter,
     filters_of,
@@ -22,7 +22,7 @@ from tests.interop.files import (
     our_verdicts,
     typed_file,
 )
-from tests.tables import ArrowKms, Mode, crypto_factory, customers, read, write
+from tests.interop.conftest import Modes, Pairs
 
 
 @pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)

@@ -18,11 +18,11 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
-from tests.interop.columns import CASES, DICTIONARY, Column
+from testing.columns import CASES, DICTIONARY, Column
+from testing.tables import KEYRING, crypto_factory
 from tests.interop.samples import MASTER_KEYS as CORPUS_KEYS
 from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, placed
 from tests.rekeying.content import content
-from tests.tables import KEYRING, crypto_factory
 
 ROWS = 60
 CODECS = ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]

@@ -20,10 +20,10 @@ import pytest
 
 from secure_bloom.encryption import cipher
 from secure_bloom.kernels import extension
-from tests.interop.columns import CASE_IDS, CASES, Column
-from tests.interop.files import add_filter, typed_file
-from tests.surgery import filter_of
-from tests.tables import Mode
+from testing.columns import CASE_IDS, CASES, Column
+from testing.surgery import filter_of
+from testing.tables import Mode
+from testing.typed_files import add_filter, typed_file
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "filters" / "30d71ee.json"
 CODECS = ["none", "snappy", "gzip", "zstd", "lz4", "brotli"]

@@ -20,7 +20,7 @@ from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.value_arrays import EncodedValues
-from tests.surgery import opened
+from testing.surgery import opened
 
 native = extension.native
 pytestmark = pytest.mark.skipif(native is None, reason="needs the C extension")

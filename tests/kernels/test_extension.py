@@ -10,7 +10,7 @@ import pytest
 
 from hatch_build import sources_digest
 from secure_bloom.kernels import extension
-from tests.project import ROOT
+from testing.project import ROOT
 
 native = extension.native
 needs_native = pytest.mark.skipif(native is None, reason=f"runs on {extension.description}")

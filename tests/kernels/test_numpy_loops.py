@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.kernels import extension, numpy_loops
-from tests.steps import steps_of
+from testing.steps import steps_of
 
 native = extension.native
 pytestmark = pytest.mark.skipif(native is None, reason="needs the C extension")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import ROOT
+from testing.project import ROOT
 
 #: Tests that give the kernels hostile bytes, and are quick.
 TESTS = ("test_building.py", "test_compact.py", "test_footers.py")
@@ -32,7 +32,7 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
     if None in libraries:
         pytest.skip("needs gcc with ASan and UBSan")
     left_out = shutil.ignore_patterns("*.so", "__pycache__")
-    for name in ("secure_bloom", "tests"):
+    for name in ("secure_bloom", "testing", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
     for name in ("hatch_build.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)

@@ -25,8 +25,8 @@ from secure_bloom.parquet.structures.metadata import (
     RowGroup,
     Statistics,
 )
-from tests.live_footer import encode_footer
-from tests.surgery import Opened, opened
+from testing.live_footer import encode_footer
+from testing.surgery import Opened, opened
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import secure_bloom as sb
-from tests.tables import KEYRING, Mode, write
+from testing.tables import KEYRING, Mode, write
 
 #: Rows of a row group and of a page.
 GROUP, PAGE = 120, 20

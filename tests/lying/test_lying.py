@@ -13,11 +13,11 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels import extension
+from testing.tables import KEYRING, Mode
 from tests.lying.honest import SHAPES
 from tests.lying.lies import LIES
 from tests.lying.trials import HONEST, Tally, Trial, add, probe, questions, read, trials
 from tests.lying.witnesses import WITNESSES, pyarrow_scan
-from tests.tables import KEYRING, Mode
 
 HELD = [name for name, lie in LIES.items() if not lie.is_trusted]
 #: Some lies for each shape, others for each.

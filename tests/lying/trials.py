@@ -12,12 +12,12 @@ from typing import Any
 
 import secure_bloom as sb
 from secure_bloom.errors import SecureBloomError
+from testing.python_truths import TRUTHS
+from testing.tables import KEYRING, Mode
 from tests.lying.editing import edit
 from tests.lying.honest import GROUP, PAGE, SHAPES, table
 from tests.lying.lies import LIES
 from tests.lying.witnesses import WITNESSES, Rows, pyarrow_scan, testimony
-from tests.python_truths import TRUTHS
-from tests.tables import KEYRING, Mode
 
 HONEST: Rows = table().to_pylist()
 Question = tuple[Any, ...]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from tests.tables import crypto_factory
+from testing.tables import crypto_factory
 
 Rows = list[dict[str, Any]]
 

@@ -14,8 +14,8 @@ from secure_bloom.errors import FormatError
 from secure_bloom.paimon import DataType, hash_value
 from secure_bloom.paimon.column_filter import column_hashes, read_map_values
 from secure_bloom.parquet.column_values import read_entries
-from tests.surgery import opened
-from tests.tables import Mode, write
+from testing.surgery import opened
+from testing.tables import Mode, write
 
 MAPS = pa.table(
     {

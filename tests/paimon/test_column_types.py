@@ -14,7 +14,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.paimon.column_types import describe_type, leaf_of
 from secure_bloom.paimon.data_types import DataType, TypeRoot
 from secure_bloom.parquet.structures.metadata import Type
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 
 def test_an_index_file_alone_needs_types(lake: Path) -> None:

@@ -28,9 +28,9 @@ from secure_bloom.paimon import (
     column_filter,
     hash_value,
 )
+from testing.surgery import assert_tells_no_secret
+from testing.tables import KEYRING, Mode, customers, write
 from tests.paimon.conftest import ROWS
-from tests.surgery import assert_tells_no_secret
-from tests.tables import KEYRING, Mode, customers, write
 
 EPOCH = dt.datetime(1970, 1, 1)
 

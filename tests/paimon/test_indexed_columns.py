@@ -9,7 +9,7 @@ import pytest
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.paimon.indexed_columns import find_column, stored_leaf
 from secure_bloom.parquet.schema import Leaf
-from tests.surgery import opened
+from testing.surgery import opened
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.paimon import FileIndex
-from tests.storage.conftest import Bucket, bucket, port, s3_rights
+from testing.storage import Bucket, bucket, port, s3_rights
 
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures
 

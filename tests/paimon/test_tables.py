@@ -12,8 +12,8 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.paimon import FileIndex, IndexOptions, Rules, must_read, typed_forms
 from secure_bloom.predicates.tree import leaves
+from testing.project import NO_VECTORS
 from tests.paimon.vectors import SHARED, load, predicate_of, types_of
-from tests.project import NO_VECTORS
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_VECTORS)
 TABLES = load("tables", SHARED)["cases"] if SHARED.is_dir() else []

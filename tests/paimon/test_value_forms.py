@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from secure_bloom.paimon import DataType, typed_forms
 from secure_bloom.paimon.value_forms import StoredForms
-from tests.surgery import opened
-from tests.tables import write
+from testing.surgery import opened
+from testing.tables import write
 
 
 def test_a_null_has_no_form() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from secure_bloom.paimon import And, Comparison, DataType, Operator, Or
 from secure_bloom.paimon.comparisons import Predicate
-from tests import project
-from tests.project import VECTORS
+from testing import project
+from testing.project import VECTORS
 
 FOLDER = VECTORS / "paimon"
 SHARED = project.SHARED / "vectors"

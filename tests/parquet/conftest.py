@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.surgery import Opened, opened
-from tests.tables import Mode, write
+from testing.surgery import Opened, opened
+from testing.tables import Mode, write
 
 ROWS = 60
 TABLE = pa.table(

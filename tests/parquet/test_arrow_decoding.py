@@ -10,8 +10,8 @@ import pytest
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.arrow_decoding import decode_dictionary, decode_items, decode_pages
 from secure_bloom.parquet.pages import read_pages
-from tests.surgery import Opened, opened
-from tests.tables import Mode, write
+from testing.surgery import Opened, opened
+from testing.tables import Mode, write
 
 TABLE = pa.table(
     {

@@ -16,10 +16,10 @@ from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data
 from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
+from testing.project import ROOT
+from testing.surgery import opened
+from testing.tables import customers, write
 from tests.kernels import ABSENT, mutations, needs_native
-from tests.project import ROOT
-from tests.surgery import opened
-from tests.tables import customers, write
 
 pytestmark = needs_native
 NUMBERS = ("num_values", "data_page_offset", "dictionary_page_offset", "bloom_filter_offset")

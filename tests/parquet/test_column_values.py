@@ -34,10 +34,10 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from secure_bloom.storage import CountedFile
-from tests.live_footer import encode_footer
+from testing.live_footer import encode_footer
+from testing.surgery import Opened, edit_column, opened
+from testing.tables import Mode, customers, write
 from tests.parquet.arrow_values import ChunkValues, read_values
-from tests.surgery import Opened, edit_column, opened
-from tests.tables import Mode, customers, write
 
 CODECS = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
 #: Types whose values pyarrow shows just as they are stored.  Not BOOLEAN, which has no filters and

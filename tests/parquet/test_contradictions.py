@@ -23,8 +23,8 @@ from secure_bloom.parquet.page_index import (
 )
 from secure_bloom.parquet.structures.metadata import SizeStatistics, Statistics
 from secure_bloom.parquet.value_order import order_of
+from testing.surgery import Opened
 from tests.parquet.conftest import ROWS
-from tests.surgery import Opened
 
 
 def chunk_of(paged_file: Opened) -> Chunk:

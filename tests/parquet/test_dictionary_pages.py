@@ -16,10 +16,10 @@ from secure_bloom.parquet.structures.metadata import (
     PageType,
 )
 from secure_bloom.storage import CountedFile
+from testing.surgery import edit_column, opened
+from testing.tables import Mode
 from tests.parquet.test_page_headers import page_header, values
 from tests.parquet.test_pages import written
-from tests.surgery import edit_column, opened
-from tests.tables import Mode
 
 
 @pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)

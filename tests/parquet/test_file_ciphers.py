@@ -24,8 +24,8 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
 )
 from secure_bloom.storage import open_input
-from tests.surgery import opened
-from tests.tables import KEYRING, CountingKms, Mode, customers, write
+from testing.surgery import opened
+from testing.tables import KEYRING, CountingKms, Mode, customers, write
 
 
 def _aad(

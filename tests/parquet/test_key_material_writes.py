@@ -14,7 +14,7 @@ from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.parquet.key_material_writes import replace_with_material
 from secure_bloom.storage import open_input
 from secure_bloom.storage.staged_file import StagedFile
-from tests.tables import customers, write
+from testing.tables import customers, write
 
 OLD, NEW = {"old": "1"}, {"new": "2"}
 

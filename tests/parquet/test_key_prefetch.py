@@ -21,8 +21,8 @@ import secure_bloom as sb
 from secure_bloom.encryption.kms import kms_client
 from secure_bloom.encryption.kms.calls import AT_ONCE
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
-from tests.encryption.kms.vault.slow_server import slow_server
-from tests.tables import KEYRING, Mode, crypto_factory, customers, write
+from testing.slow_vault import slow_server
+from testing.tables import KEYRING, Mode, crypto_factory, customers, write
 
 POLICY = sb.KeyPolicy(
     footer_key="k_footer",

@@ -21,7 +21,7 @@ from secure_bloom.parquet.memory_files import (
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue
 from secure_bloom.storage import open_input
-from tests.tables import KEYRING, Mode, write
+from testing.tables import KEYRING, Mode, write
 
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])

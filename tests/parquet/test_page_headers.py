@@ -29,8 +29,8 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.local import LocalFile
-from tests.surgery import edit_column, opened
-from tests.tables import write
+from testing.surgery import edit_column, opened
+from testing.tables import write
 
 
 def page_header(**fields: object) -> PageHeader:

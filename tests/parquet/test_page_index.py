@@ -7,8 +7,8 @@ import pytest
 from secure_bloom.errors import IntegrityError
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import read_pages
+from testing.surgery import Opened
 from tests.parquet.conftest import ROWS
-from tests.surgery import Opened
 
 
 def index_bytes(paged_file: Opened) -> bytes:

@@ -18,8 +18,8 @@ from secure_bloom.parquet.structures.metadata import (
     PageHeader,
 )
 from secure_bloom.storage import CountedFile
-from tests.surgery import edit_column, flip, opened
-from tests.tables import Mode, customers, write
+from testing.surgery import edit_column, flip, opened
+from testing.tables import Mode, customers, write
 
 MANY_PAGES = {"data_page_size": 256, "write_batch_size": 16, "compression": "none"}
 

@@ -20,7 +20,7 @@ from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.plain_pages import plain_entries
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
 from secure_bloom.parquet.value_arrays import Binary
-from tests.surgery import opened
+from testing.surgery import opened
 
 native = extension.native
 needs_native = pytest.mark.skipif(native is None, reason="needs the C extension")

@@ -12,7 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.findings import Severity
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from tests.tables import keyring_json
+from testing.tables import keyring_json
 
 TABLE = pa.table(
     {

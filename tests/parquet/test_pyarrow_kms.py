@@ -11,7 +11,7 @@ import pytest
 
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.parquet.pyarrow_encryption import PyarrowKms
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 TABLE = pa.table({"email": ["a@example.com", None]})
 

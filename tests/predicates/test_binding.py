@@ -10,7 +10,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.binding import bind, bound_conditions
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
-from tests.growth import growth
+from testing.growth import growth
 
 SCHEMA = pa.schema(
     [("id", pa.int32()), ("s", pa.struct([("a", pa.string())])), ("at", pa.timestamp("us", "UTC"))]

@@ -14,7 +14,7 @@ from secure_bloom.predicates.binding import BoundPredicate, bind, bound_conditio
 from secure_bloom.predicates.decided import Decided, PredicateShape
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.tree import is_true
-from tests.steps import steps_of
+from testing.steps import steps_of
 
 SCHEMA = pa.schema([("a", pa.int64())])
 TREES = st.recursive(

@@ -10,7 +10,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Operator
-from tests.growth import calls, growth
+from testing.growth import calls, growth
 
 
 def one(column: str, operator: Operator, *values: object) -> Condition:

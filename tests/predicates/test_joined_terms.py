@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.joined_terms import joined
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, leaves
-from tests.steps import steps_of
+from testing.steps import steps_of
 
 CASES = {
     "a = 1 or a = 2 or a in (3, null)": 1,

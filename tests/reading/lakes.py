@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import secure_bloom as sb
-from tests.python_truths import TRUTHS
-from tests.tables import KEYRING, Mode, write
+from testing.python_truths import TRUTHS
+from testing.tables import KEYRING, Mode, write
 
 _START = datetime(2024, 3, 1)
 #: Few values of each type, so that questions hit, miss, and stand on bounds.

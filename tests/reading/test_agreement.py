@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import secure_bloom as sb
 from secure_bloom.reading.table import table_files
+from testing.tables import KEYRING, Mode
 from tests.reading.lakes import EVOLVING, POOLS, Part, expected, parts, predicates, same, whole
-from tests.tables import KEYRING, Mode
 
 
 @st.composite

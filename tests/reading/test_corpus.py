@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from testing.project import CORPUS
 from tests.interop.samples import rows
 from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, NEEDS_CORPUS, placed
-from tests.project import CORPUS
 
 
 @pytest.mark.parametrize(("source", "name", "kind"), FILES_AND_KEYS)

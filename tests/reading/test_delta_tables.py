@@ -20,8 +20,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from tests.tables import KEYRING, Mode, customers, write
-from tests.tables.delta_logs import (
+from testing.delta_logs import (
     add,
     checkpoint,
     column,
@@ -32,6 +31,7 @@ from tests.tables.delta_logs import (
     start,
     vector_file,
 )
+from testing.tables import KEYRING, Mode, customers, write
 from tests.tables.test_table_listing import mapped
 
 

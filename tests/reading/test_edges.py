@@ -29,8 +29,8 @@ from secure_bloom.errors import (
     SecureBloomError,
 )
 from secure_bloom.parquet.structures.metadata import FileMetaData
-from tests.surgery import flip
-from tests.tables import KEYRING, Mode, customers, keyring_json, write
+from testing.surgery import flip
+from testing.tables import KEYRING, Mode, customers, keyring_json, write
 
 
 def written(path: Path, **columns: Any) -> Path:

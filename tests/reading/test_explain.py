@@ -14,8 +14,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.encryption.kms import KeyMisfitError, Keyring
-from tests.command_line import run
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
+from testing.command_line import run
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 ROWS = 4000
 EMAIL = "email = 'user77@example.com'"

@@ -10,7 +10,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from tests.tables import KEYRING, CountingKms, crypto_factory, customers
+from testing.tables import KEYRING, CountingKms, crypto_factory, customers
 
 FILES = 20
 #: Each file has a footer key and the keys of two columns.

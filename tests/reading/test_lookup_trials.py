@@ -11,7 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.access import resolver_of, trust_of
 from secure_bloom.reading.lookup_trials import LookupTrials, TrialTable
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = 8000
 

@@ -20,8 +20,8 @@ from secure_bloom.errors import (
     KeyUnavailableError,
     PolicyError,
 )
-from tests.surgery import assert_tells_no_secret, filter_place, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
+from testing.surgery import assert_tells_no_secret, filter_place, flip, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
 
 EMAIL = "user77@example.com"
 ROWS = 3000

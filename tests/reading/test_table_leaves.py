@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.reading.table_leaves import table_leaves
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
 
 
 def test_a_column_of_several_files_is_there_once(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.structures.metadata import FieldRepetitionType, SchemaElement, Type
-from tests.python_truths import COMPARISONS
-from tests.surgery import Opened, edit_footer
+from testing.python_truths import COMPARISONS
+from testing.surgery import Opened, edit_footer
 
 _START = datetime(2024, 3, 1)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from testing.tables import customers
 from tests.rekeying.lake import policy
-from tests.tables import customers
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from secure_bloom.parquet.page_index import column_index_extent, offset_index_ex
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import InputFile
-from tests.surgery import opened
+from testing.surgery import opened
 
 Keys = Keyring | KmsClient | ExplicitKeys | None
 #: PageHeader.compressed_page_size, crc.

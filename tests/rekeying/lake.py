@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from tests.tables import made_once
+from testing.tables import made_once
 
 ROWS = 3000
 KEYS = sb.Keyring(

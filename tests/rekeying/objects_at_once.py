@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import secure_bloom as sb
-from campaigns.concurrent_runs import INSIDE, OUTSIDE, VERBS
-from campaigns.interleaving import play_inside, steps_at
 from secure_bloom.storage import object_writes, objects
 from secure_bloom.storage.object_writer import ObjectWriter
-from tests.tables import KEYRING, customers, write
+from testing.interleaving import play_inside, steps_at
+from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS
+from testing.tables import KEYRING, customers, write
 
 NAME = "lake/x.parquet"
 MATERIAL = "lake/_KEY_MATERIAL_FOR_x.parquet.json"

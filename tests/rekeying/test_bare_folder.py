@@ -8,9 +8,9 @@ import pyarrow.dataset as ds
 import pytest
 
 import secure_bloom as sb
-from tests.delta.delta_tables import data_files, deltalake, rows, write_table
-from tests.tables import KEYRING
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.delta_tables import data_files, deltalake, rows, write_table
+from testing.tables import KEYRING
 
 
 def test_live_files_go_to_folders_that_say_their_partition(tmp_path: Path) -> None:

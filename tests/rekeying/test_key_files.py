@@ -13,8 +13,8 @@ import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage.staged_file import StagedFile, temporary_name
+from testing.storage import end_before
 from tests.rekeying.lake import KEYS, policy
-from tests.storage.conftest import end_before
 
 
 def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(

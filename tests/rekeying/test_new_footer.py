@@ -10,8 +10,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import ColumnRule
-from tests.surgery import opened
-from tests.tables import KEYRING, Mode, customers, write
+from testing.surgery import opened
+from testing.tables import KEYRING, Mode, customers, write
 
 SIGNED = sb.KeyPolicy(
     footer_key="k_footer",

@@ -12,8 +12,8 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
 from secure_bloom.rekeying.protection import wanted_protection
-from tests.surgery import opened
-from tests.tables import KEYRING, write
+from testing.surgery import opened
+from testing.tables import KEYRING, write
 
 
 class WrapCounter:

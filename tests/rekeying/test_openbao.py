@@ -17,8 +17,8 @@ import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.kms.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
-from tests.openbao import OpenBao
-from tests.tables import customers
+from testing.openbao import OpenBao
+from testing.tables import customers
 
 ROWS, FILES = 20, 6
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from testing.tables import customers
 from tests.rekeying.lake import KEYS, policy
-from tests.tables import customers
 
 OUTSIDE = 'key_material = "external"'
 BOTH = {"email": "k_pii", "id": "k_pii"}

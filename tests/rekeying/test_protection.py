@@ -18,8 +18,8 @@ from secure_bloom.rekeying.protection import (
     wanted_protection,
     wraps_as_wanted,
 )
-from tests.surgery import opened
-from tests.tables import Mode, customers, write
+from testing.surgery import opened
+from testing.tables import Mode, customers, write
 
 OWN = {"k_pii": ["email"], "k_finance": ["iban"]}
 

@@ -14,8 +14,8 @@ import secure_bloom as sb
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.errors import FormatError
 from secure_bloom.rekeying.regions import Region, RegionKind, regions
-from tests.surgery import Opened, opened
-from tests.tables import write
+from testing.surgery import Opened, opened
+from testing.tables import write
 
 TABLE = pa.table({"a": range(40), "b": range(40)})
 

@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.adding.run import FileTask
 from secure_bloom.rekeying.rekey_files import rekey_files
 from secure_bloom.rekeying.rekey_work import reencryption
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 
 def test_reports_come_in_order_and_progress_counts_every_file(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from secure_bloom.rekeying.rekey_report import (
     failed_file,
     rekeyed_file,
 )
-from tests.surgery import opened
-from tests.tables import customers, write
+from testing.surgery import opened
+from testing.tables import customers, write
 
 PLAIN = Protection(
     footer_mode=FooterMode.PLAINTEXT, algorithm=None, footer=None, columns=(None,) * 5

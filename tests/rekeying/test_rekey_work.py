@@ -7,7 +7,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 POLICY = sb.KeyPolicy(
     footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}

@@ -15,7 +15,7 @@ from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.rekeying.key_files import key_metadata_of
 from secure_bloom.rekeying.renewed_footer import renewed_crypto, renewed_metadata
 from secure_bloom.storage import open_input
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED])

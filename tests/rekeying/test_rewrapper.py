@@ -13,7 +13,7 @@ from secure_bloom.encryption.file_keys.wrapping import (
     wrap_twice,
 )
 from secure_bloom.rekeying.rewrapper import Rewrapper
-from tests.tables import KEYRING, CountingKms
+from testing.tables import KEYRING, CountingKms
 
 DEK = bytes(range(16))
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from testing.tables import customers
 from tests.rekeying.lake import KEYS, policy, rows
-from tests.tables import customers
 
 
 @pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata", "metadata"])

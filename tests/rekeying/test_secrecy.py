@@ -16,8 +16,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
+from testing.tables import MASTER_KEYS, keyring_json
 from tests.rekeying.lake import policy, write_lake
-from tests.tables import MASTER_KEYS, keyring_json
 
 _KEY_SIZES = (16, 24, 32)
 

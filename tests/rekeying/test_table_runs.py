@@ -13,18 +13,10 @@ import secure_bloom as sb
 from secure_bloom.delta import commit as commit_module
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.storage.create_file import create_file
-from tests.delta.delta_tables import (
-    batch,
-    data_files,
-    deltalake,
-    latest,
-    named,
-    rows,
-    write_table,
-)
-from tests.delta.readers import READERS, deletion_vector
-from tests.tables import KEYRING
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.delta_tables import batch, data_files, deltalake, latest, named, rows, write_table
+from testing.table_readers import READERS, deletion_vector
+from testing.tables import KEYRING
 
 
 def policy(email: str = "k_pii", **options: Any) -> sb.KeyPolicy:

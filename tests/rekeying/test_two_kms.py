@@ -15,9 +15,9 @@ from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.rekeying.two_kms import TwoKms
-from tests.openbao import OpenBao
-from tests.recording_kms import EVERY_KEY
-from tests.tables import customers, keyring_json
+from testing.openbao import OpenBao
+from testing.recording_kms import EVERY_KEY
+from testing.tables import customers, keyring_json
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
 moto_server = pytest.importorskip("moto.server", reason="needs moto and flask")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 
 class VersionedKms:

@@ -13,9 +13,9 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.parquet.pages import Page
 from secure_bloom.rekeying.modules import moved_page
-from tests.live_footer import encode_footer
-from tests.surgery import opened
-from tests.tables import KEYRING, CountingKms, Mode, customers, write
+from testing.live_footer import encode_footer
+from testing.surgery import opened
+from testing.tables import KEYRING, CountingKms, Mode, customers, write
 
 
 def without_crypto_metadata(path: Path, column: str) -> None:

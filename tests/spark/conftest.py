@@ -11,7 +11,7 @@ import pytest
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SparkUnavailableError
 from secure_bloom.spark.jvm import java, spark_jars
-from tests.spark.cluster import (
+from testing.spark.cluster import (
     POLICY,
     SHORT_LIVED,
     WITHOUT_GENERATED_CODE,
@@ -19,7 +19,7 @@ from tests.spark.cluster import (
     small_session,
     standalone_cluster,
 )
-from tests.spark.parquet_java import forget_keys
+from testing.spark.parquet_java import forget_keys
 from tests.spark.versions import TOO_NEW
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tests.interop.columns import Column
+from testing.columns import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -32,8 +32,8 @@ from secure_bloom.spark import add_bloom_filters, add_job, add_task, job_files, 
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
-from tests.spark.cluster import POLICY, Cluster, worker_host
-from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+from testing.spark.cluster import POLICY, Cluster, worker_host
+from testing.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 from tests.spark.typed_tables import copy, data_files, row_groups, write
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.spark import add_bloom_filters
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
-from tests.spark.cluster import POLICY
-from tests.spark.parquet_java import PLAIN_WRITE, bloom_filter_verdicts, only_bloom_filters
+from testing.spark.cluster import POLICY
+from testing.spark.parquet_java import PLAIN_WRITE, bloom_filter_verdicts, only_bloom_filters
 from tests.spark.typed_tables import (
     COLUMNS,
     Mode,

@@ -11,8 +11,8 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import add_bloom_filters, audit
-from tests.spark.cluster import POLICY, Cluster
-from tests.spark.parquet_java import PLAIN_WRITE
+from testing.spark.cluster import POLICY, Cluster
+from testing.spark.parquet_java import PLAIN_WRITE
 from tests.spark.typed_tables import data_files
 from tests.spark.versions import since_4_0
 

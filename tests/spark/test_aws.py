@@ -12,8 +12,8 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import session_config
 from secure_bloom.spark.jvm import kms_jar
+from testing.spark.parquet_java import forget_keys
 from tests.spark.aws_sdk import stand_in_jar
-from tests.spark.parquet_java import forget_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

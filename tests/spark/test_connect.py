@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.spark.jvm import spark_jars
-from tests.project import ROOT
+from testing.project import ROOT
 from tests.spark.test_operate_page import block, line
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import FilesFailedError, PolicyError, UnsupportedFeatureError
 from secure_bloom.spark import add_bloom_filters, audit, reencrypt, rotate_keys
-from tests.delta.delta_tables import data_files, latest, named, rows, unfiltered, write_table
-from tests.spark.cluster import POLICY
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
+from testing.delta_tables import data_files, latest, named, rows, unfiltered, write_table
+from testing.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,8 +22,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.demo import run_demo
+from testing.spark.cluster import POLICY
 from tests.pages import Session, blocks
-from tests.spark.cluster import POLICY
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
 

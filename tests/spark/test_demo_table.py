@@ -10,7 +10,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
-from tests.spark.cluster import POLICY
+from testing.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ import pytest
 
 from secure_bloom.errors import FilesFailedError, PolicyError, SecureBloomError
 from secure_bloom.spark import add_bloom_filters, job_files, reencrypt, rotate_keys
-from tests.spark.cluster import POLICY
+from testing.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,8 @@ from secure_bloom.spark import hudi as step
 from secure_bloom.spark.hudi import hudi_lookup
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.storage import open_input
-from tests.hudi.files import KEY_COLUMN, base_file, base_table
-from tests.spark.cluster import POLICY, Cluster
+from testing.hudi_files import KEY_COLUMN, base_file, base_table
+from testing.spark.cluster import POLICY, Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,7 @@ from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 from secure_bloom.spark import jvm
 from secure_bloom.spark.kms import JVM_CLIENTS
 from secure_bloom.spark.session import session_config
-from tests.spark.cluster import POLICY
+from testing.spark.cluster import POLICY
 from tests.spark.versions import since_4_0
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]

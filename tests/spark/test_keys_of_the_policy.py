@@ -11,16 +11,16 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.spark import add_bloom_filters, audit, reencrypt, register, rotate_keys
-from tests.recording_kms import EVERY_KEY, FOREIGN
+from testing.recording_kms import EVERY_KEY, FOREIGN
+from testing.tables import customers, keyring_json
 from tests.spark.versions import since_4_0
-from tests.tables import customers, keyring_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 pytestmark = pytest.mark.spark
 
-KMS = '[kms]\nclient = "tests.recording_kms:RecordingKms"\n'
+KMS = '[kms]\nclient = "testing.recording_kms:RecordingKms"\n'
 KEYS = '[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\nbloom = true\n'
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.spark import register
+from testing.spark.cluster import POLICY
 from tests.lying.honest import SHAPES
 from tests.lying.trials import HONEST, Trial, is_true, trials
-from tests.spark.cluster import POLICY
 from tests.spark.versions import since_4_0
 
 if TYPE_CHECKING:

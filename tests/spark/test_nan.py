@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secure_bloom as sb
-from tests.spark.parquet_java import PLAIN_WRITE
+from testing.spark.parquet_java import PLAIN_WRITE
 
 pytestmark = pytest.mark.spark
 

@@ -16,9 +16,9 @@ import pytest
 from secure_bloom.spark import add_bloom_filters, session_config
 from secure_bloom.spark.jvm import spark_jars
 from secure_bloom.spark.scan_metrics import rows_scanned
-from tests.project import ROOT
-from tests.spark.cluster import standalone_cluster
-from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+from testing.project import ROOT
+from testing.spark.cluster import standalone_cluster
+from testing.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,9 +11,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom import hudi
 from secure_bloom.spark import register, session_config
+from testing.tables import Mode, customers, write
 from tests.pages import Session, blocks, development_keys
 from tests.spark.versions import since_4_0
-from tests.tables import Mode, customers, write
 from tests.test_pages import lake_under_an_older_key
 
 if TYPE_CHECKING:

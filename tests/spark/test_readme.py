@@ -17,9 +17,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
-from tests.project import ROOT
-from tests.spark.cluster import WITHOUT_GENERATED_CODE
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
+from testing.project import ROOT
+from testing.spark.cluster import WITHOUT_GENERATED_CODE
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 README = (ROOT / "README.md").read_text()
 KEYS_PAGE = (ROOT / "docs" / "keys.md").read_text()

@@ -10,8 +10,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.spark import reencrypt, rotate_keys
+from testing.spark.cluster import POLICY
 from tests.rekeying.lake import rows, write_lake
-from tests.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

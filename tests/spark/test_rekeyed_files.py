@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from tests.interop.columns import CASES
+from testing.columns import CASES
+from testing.spark.cluster import POLICY
+from testing.spark.parquet_java import contents
 from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, placed
 from tests.interop.test_rekeying import (
     CHAIN,
@@ -25,8 +27,6 @@ from tests.interop.test_rekeying import (
     with_filters,
     write,
 )
-from tests.spark.cluster import POLICY
-from tests.spark.parquet_java import contents
 from tests.spark.versions import since_4_0
 
 if TYPE_CHECKING:

@@ -21,12 +21,8 @@ from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import session_config
 from secure_bloom.spark.scan_metrics import rows_scanned
-from tests.spark.cluster import POLICY, Cluster
-from tests.spark.parquet_java import (
-    PLAIN_WRITE,
-    bloom_filter_verdicts,
-    only_bloom_filters,
-)
+from testing.spark.cluster import POLICY, Cluster
+from testing.spark.parquet_java import PLAIN_WRITE, bloom_filter_verdicts, only_bloom_filters
 from tests.spark.typed_tables import KeyringForPyarrow, data_files
 
 if TYPE_CHECKING:

@@ -29,16 +29,16 @@ from secure_bloom.errors import (
 )
 from secure_bloom.spark import register
 from secure_bloom.spark.source import PushdownSource, SecureBloomSource, SourcePartition
-from tests.interop.columns import COLUMNS, Column
-from tests.interop.files import typed_file
-from tests.spark.cluster import POLICY, Cluster
-from tests.spark.parquet_java import PLAIN_WRITE, forget_keys
+from testing.columns import COLUMNS, Column
+from testing.spark.cluster import POLICY, Cluster
+from testing.spark.parquet_java import PLAIN_WRITE, forget_keys
+from testing.surgery import assert_tells_no_secret, flip, opened
+from testing.tables import KEYRING, MASTER_KEYS, customers, keyring_json, read
+from testing.tables import Mode as ArrowMode
+from testing.tables import write as write_file
+from testing.typed_files import typed_file
 from tests.spark.typed_tables import Mode, data_files, write
 from tests.spark.versions import since_4_1
-from tests.surgery import assert_tells_no_secret, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, customers, keyring_json, read
-from tests.tables import Mode as ArrowMode
-from tests.tables import write as write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +80,7 @@ def registered(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def keyring(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A keyring file with the keys of ``tests.tables``."""
+    """A keyring file with the keys of ``testing.tables``."""
     path = tmp_path_factory.mktemp("keys") / "keyring.json"
     path.write_text(keyring_json())
     path.chmod(0o600)
@@ -89,7 +89,7 @@ def keyring(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def other_keys(spark: SparkSession, keyring: Path) -> Iterator[None]:
-    """The JVM with the keys of ``tests.tables``."""
+    """The JVM with the keys of ``testing.tables``."""
     forget_keys(spark)
     spark.conf.set("secure_bloom.keyring", str(keyring))
     yield

@@ -11,7 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.spark.spark_schema import table_schema
-from tests.spark.parquet_java import PLAIN_WRITE
+from testing.spark.parquet_java import PLAIN_WRITE
 from tests.spark.versions import since_4_1
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.spark import add_bloom_filters
 from secure_bloom.spark.job_files import job_files
 from secure_bloom.storage import find_files
-from tests.spark.parquet_java import PLAIN_WRITE
+from testing.spark.parquet_java import PLAIN_WRITE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ import pytest
 
 from secure_bloom.spark import add_bloom_filters, register
 from secure_bloom.spark.hudi import hudi_lookup
-from tests.spark.cluster import POLICY
+from testing.spark.cluster import POLICY
+from testing.surgery import forged_signed
+from testing.tables import Mode, customers, keyring_json, write
 from tests.spark.versions import since_4_0
-from tests.surgery import forged_signed
-from tests.tables import Mode, customers, keyring_json, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,15 +14,15 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.spark.scan_metrics import collect_scanned
-from tests.compatibility import Claim, Compatibility, Shown
-from tests.interop.columns import COLUMNS, Column
+from testing.columns import COLUMNS, Column
+from testing.compatibility import Claim, Compatibility, Shown
+from testing.spark.parquet_java import forget_keys, only_bloom_filters
+from testing.spark.verdicts import check_verdicts
+from testing.tables import KEYRING, Mode, keyring_json
+from testing.typed_files import ROWS_PER_GROUP, TypedFile, typed_file
 from tests.interop.conftest import Modes
-from tests.interop.files import ROWS_PER_GROUP, TypedFile, typed_file
 from tests.spark.lookups import lookup
-from tests.spark.parquet_java import forget_keys, only_bloom_filters
-from tests.spark.verdicts import check_verdicts
 from tests.spark.versions import IS_OF_THE_PAGE
-from tests.tables import KEYRING, Mode, keyring_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,7 +84,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The session with the keys of ``tests.tables``, in UTC, with the type TIME."""
+    """The session with the keys of ``testing.tables``, in UTC, with the type TIME."""
     keyring = tmp_path_factory.mktemp("keys") / "keyring.json"
     keyring.write_text(keyring_json())
     settings = {**SETTINGS, "secure_bloom.keyring": str(keyring)}

@@ -16,14 +16,14 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, audit, register, session_config
-from tests.command_line import run
-from tests.encryption.kms.vault.servers import http_server
-from tests.openbao import OpenBao
-from tests.spark.cluster import VAULT_KMS, Cluster, session_with
+from testing.command_line import run
+from testing.http_servers import http_server
+from testing.openbao import OpenBao
+from testing.spark.cluster import VAULT_KMS, Cluster, session_with
+from testing.tables import customers
 from tests.spark.conftest import JVM_ENVIRONMENT
 from tests.spark.typed_tables import data_files
 from tests.spark.versions import since_4_0
-from tests.tables import customers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

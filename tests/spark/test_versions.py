@@ -24,9 +24,9 @@ from secure_bloom.spark import (
 from secure_bloom.spark.compat import spark_version
 from secure_bloom.spark.jvm import spark_jars
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
-from tests.compatibility import Compatibility, Support
-from tests.spark.cluster import POLICY
-from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+from testing.compatibility import Compatibility, Support
+from testing.spark.cluster import POLICY
+from testing.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,12 +17,12 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
-from tests.interop.columns import COLUMNS, Column
-from tests.spark.cluster import POLICY
+from testing.columns import COLUMNS, Column
+from testing.spark.cluster import POLICY
+from testing.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+from testing.spark.verdicts import check_verdicts
 from tests.spark.lookups import lookup
-from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 from tests.spark.typed_tables import KeyringForPyarrow, copy, data_files
-from tests.spark.verdicts import check_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -21,7 +21,7 @@ import pyarrow.parquet.encryption as pe
 
 from secure_bloom.encryption.kms import KmsClient
 from secure_bloom.encryption.policy import KeyPolicy
-from tests.spark.cluster import POLICY
+from testing.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

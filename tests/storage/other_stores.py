@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import secure_bloom as sb
-from benchmarks.store_proxy import StoreProxy
 from secure_bloom.errors import (
     FileChangedError,
     PolicyError,
@@ -19,8 +18,9 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import find_files, open_input, refuse_managed, replace_tail
 from secure_bloom.storage.parts import LEAST_PART
+from testing.store_proxy import StoreProxy
+from testing.tables import KEYRING, Mode, customers, read, write
 from tests.rekeying.objects_at_once import assert_no_key_is_lost
-from tests.tables import KEYRING, Mode, customers, read, write
 
 KEY = "lake/ts=2024-01-01 00%3A00/part ü+0.parquet"
 SMALL = b"small " * 1000

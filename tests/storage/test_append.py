@@ -25,7 +25,7 @@ from secure_bloom.storage import (
     truncate_to,
 )
 from secure_bloom.storage import append as appending
-from tests.storage.conftest import OLD, TAIL, contents
+from testing.storage import OLD, TAIL, contents
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ADDED = OLD + b"".join(TAIL)

@@ -12,7 +12,7 @@ from secure_bloom.errors import (
     FileChangedError,
 )
 from secure_bloom.storage import copy_range, open_input, replace_tail
-from tests.storage.conftest import NEW, OLD, replaced
+from testing.storage import NEW, OLD, replaced
 
 
 @pytest.mark.parametrize("first", range(len(copy_range._WAYS)))

@@ -10,7 +10,7 @@ import pytest
 from secure_bloom.errors import FileChangedError
 from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.counted_file import covered
-from tests.storage.conftest import OLD
+from testing.storage import OLD
 
 
 def test_reads_are_counted_and_joined_where_they_follow_one_another(data_file: Path) -> None:

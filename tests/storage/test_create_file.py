@@ -13,7 +13,7 @@ import pytest
 from secure_bloom.errors import FileChangedError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.storage.create_file import create_file
 from secure_bloom.storage.open_folder import OpenFolder
-from tests.storage.conftest import Bucket, contents
+from testing.storage import Bucket, contents
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from secure_bloom.storage import (
     open_input,
 )
 from secure_bloom.storage.direct_write import write_at_once
-from tests.storage.conftest import OLD
+from testing.storage import OLD
 
 ALIGNED = """
 import sys

@@ -11,7 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.folder_trees import LocalTree
-from tests.tables import customers, write
+from testing.tables import customers, write
 
 
 def _refuse_to_list(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import inputs, open_input
 from secure_bloom.storage.inputs import MAX_SIBLING_BYTES
-from tests.storage.conftest import OLD
+from testing.storage import OLD
 
 ANYWHERE = st.integers(-5, len(OLD) + 5) | st.integers(-(2**70), 2**70)
 

@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import open_input
-from tests.storage.conftest import replaced
+from testing.storage import replaced
 
 
 @pytest.mark.usefixtures("staging")

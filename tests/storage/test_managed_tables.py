@@ -13,7 +13,7 @@ import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.cli import main
 from secure_bloom.hudi.filter_reader import show as hudi_show
-from tests.tables import customers, write
+from testing.tables import customers, write
 
 LOGS = {
     "Delta": "_delta_log/00000000000000000000.json",

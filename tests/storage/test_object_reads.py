@@ -15,9 +15,9 @@ import pyarrow.fs
 import pytest
 
 import secure_bloom as sb
-from tests.command_line import Done, run
-from tests.storage.conftest import Bucket, s3_server
-from tests.tables import KEYRING, Mode, customers, keyring_json, write
+from testing.command_line import Done, run
+from testing.storage import Bucket, s3_server
+from testing.tables import KEYRING, Mode, customers, keyring_json, write
 
 ROWS = 600
 FILES = 3

@@ -12,10 +12,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy_tables import ColumnRule
-from tests import command_line
-from tests.storage.conftest import Bucket
+from testing import command_line
+from testing.storage import Bucket
+from testing.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write
 from tests.storage.other_stores import replaced_right_before_a_write
-from tests.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write
 
 ROWS = 300
 KEYS = ["lake/day=1/part-0.parquet", "lake/day=2/part-0.parquet"]

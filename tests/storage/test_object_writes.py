@@ -12,7 +12,7 @@ from pyarrow import fs
 from secure_bloom.errors import FileChangedError, FormatError, MissingExtraError
 from secure_bloom.storage import object_writes, open_input, replace_tail
 from secure_bloom.storage.object_writes import remove_object, replace_object, write_beside
-from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
+from testing.storage import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 
 def test_an_object_is_removed(bucket: Bucket) -> None:

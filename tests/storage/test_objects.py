@@ -11,7 +11,7 @@ import pytest
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import append_tail, open_input, replace_tail
 from secure_bloom.storage.objects import _Held
-from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
+from testing.storage import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
 LARGE = 12 * 1024 * 1024  # pyarrow uploads parts of 10 MiB

@@ -33,7 +33,7 @@ from secure_bloom.storage import (
 )
 from secure_bloom.storage.staged_file import StagedFile, temporary_name
 from secure_bloom.storage.system_calls import exchange_names
-from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents, replaced
+from testing.storage import KEEP, NEW, OLD, TAIL, contents, replaced
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -18,7 +18,7 @@ from secure_bloom.storage import open_input, replace_tail, staged_file
 from secure_bloom.storage.local import LocalFile
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, temporary_name
-from tests.storage.conftest import KEEP, NEW, OLD, contents, replaced
+from testing.storage import KEEP, NEW, OLD, contents, replaced
 from tests.storage.test_replace import REPLACE, WITHOUT_O_TMPFILE, Run
 
 

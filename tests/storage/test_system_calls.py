@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.storage.paths import local_path
-from tests.project import ROOT
-from tests.tables import Mode, customers, keyring_json, write
+from testing.project import ROOT
+from testing.tables import Mode, customers, keyring_json, write
 
 #: What Python's ``os`` lacks on every platform but Linux.
 ONLY_LINUX = """

@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.tables import snapshot
-from tests.tables.delta_logs import add, commit, log_of, start
+from testing.delta_logs import add, commit, log_of, start
 
 
 def version(table: Path, timestamp: str | datetime) -> int:

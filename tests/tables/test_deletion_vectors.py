@@ -13,7 +13,7 @@ import pytest
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.tables import snapshot
 from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85
-from tests.tables.delta_logs import add, commit, inline_vector, start, vector_file, z85
+from testing.delta_logs import add, commit, inline_vector, start, vector_file, z85
 
 ROWS = 100
 STATS = f'{{"numRecords":{ROWS}}}'

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.reading.table.table_state import table_state
 from secure_bloom.tables import list_tables, snapshot
-from tests.tables.delta_logs import add, column, commit, log_of, remove, start
+from testing.delta_logs import add, column, commit, log_of, remove, start
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,7 @@ import pytest
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.memory_budget import MemoryBudgetError
 from secure_bloom.tables import snapshot
-from tests.tables.delta_logs import (
-    add,
-    checkpoint,
-    commit,
-    lines,
-    live,
-    log_of,
-    remove,
-    start,
-)
+from testing.delta_logs import add, checkpoint, commit, lines, live, log_of, remove, start
 
 
 def test_a_checkpoint_in_parts_counts_when_all_are_there(tmp_path: Path) -> None:

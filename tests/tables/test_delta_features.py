@@ -10,12 +10,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.tables import snapshot
-from tests.tables.delta_logs import (
-    commit,
-    metadata,
-    protocol,
-    start,
-)
+from testing.delta_logs import commit, metadata, protocol, start
 
 
 @pytest.mark.parametrize(

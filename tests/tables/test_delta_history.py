@@ -11,7 +11,7 @@ import pytest
 
 from secure_bloom.errors import FormatError
 from secure_bloom.tables.delta_history import actions_in, is_read_as_log, log_paths, texts_of
-from tests.tables.delta_logs import add, checkpoint, commit, log_of, protocol
+from testing.delta_logs import add, checkpoint, commit, log_of, protocol
 
 
 def test_every_form_of_the_log_is_read(tmp_path: Path) -> None:

@@ -8,15 +8,7 @@ import pytest
 
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.tables import snapshot
-from tests.tables.delta_logs import (
-    add,
-    commit,
-    lines,
-    live,
-    log_of,
-    remove,
-    start,
-)
+from testing.delta_logs import add, commit, lines, live, log_of, remove, start
 
 
 def test_compacted_commits_stand_for_those_that_they_hold(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from secure_bloom.errors import FormatError
 from secure_bloom.tables.delta_actions import metadata_of
 from secure_bloom.tables.delta_names import column_names
-from tests.tables.delta_logs import column, metadata
+from testing.delta_logs import column, metadata
 
 
 def field(name: str, number: int, kind: Any = "long") -> dict[str, Any]:

@@ -10,16 +10,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.tables import snapshot
-from tests.tables.delta_logs import (
-    add,
-    checkpoint,
-    column,
-    commit,
-    live,
-    log_of,
-    remove,
-    start,
-)
+from testing.delta_logs import add, checkpoint, column, commit, live, log_of, remove, start
 
 VECTOR = {
     "storageType": "u",

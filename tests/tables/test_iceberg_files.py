@@ -8,7 +8,7 @@ import pytest
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.tables.iceberg_files import StoredFiles, manifest_entries
-from tests.tables.iceberg_tables import iceberg, with_delete_file
+from testing.iceberg_tables import iceberg, with_delete_file
 
 
 def test_a_table_that_is_read_is_not_written(tmp_path: Path) -> None:

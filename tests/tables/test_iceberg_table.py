@@ -15,7 +15,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.tables.iceberg_table import iceberg_table
-from tests.tables.iceberg_tables import iceberg, with_delete_file
+from testing.iceberg_tables import iceberg, with_delete_file
 
 
 @pytest.fixture(scope="module")

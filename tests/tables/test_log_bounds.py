@@ -8,7 +8,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.tables.log_bounds import bounded_columns, without_bounds
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
 
 MAPPED = {"delta.columnMapping.physicalName": "col-1"}
 INNER = {"type": "struct", "fields": [logs.column("zip", "string"), logs.column("city", "string")]}

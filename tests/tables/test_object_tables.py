@@ -12,8 +12,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
-from tests.storage.conftest import Bucket
-from tests.tables.delta_logs import add, column, lines, start, vector_file
+from testing.delta_logs import add, column, lines, start, vector_file
+from testing.storage import Bucket
 
 
 def upload(bucket: Bucket, folder: Path, to: str) -> None:

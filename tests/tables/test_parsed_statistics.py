@@ -14,7 +14,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.tables import snapshot
 from secure_bloom.tables.parsed_statistics import stats_text
-from tests.tables import delta_logs as logs
+from testing import delta_logs as logs
 
 
 @pytest.mark.parametrize(

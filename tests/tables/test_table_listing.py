@@ -22,7 +22,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.rekeying import keys_used
 from secure_bloom.tables import TableVersion, list_tables
-from tests.tables.delta_logs import add, column, commit, remove, start
+from testing.delta_logs import add, column, commit, remove, start
 
 
 def orders(*ids: int) -> pa.Table:

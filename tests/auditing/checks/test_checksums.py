@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from tests.tables import customers, write
+from testing.tables import customers, write
 
 BLOCK = 512
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import secure_bloom as sb
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     Example,
@@ -14,7 +15,6 @@ from tests.auditing.examples import (
     sound,
     with_rules,
 )
-from tests.tables import KEYRING, Mode, customers, write
 
 
 def test_a_sample_knows_not_all_columns(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.auditing.checks.contents import Content, content_of, forms_of
 from secure_bloom.storage import open_input
-from tests.tables import Mode, customers, keyring_json, write
+from testing.tables import Mode, customers, keyring_json, write
 
 KEY = bytes(range(200, 216))
 

@@ -9,9 +9,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
+from testing.surgery import edit_column, edit_footer
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.examples import POLICY
-from tests.surgery import edit_column, edit_footer
-from tests.tables import KEYRING, Mode, customers, write
 
 #: The id of a finding, the row group and the column that it names.
 Told = tuple[str, int | None, str | None]

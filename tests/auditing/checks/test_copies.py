@@ -9,13 +9,13 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.checks import copies
 from secure_bloom.encryption.policy import KeyPolicy
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     POLICY,
     Example,
     sound,
 )
-from tests.tables import KEYRING, Mode, customers, write
 
 
 @pytest.mark.parametrize(

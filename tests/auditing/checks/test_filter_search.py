@@ -20,8 +20,8 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.file_keys import DataKey
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
+from testing.tables import Mode, customers, write
 from tests.auditing.examples import some_filter
-from tests.tables import Mode, customers, write
 
 
 @given(st.binary(max_size=60), st.integers(1, 5000), st.binary(max_size=60))

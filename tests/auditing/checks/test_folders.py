@@ -11,6 +11,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
+from testing.tables import KEYRING, customers
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
@@ -19,7 +20,6 @@ from tests.auditing.examples import (
     rules,
     sound,
 )
-from tests.tables import KEYRING, customers
 
 
 def test_statistics_in_a_summary_are_found_once_a_column(tmp_path: Path) -> None:

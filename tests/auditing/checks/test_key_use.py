@@ -14,6 +14,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.rekeying import new_keys
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     POLICY,
@@ -23,7 +24,6 @@ from tests.auditing.examples import (
     sound,
     with_rules,
 )
-from tests.tables import KEYRING, Mode, customers, write
 
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED])

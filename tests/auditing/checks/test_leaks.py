@@ -12,6 +12,8 @@ from secure_bloom.auditing.findings import Severity
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 from secure_bloom.parquet.structures.views import Empty
+from testing.surgery import edit_footer
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
@@ -22,8 +24,6 @@ from tests.auditing.examples import (
     sound,
     with_rules,
 )
-from tests.surgery import edit_footer
-from tests.tables import KEYRING, Mode, customers, write
 
 
 def test_statistics_under_the_footer_key_are_in_clear_in_a_signed_footer(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from testing.tables import Mode, customers, write
 from tests.auditing.datasets import batch, ids
 from tests.auditing.examples import (
     EXAMPLES,
     Example,
 )
-from tests.tables import Mode, customers, write
 
 
 def test_files_of_two_schemas_are_not_under_different_rules(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
+from testing.tables import Mode, customers, keyring_json, write
 from tests.auditing.datasets import batch, ids
 from tests.auditing.examples import (
     EXAMPLES,
@@ -18,7 +19,6 @@ from tests.auditing.examples import (
     sound,
     with_rules,
 )
-from tests.tables import Mode, customers, keyring_json, write
 
 
 class TestPolicies:

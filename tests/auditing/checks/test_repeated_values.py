@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.auditing.checks import repeated_values
+from testing.tables import customers
 from tests.auditing.datasets import ids
 from tests.auditing.examples import POLICY, Example, sound, with_rules
-from tests.tables import customers
 
 
 def with_column(folder: Path, values: list[str]) -> Example:

@@ -10,13 +10,13 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
+from testing.tables import KEYRING, Mode, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     Example,
     put_filter,
     some_filter,
 )
-from tests.tables import KEYRING, Mode, write
 
 
 def test_an_entry_of_a_dictionary_that_no_row_has_need_not_be_in_the_filter(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
+from testing.tables import write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     Example,
     put_filter,
     some_filter,
 )
-from tests.tables import write
 
 
 @pytest.mark.parametrize("dictionary", [True, False])

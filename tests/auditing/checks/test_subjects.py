@@ -18,7 +18,7 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import open_chunk, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import open_input
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 #: The files encrypt email and iban.  This policy knows neither, and has a key for another column.
 POLICY = sb.KeyPolicy(footer_key="k_footer", columns={"city": ColumnRule(path="city", key="k_pii")})

@@ -16,10 +16,10 @@ from secure_bloom.auditing.checks import copies
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.tables import list_tables
+from testing.delta_logs import add, column, commit, log_of, metadata, protocol
+from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import Example, rules, sound
-from tests.tables import KEYRING, Mode, customers, write
-from tests.tables.delta_logs import add, column, commit, log_of, metadata, protocol
 
 POLICY = '[footer]\nkey = "k1"\n[columns.email]\nkey = "k2"\n[columns."person.iban"]\nkey = "k2"\n'
 

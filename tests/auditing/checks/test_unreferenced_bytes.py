@@ -11,6 +11,8 @@ import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.policy import KeyPolicy
+from testing.surgery import Opened, edit_footer
+from testing.tables import KEYRING, Mode, customers
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
@@ -21,8 +23,6 @@ from tests.auditing.examples import (
     some_filter,
     sound,
 )
-from tests.surgery import Opened, edit_footer
-from tests.tables import KEYRING, Mode, customers
 
 
 @pytest.mark.parametrize("claim", ["row group", "offset index"])

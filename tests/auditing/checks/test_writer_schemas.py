@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from secure_bloom.parquet.structures.metadata import KeyValue
+from testing.surgery import Opened, edit_footer
+from testing.tables import Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     SIGNED,
@@ -19,8 +21,6 @@ from tests.auditing.examples import (
     set_texts,
     sound,
 )
-from tests.surgery import Opened, edit_footer
-from tests.tables import Mode, customers, write
 
 
 class TestSchemas:

@@ -11,10 +11,10 @@ import pytest
 
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
 from secure_bloom.auditing.formats import render_sarif
+from testing.project import ROOT
 from tests.auditing.formats import reports
 from tests.auditing.formats.reports import filter_missing, finding, unchecked
 from tests.auditing.page import PAGE as FINDINGS
-from tests.project import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 

@@ -30,9 +30,9 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
 )
+from testing.project import CORPUS, NO_CORPUS
 from tests.encryption.kms.kms import MASTER_KEYS, CountingKms, PyarrowKms
 from tests.encryption.kms.secrecy import assert_hidden
-from tests.project import CORPUS, NO_CORPUS
 
 DEK = bytes(range(100, 116))
 KEYRING = Keyring(master_keys=MASTER_KEYS)

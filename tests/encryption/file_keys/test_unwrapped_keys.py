@@ -9,7 +9,7 @@ import pytest
 
 from secure_bloom.encryption.file_keys import UnwrapsOnce, unwrapped_keys
 from secure_bloom.encryption.file_keys.unwrapped_keys import KekCache
-from tests.tables import KEYRING, MASTER_KEYS, CountingKms
+from testing.tables import KEYRING, MASTER_KEYS, CountingKms
 
 ID = (b"kek", "k_pii", "wrapped")
 

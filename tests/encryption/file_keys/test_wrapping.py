@@ -15,7 +15,7 @@ from secure_bloom.encryption.file_keys.wrapping import (
     wrap_twice,
 )
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from tests.tables import KEYRING, CountingKms
+from testing.tables import KEYRING, CountingKms
 
 DEK = b"data-key-16bytes"
 

@@ -22,8 +22,8 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
 )
+from testing.http_servers import http_server
 from tests.encryption.kms.hostile_url import assert_no_visit
-from tests.encryption.kms.vault.servers import http_server
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
 sessions = pytest.importorskip("botocore.session")

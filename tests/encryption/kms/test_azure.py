@@ -27,8 +27,8 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
 )
+from testing.openbao import certificates
 from tests.encryption.kms.hostile_url import assert_no_visit
-from tests.openbao import certificates
 
 identity = pytest.importorskip("azure.identity", reason="needs the extra azure")
 pytest.importorskip("azure.keyvault.keys", reason="needs the extra azure")

@@ -9,7 +9,7 @@ import pytest
 
 from secure_bloom.encryption.kms.client import moved_with, rewrap_with, unwrap_with, wrap_with
 from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 KEY = bytes(range(16))
 

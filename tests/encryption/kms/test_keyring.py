@@ -20,9 +20,9 @@ from secure_bloom.encryption.kms import (
     new_keyring,
 )
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
+from testing.project import ROOT
 from tests.encryption.kms.hostile_url import assert_no_visit
 from tests.encryption.kms.secrecy import assert_hidden
-from tests.project import ROOT
 
 KEY = bytes(range(16))
 TEXT = base64.b64encode(KEY).decode()

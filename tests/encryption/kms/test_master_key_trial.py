@@ -7,7 +7,7 @@ import base64
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.kms.client import try_master_key
 from secure_bloom.errors import KeyUnavailableError
-from tests.tables import KEYRING
+from testing.tables import KEYRING
 
 
 def test_a_key_that_wraps_and_unwraps_serves() -> None:

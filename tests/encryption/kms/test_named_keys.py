@@ -15,7 +15,7 @@ from secure_bloom.encryption.kms import (
 from secure_bloom.encryption.kms.aws import AwsKmsClient
 from secure_bloom.encryption.kms.gcp import GcpKmsClient
 from secure_bloom.errors import KeyUnavailableError
-from tests.recording_kms import EVERY_KEY, FOREIGN, AbleKms, RecordingKms
+from testing.recording_kms import EVERY_KEY, FOREIGN, AbleKms, RecordingKms
 
 PROTOCOLS = (KeyInventory, KeyMover, KeyRewrapper, KeyVersions)
 KEY = bytes(range(16))

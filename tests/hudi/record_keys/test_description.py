@@ -9,9 +9,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom import hudi
 from secure_bloom.hudi.filter_reader import show
-from tests.hudi.files import base_table
+from testing.hudi_files import base_table
+from testing.tables import write
 from tests.hudi.test_filter_reader import MAX, MIN
-from tests.tables import write
 
 FILTER, TYPE = "org.apache.hudi.bloomfilter", "hoodie_bloom_filter_type_code"
 

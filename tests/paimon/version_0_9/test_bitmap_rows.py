@@ -12,10 +12,10 @@ from secure_bloom.paimon import DataType, FileIndex
 from secure_bloom.paimon.bitmap import read_value_list
 from secure_bloom.paimon.data_types import hashed_form
 from secure_bloom.paimon.version_0_9 import bitmap_rows
+from testing.project import NO_VECTORS
 from tests.paimon.test_tables import TABLES, index_of
 from tests.paimon.vectors import SHARED
 from tests.paimon.version_0_9.test_roaring import rows_of
-from tests.project import NO_VECTORS
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_VECTORS)

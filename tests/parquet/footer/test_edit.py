@@ -22,7 +22,7 @@ from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.splices import Splice, splice, with_fields
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import open_input
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 KEYS = KeyResolver(KEYRING).for_file()
 #: Field 30, an i32 of 7, whose id is written out although a later field could count from it.

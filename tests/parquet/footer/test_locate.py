@@ -15,7 +15,7 @@ from secure_bloom.errors import (
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.seal import with_trailer
 from secure_bloom.storage import CountedFile, open_input
-from tests.tables import Mode, write
+from testing.tables import Mode, write
 
 
 def _small(folder: Path, mode: Mode) -> Path:

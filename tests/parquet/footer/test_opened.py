@@ -43,10 +43,10 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
 )
 from secure_bloom.storage import open_input
-from tests.live_footer import encode_footer
-from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
-from tests.surgery import assert_tells_no_secret, edit_column, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
+from testing.live_footer import encode_footer
+from testing.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
+from testing.surgery import assert_tells_no_secret, edit_column, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
 
 WITH_KEYS = [Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]
 FOOTERS = {

@@ -16,8 +16,8 @@ from secure_bloom.parquet.structures.metadata import ColumnChunk, FileMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.storage import open_input
-from tests.surgery import opened
-from tests.tables import customers, write
+from testing.surgery import opened
+from testing.tables import customers, write
 
 
 def _footer(path: Path) -> bytes:

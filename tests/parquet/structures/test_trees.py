@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Struct
+from testing.project import CORPUS, NO_CORPUS
 from tests.parquet.structures.thrift_values import structs
-from tests.project import CORPUS, NO_CORPUS
 
 
 @given(structs(2))

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnOrder, Statistics
 from secure_bloom.parquet.structures.views import Empty
-from tests.surgery import Opened, edit_footer
+from testing.surgery import Opened, edit_footer
 
 #: Rows of a page, pages of a row group.
 PAGE, PAGES = 2, 3

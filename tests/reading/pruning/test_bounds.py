@@ -20,8 +20,8 @@ import secure_bloom as sb
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH
 from secure_bloom.parquet.value_order import OrderKey, order_of
 from secure_bloom.reading.pruning.bounds import Bounds, has_signed_order, keys_of
+from testing.surgery import opened
 from tests.reading.pruning.ordered_files import GROUP, INT96, TOTAL, Order, write_ordered
-from tests.surgery import opened
 
 
 def _double(value: float) -> bytes:

@@ -12,8 +12,8 @@ from secure_bloom.predicates.binding import bound_conditions
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.request import request
 from secure_bloom.reading.pruning.column_predicates import ProbeValues, column_predicate
-from tests.surgery import opened
-from tests.tables import write
+from testing.surgery import opened
+from testing.tables import write
 
 TABLE = pa.table({"text": ["a"], "n": pa.array([1], pa.int32()), "x": [0.5]})
 

@@ -16,7 +16,7 @@ from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
-from tests.tables import write
+from testing.tables import write
 
 TABLE = pa.table(
     {

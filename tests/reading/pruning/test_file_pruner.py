@@ -10,7 +10,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.kms import Keyring
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 ROWS, GROUP = 90, 30
 

@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.reading.pruning import filter_reads
 from secure_bloom.reading.pruning.filter_reads import joined_extents
 from secure_bloom.reading.table.coalesced_reads import read_extents
-from tests.tables import Mode, write
+from testing.tables import Mode, write
 
 
 @pytest.mark.parametrize("has_extension", [False])

@@ -33,8 +33,8 @@ from secure_bloom.reading.table import table_files
 from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, InputFile, open_input
-from tests.surgery import Opened, edit_footer, filter_place, flip
-from tests.tables import KEYRING, MASTER_KEYS, Mode, write
+from testing.surgery import Opened, edit_footer, filter_place, flip
+from testing.tables import KEYRING, MASTER_KEYS, Mode, write
 
 T = TypeVar("T")
 

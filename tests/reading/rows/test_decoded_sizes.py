@@ -11,9 +11,9 @@ import pytest
 
 from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
 from secure_bloom.storage.memory_budget import VARIABLE, MemoryBudgetError
-from tests.surgery import edit_column, opened
-from tests.tables import Mode
-from tests.tables import write as write_table
+from testing.surgery import edit_column, opened
+from testing.tables import Mode
+from testing.tables import write as write_table
 
 #: Sizes are told alike in both worlds.
 pytestmark = pytest.mark.parametrize("has_extension", [True])

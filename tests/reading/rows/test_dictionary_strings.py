@@ -36,9 +36,9 @@ from secure_bloom.reading.rows import decoded_sizes, dictionary_strings
 from secure_bloom.reading.rows.decoded_sizes import decoded_size
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_be_decoded_here
 from secure_bloom.storage.memory_budget import VARIABLE
+from testing.surgery import flip, opened
+from testing.tables import KEYRING, Mode, write
 from tests.kernels.hybrid import packed, repeated
-from tests.surgery import flip, opened
-from tests.tables import KEYRING, Mode, write
 
 pytestmark = pytest.mark.parametrize("has_extension", [True])
 

@@ -15,7 +15,7 @@ from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows import column_decoder
 from secure_bloom.reading.rows.file_reader import FileReader, Parts, _others_than, _runs_of
 from secure_bloom.reading.rows.units import tables_of
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 ROWS, GROUP = 600, 200
 TABLE = customers(ROWS)

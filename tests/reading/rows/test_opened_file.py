@@ -8,8 +8,8 @@ import pytest
 
 from secure_bloom.errors import FileChangedError, MissingPathError
 from secure_bloom.storage import InputFile, open_input
+from testing.tables import Mode, customers, write
 from tests.reading.rows.test_column_decoder import opened
-from tests.tables import Mode, customers, write
 
 
 def test_nothing_is_open_before_it_is_needed_and_after_the_end(tmp_path: Path) -> None:

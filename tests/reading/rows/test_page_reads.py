@@ -14,7 +14,7 @@ from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, re
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile, open_input
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 ROWS, PAGE = 400, 20
 TABLE = customers(ROWS).append_column("inner", pa.array([{"a": n, "b": -n} for n in range(ROWS)]))

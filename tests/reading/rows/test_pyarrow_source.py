@@ -21,8 +21,8 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.auditing.examples import POLICY
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 TABLE = customers(100)
 KEY = b"16-bytes-long-k!"

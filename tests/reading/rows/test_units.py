@@ -12,7 +12,7 @@ from secure_bloom.reading import ReadRequest, TableRead
 from secure_bloom.reading.rows import units as units_module
 from secure_bloom.reading.rows.file_reader import Parts
 from secure_bloom.reading.rows.units import Unit, tables_of
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 ROWS, GROUP = 600, 100
 

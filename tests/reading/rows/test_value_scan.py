@@ -25,9 +25,9 @@ from secure_bloom.reading.rows.column_decoder import ColumnDecoder
 from secure_bloom.reading.rows.probe_values import ProbeHashes
 from secure_bloom.reading.table import table_files
 from secure_bloom.storage.counted_file import covered
+from testing.surgery import flip, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
-from tests.surgery import flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 ROWS, GROUP = 3000, 250
 ABSENT = [f"user{i}@nobody.example.com" for i in range(200)]

@@ -14,7 +14,7 @@ from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
-from tests.tables import KEYRING, Mode, customers, write
+from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = 200
 

@@ -20,8 +20,8 @@ from secure_bloom.errors import (
 )
 from secure_bloom.reading.table import table_files
 from secure_bloom.reading.table.table_files import TableFiles
-from tests.surgery import flip
-from tests.tables import KEYRING, Mode, customers, made_once, write
+from testing.surgery import flip
+from testing.tables import KEYRING, Mode, customers, made_once, write
 
 FILES, ROWS = 12, 40
 MODES = list(Mode)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.reading.table.table_state import table_state
 from secure_bloom.tables import list_tables
-from tests.tables.delta_logs import add, column, commit, inline_vector, start
+from testing.delta_logs import add, column, commit, inline_vector, start
 
 
 def test_a_bare_folder_says_nothing_but_its_name(tmp_path: Path) -> None:

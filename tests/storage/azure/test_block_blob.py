@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from benchmarks.store_proxy import store_proxy
 from secure_bloom.storage.azure import account_client
+from testing.store_proxy import store_proxy
 from tests.storage.azure.conftest import Blobs
 from tests.storage.other_stores import (
     KEY,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.store_proxy import store_proxy
 from secure_bloom.errors import AccessDeniedError, FileChangedError
 from secure_bloom.storage import open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
+from testing.store_proxy import store_proxy
 from tests.storage.gcs.conftest import GoogleBucket
 from tests.storage.other_stores import KEY, LARGE, SMALL, TAIL, Changing, StoreTests, failing_writes
 

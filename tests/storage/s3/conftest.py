@@ -16,7 +16,7 @@ import pytest
 
 from secure_bloom.storage import open_input, replace_tail
 from secure_bloom.storage.parts import LEAST_PART
-from tests.storage.conftest import Bucket
+from testing.storage import Bucket
 from tests.storage.emulators import emulator
 
 KEY = "lake/ts=2024-01-01 00%3A00/part ü+0.parquet"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.storage.conftest import Bucket
+from testing.storage import Bucket
 from tests.storage.s3.conftest import KEY, SIZES, new, replaced
 
 DESCRIBED = {

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.store_proxy import StoreProxy, store_proxy
 from secure_bloom.errors import (
     AccessDeniedError,
     FileChangedError,
@@ -22,7 +21,8 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import open_input, replace_tail
 from secure_bloom.storage.create_file import create_file
-from tests.storage.conftest import Bucket
+from testing.storage import Bucket
+from testing.store_proxy import StoreProxy, store_proxy
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced
 
 #: The SDK would pause between attempts; how often it tries is its own setting.

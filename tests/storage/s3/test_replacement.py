@@ -11,7 +11,7 @@ from secure_bloom.errors import FileChangedError, SecureBloomError
 from secure_bloom.storage import open_input, replace_tail
 from secure_bloom.storage.create_file import create_file
 from secure_bloom.storage.parts import LEAST_PART
-from tests.storage.conftest import Bucket
+from testing.storage import Bucket
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, TAIL, new, open_uploads, replaced
 
 

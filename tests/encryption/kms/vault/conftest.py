@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.openbao import OpenBao
+from testing.openbao import OpenBao
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
 )
-from tests.encryption.kms.vault.servers import DEK, as_token, client_of, http_server
-from tests.openbao import OpenBao
+from testing.http_servers import DEK, as_token, client_of, http_server
+from testing.openbao import OpenBao
 
 
 class TestTheWay:

@@ -16,9 +16,9 @@ from secure_bloom.errors import (
     KeyUnavailableError,
     KmsUnavailableError,
 )
+from testing.http_servers import DEK, as_token, client_of
+from testing.openbao import OpenBao
 from tests.encryption.kms.hostile_url import assert_no_visit
-from tests.encryption.kms.vault.servers import DEK, as_token, client_of
-from tests.openbao import OpenBao
 
 
 class TestWrapping:

@@ -15,8 +15,8 @@ import pytest
 from secure_bloom.encryption.kms import KmsClient, kms_client
 from secure_bloom.encryption.kms.vault.login import _NEW_TOKENS
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
-from tests.encryption.kms.vault.servers import DEK, as_token, client_of, http_server
-from tests.openbao import OpenBao
+from testing.http_servers import DEK, as_token, client_of, http_server
+from testing.openbao import OpenBao
 
 
 class TestLogins:

@@ -11,8 +11,8 @@ from secure_bloom.encryption.kms import kms_client
 from secure_bloom.errors import (
     PolicyError,
 )
-from tests.encryption.kms.vault.servers import DEK
-from tests.openbao import OpenBao
+from testing.http_servers import DEK
+from testing.openbao import OpenBao
 
 
 def test_http_to_another_machine_is_refused_unless_said_so() -> None:

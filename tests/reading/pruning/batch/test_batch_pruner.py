@@ -27,9 +27,9 @@ from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.filter_reads import Hashes, ask_together, read_filters
 from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
+from testing.surgery import edit_column, edit_footer, filter_place, flip, opened
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
-from tests.surgery import edit_column, edit_footer, filter_place, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
 
 ROWS, GROUP = 2000, 250
 GROUPS = ROWS // GROUP

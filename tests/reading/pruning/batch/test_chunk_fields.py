@@ -23,8 +23,8 @@ from secure_bloom.reading.pruning.filter_reads import FilterLocation
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
-from tests.surgery import Opened, edit_column, edit_footer
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from testing.surgery import Opened, edit_column, edit_footer
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 GROUPS = 8
 #: A number of a chunk, and where it is said.

@@ -10,8 +10,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.reading.pruning.plan import Note
-from tests.surgery import filter_place, flip
-from tests.tables import KEYRING, Mode, write
+from testing.surgery import filter_place, flip
+from testing.tables import KEYRING, Mode, write
 
 TABLE = pa.table(
     {

@@ -14,9 +14,9 @@ from secure_bloom.parquet.decompression import decompressed
 from secure_bloom.parquet.dictionary_pages import ClaimedDictionary, open_dictionary
 from secure_bloom.reading.pruning.steps import dictionaries
 from secure_bloom.reading.pruning.steps.dictionaries import ChunkDictionary, has_all_values
+from testing.surgery import flip, opened
+from testing.tables import KEYRING, Mode, write
 from tests.reading.pruning.steps.test_statistics import skipped_by
-from tests.surgery import flip, opened
-from tests.tables import KEYRING, Mode, write
 
 
 def test_a_dictionary_that_has_all_values_rules_others_out(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from tests.surgery import Opened, edit_footer, flip, opened
-from tests.tables import KEYRING, Mode, write
+from testing.surgery import Opened, edit_footer, flip, opened
+from testing.tables import KEYRING, Mode, write
 
 ROWS, PAGE = 600, 100
 MODES = pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)

@@ -14,8 +14,8 @@ import secure_bloom as sb
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Statistics
 from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.reading.pruning.plan import Step
-from tests.live_footer import encode_footer
-from tests.surgery import edit_column, opened
+from testing.live_footer import encode_footer
+from testing.surgery import edit_column, opened
 
 NAN = float("nan")
 

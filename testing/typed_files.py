@@ -14,10 +14,10 @@ from secure_bloom.bloom.probe import verdict
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.structures.metadata import SchemaElement, Type
-from tests.interop.columns import DICTIONARY, Column
-from tests.live_footer import encode_footer
-from tests.surgery import filter_of, opened
-from tests.tables import KEYRING, Mode, write
+from testing.columns import DICTIONARY, Column
+from testing.live_footer import encode_footer
+from testing.surgery import filter_of, opened
+from testing.tables import KEYRING, Mode, write
 
 #: So few that they fill one block of 256 bits to about 10 % false positives.
 ROWS_PER_GROUP = 42

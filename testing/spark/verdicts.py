@@ -11,11 +11,11 @@ import secure_bloom as sb
 from secure_bloom.encryption.kms import Keyring, KmsClient
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.structures.metadata import Type
-from tests.interop.columns import Column
-from tests.interop.files import probed_verdicts
-from tests.spark.parquet_java import bloom_filter_verdicts
-from tests.surgery import opened
-from tests.tables import KEYRING
+from testing.columns import Column
+from testing.spark.parquet_java import bloom_filter_verdicts
+from testing.surgery import opened
+from testing.tables import KEYRING
+from testing.typed_files import probed_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

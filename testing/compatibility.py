@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tests.project import ROOT
+from testing.project import ROOT
 
 PAGE = ROOT / "docs" / "compatibility.md"
 #: The distribution in which each reader comes.

@@ -19,8 +19,8 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, FileMetaData
 from secure_bloom.storage import InputFile, open_input
-from tests.live_footer import LiveFooter, encode_footer, live, live_chunk, seal_metadata
-from tests.tables import KEYRING, SECRETS, Mode, customers, write
+from testing.live_footer import LiveFooter, encode_footer, live, live_chunk, seal_metadata
+from testing.tables import KEYRING, SECRETS, Mode, customers, write
 
 
 class Opened(NamedTuple):

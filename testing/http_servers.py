@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from secure_bloom.encryption.kms import KmsClient, kms_client
-from tests.openbao import OpenBao
+from testing.openbao import OpenBao
 
 DEK = bytes(range(16))
 

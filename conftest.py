@@ -30,10 +30,11 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from secure_bloom.kernels import extension
-from tests.compatibility import PAGE, Compatibility, parse, written_page
-from tests.interop.columns import COLUMNS, Column
-from tests.openbao import OpenBao, openbao_server
-from tests.tables import Mode
+from testing.columns import COLUMNS, Column
+from testing.compatibility import PAGE, Compatibility, parse, written_page
+from testing.openbao import OpenBao, openbao_server
+from testing.project import ROOT
+from testing.tables import Mode
 
 #: `make mutants` runs each test many times in one process, and so in several objects of its class.
 _UNCHECKED = [HealthCheck.too_slow, HealthCheck.differing_executors]
@@ -54,11 +55,13 @@ def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs the C extension")
 
 
-_TESTS = Path(__file__).parent
+#: Where tests are collected.
+_TREES = tuple(ROOT / path for path in ("tests", "campaigns/tests", "benchmarks/tests"))
 #: Files and folders of tests, as they are collected.
 _PARTS = sorted(
     path
-    for path in _TESTS.iterdir()
+    for tree in _TREES
+    for path in tree.iterdir()
     if (path.is_dir() and next(path.rglob("test_*.py"), None)) or path.match("test_*.py")
 )
 
@@ -100,7 +103,7 @@ _BESIDE_THE_CLUSTER = tuple(
     )
 )
 #: What takes long begins early: at the end there are small files for every worker.
-_EARLY = (*_ALONE, "tests/campaigns/", "tests/storage/", "tests/cli/", "tests/interop/")
+_EARLY = (*_ALONE, "campaigns/tests/", "tests/storage/", "tests/cli/", "tests/interop/")
 
 
 def _shares_a_session(nodeid: str) -> bool:
@@ -128,7 +131,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.basetemp = f"{config.stash[_FOLDER]}/tests"
     # Otherwise xdist begins with the files that have the most tests, however short.
     config.option.loadscopereorder = False
-    if [Path(arg).resolve() for arg in config.args] == [_TESTS] and hasattr(config, "workerinput"):
+    is_all = {Path(arg).resolve() for arg in config.args} == set(_TREES)
+    if is_all and hasattr(config, "workerinput"):
         config.args = [str(path) for path in _parts_from(config.workerinput)]
     if hasattr(config, "workerinput") and config.option.verbose < 0:
         _tell_less(config)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.delta.delta_tables import deltalake, rows
+from testing.delta_tables import deltalake, rows
 
 Rows = list[dict[str, Any]]
 #: Where `make` has put a DuckDB for which there is an extension for Delta.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from secure_bloom.encryption.kms import Keyring
-from tests.tables import MASTER_KEYS
+from testing.tables import MASTER_KEYS
 
 #: A key of somebody else's account, which the credentials of the tests may use too.
 FOREIGN = "arn:aws:kms:eu-central-1:999999999999:key/11111111-2222-3333-4444-555555555555"

@@ -13,13 +13,13 @@ import pytest
 
 from campaigns import concurrent_runs, power_loss, random_kills, system_calls
 from campaigns.disk_model import PAGE, FileState
-from campaigns.interleaving import play_inside
 from campaigns.outcome import Effort
 from campaigns.preload import compiler
 from campaigns.scenes import Scene, Told, same_nonces, scenes
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.storage import append, open_folder
 from secure_bloom.storage.durable_writes import write_all
+from testing.interleaving import play_inside
 
 QUICK = Effort(quick=True)
 

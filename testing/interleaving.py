@@ -20,12 +20,16 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from campaigns.children import HANG_SECONDS, HangError
-
+#: No trial takes a second where all is well.
+HANG_SECONDS = 30
 #: A run keeps its turn for another step with this probability.
 _AGAIN = 0.6
 #: A run that has ended by so many steps waits for no lock.
 _PATIENCE = 200
+
+
+class HangError(BaseException):
+    """Nobody catches it on the way, as one would an OSError or an Exception."""
 
 
 class KilledError(BaseException):

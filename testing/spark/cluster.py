@@ -22,8 +22,8 @@ from typing import Any
 
 from secure_bloom.spark import session_config
 from secure_bloom.spark.jvm import kms_jar
-from tests.project import ROOT as PROJECT
-from tests.spark.parquet_java import judge_jar
+from testing.project import ROOT as PROJECT
+from testing.spark.parquet_java import judge_jar
 
 POLICY = PROJECT / "keys" / "policy.toml"
 
@@ -146,7 +146,7 @@ class Cluster:
             self.events.mkdir()
             events = {"spark.eventLog.dir": self.events.as_uri()}
             settings = {**ON_CLUSTER, **events, **self._settings}
-            command = [sys.executable, "-m", "tests.spark.cluster", self.url, str(self.folder)]
+            command = [sys.executable, "-m", "testing.spark.cluster", self.url, str(self.folder)]
             with (self.folder / "driver.log").open("ab") as log:
                 self._driver = subprocess.Popen(
                     [*command, json.dumps(settings)],

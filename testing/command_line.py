@@ -57,7 +57,7 @@ class ForkServer:
 
     def __init__(self, **environment: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.command_line"],
+            [sys.executable, "-m", "testing.command_line"],
             env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

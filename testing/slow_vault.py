@@ -1,6 +1,6 @@
 """A server in a process of its own that answers Vault's decrypt after a while.
 
-``python -m tests.encryption.kms.vault.slow_server SECONDS`` prints its port.  A wrapped key is the
+``python -m testing.slow_vault SECONDS`` prints its port.  A wrapped key is the
 key itself, ``vault:v1:BASE64``.  What it counted is the answer to any other request.
 """
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tests.project import ROOT
+from testing.project import ROOT
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 

@@ -1,7 +1,7 @@
 """A proxy before an object store: it counts requests and bytes, delays, and fails requests.
 
-    python -m benchmarks.store_proxy PORT      (of the store on this machine)
-    python -m benchmarks.store_proxy memory    (a store of its own: ``memory_store``)
+    python -m testing.store_proxy PORT      (of the store on this machine)
+    python -m testing.store_proxy memory    (a store of its own: ``memory_store``)
 
 It prints its own port, then an answer to each command, a line of JSON on stdin:
 ``{"delay": 0.03}``, ``{"bytes_a_second": 1e8}``, ``{"fail": {...}}``, ``{"counts": true}``,
@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ROOT
-from benchmarks.memory_store import MemoryStore
+from testing.memory_store import MemoryStore
+from testing.project import ROOT
 
 _LINE = b"\r\n"
 _PIECE = 256 * 1024
@@ -365,7 +365,7 @@ class StoreProxy:
 def store_proxy(port: str = "memory") -> Iterator[StoreProxy]:
     """A proxy before the store at a port of this machine, or one with a store of its own."""
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.store_proxy", port],
+        [sys.executable, "-m", "testing.store_proxy", port],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -7,8 +7,8 @@ import pytest
 from campaigns import no_false_negative
 from campaigns.no_false_negative import FULL, values_per_file
 from campaigns.outcome import Effort
-from tests.interop.columns import CASES
-from tests.tables import Mode
+from testing.columns import CASES
+from testing.tables import Mode
 
 
 def test_no_present_value_is_absent() -> None:

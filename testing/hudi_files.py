@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.tables import Mode, write
+from testing.tables import Mode, write
 
 KEY_COLUMN = "_hoodie_record_key"
 

@@ -1,0 +1,1 @@
+"""Sessions of Spark, a cluster of three JVMs, and parquet-java as the judge."""
