@@ -26,11 +26,11 @@ from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark import session_config
 from secure_bloom.storage import open_input, replace_tail
 from testing.tables import KEYRING, crypto_factory

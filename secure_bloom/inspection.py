@@ -28,7 +28,7 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables

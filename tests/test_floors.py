@@ -25,24 +25,16 @@ FLOORS: list[dict[str, str]] = [
     {
         "errors": "every exception",
         "calling": "how functions are called: checked arguments, requests, options, lazy names",
-        "column_mapping": "what a table calls the columns of its files",
-        "text": "words for people: counts, names of columns, what may be shown",
-        "user_cache": "a folder for Java classes, which nobody else can write",
-        "ordered_pool": "work in several threads, results in order",
-        "process_start": "settings of a process that is ours alone",
-        "running": "limits of time",
-        "worker_processes": "work in other processes",
-        "html_page": "a page that opens without a network",
+        "running": "the work of a run: threads, other processes, results in order, limits of time",
+        "reports": "what every report can do: a document, a table, words for people",
     },
     {
         "kernels": "loops in C, and the same by numpy: arrays in, arrays out",
         "storage": "bytes of local files and objects: bounded reads, atomic writes, listing",
         "encryption": "AES modules, keys, KMS clients, the key-to-column policy",
-        "reports": "what every report can do: a document, a table, a few words",
     },
     {
         "parquet": "the file format: structures, footer, schema, pages, values",
-        "spreading": "how the files of a run are spread over processes and threads",
         "tables": "which files of a table live, as its own log says",
     },
     {

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.reports import SCHEMA_VERSION
+from secure_bloom.reports.base import SCHEMA_VERSION
 from testing import delta_logs
 from testing.command_line import run
 from testing.hudi_files import base_file

@@ -28,9 +28,9 @@ from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import INT96_NOTE, require_filterable
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reports.text import counted, named_columns
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.text import counted, named_columns
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]

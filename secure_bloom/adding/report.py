@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol
 
-from secure_bloom.reports import F, WritingReport
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.reports.base import F, WritingReport
+from secure_bloom.reports.text import counted, human_bytes
 
 #: How a note begins that is about readers of the new filters.
 READERS: Final = "readers: "

@@ -8,7 +8,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.encryption.access import check_master_keys, keys_of, loaded_policy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
@@ -17,6 +16,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.schema import Leaf, select
 from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 # Loaded where there is one.
 if TYPE_CHECKING:

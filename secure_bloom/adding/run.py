@@ -18,7 +18,8 @@ from secure_bloom.adding.rewrite import FileRewriter, failed_report
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import WorkerLostError
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.spreading import chosen_spread, each_file
+from secure_bloom.running.parallelism import chosen_parallelism, each_file
+from secure_bloom.storage.paths import files_at_once, mean_size
 
 if TYPE_CHECKING:
     from secure_bloom.adding.plan import ChunkOutcome, Task
@@ -46,16 +47,19 @@ def rewrite_files(
     ``chunks_a_file`` is the estimate that ``progress`` begins with.
     """
     meter = _Meter(progress, len(tasks), chunks_a_file)
-    spread = chosen_spread([task.path for task in tasks], jobs)
+    paths = [task.path for task in tasks]
+    parallelism = chosen_parallelism(
+        len(paths), jobs, mean_size=mean_size(paths), at_once=files_at_once(paths)
+    )
     reports: dict[int, FileAddReport] = {}
     # The column chunks of all files share one pool, so only as many as there are cores are in
     # memory.  One file computes while another one waits for the disk.
-    with _pool(spread.threads) as chunks:
+    with _pool(parallelism.threads) as chunks:
         done = each_file(
             partial(meter.metered, rewriter, chunks),
             partial(_work, open_rewriter),
             tasks,
-            spread,
+            parallelism,
             lost=_lost_file,
             # After an interrupt a file at work finds no pool for its next chunk, and so it ends
             # before it writes.

@@ -19,8 +19,8 @@ from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, 
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.reports.text import legible, named_columns
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.text import legible, named_columns
 
 #: Another false-positive probability -> about the size of its filter, as a multiple of one of 1 %.
 _OTHERS = {0.1: 0.5, 0.001: 2.0}

@@ -13,8 +13,8 @@ from secure_bloom.advising.sample import TableSample
 from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
 from secure_bloom.advising.verdict import AdviceVerdict
 from secure_bloom.encryption.policy_text import toml_string
-from secure_bloom.reports import Report
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.reports.base import Report
+from secure_bloom.reports.text import counted, human_bytes
 
 #: Seconds from which on tenths, and minutes, are told; numbers of lines that are shown.
 _LEAST_SECONDS, _MINUTES, _SHOWN_LINES = 0.1, 120, 10

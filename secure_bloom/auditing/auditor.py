@@ -27,9 +27,9 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths, is_object_uri
 from secure_bloom.tables import TableVersion

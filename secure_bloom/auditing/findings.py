@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from secure_bloom.auditing.scope import AuditScope
-from secure_bloom.reports import Report
-from secure_bloom.text import counted
+from secure_bloom.reports.base import Report
+from secure_bloom.reports.text import counted
 
 
 class Severity(enum.StrEnum):

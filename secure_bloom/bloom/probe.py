@@ -19,7 +19,6 @@ from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
@@ -33,12 +32,13 @@ from secure_bloom.parquet.schema import (
     unknown_column,
 )
 from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.reports import ReportOfFiles
+from secure_bloom.reports.base import ReportOfFiles
+from secure_bloom.reports.text import counted
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableVersion, list_tables
-from secure_bloom.text import counted
 
 
 class Verdict(enum.StrEnum):

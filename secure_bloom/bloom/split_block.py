@@ -16,7 +16,7 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.kernels import extension
 from secure_bloom.kernels.salt import SALT
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from secure_bloom.cli.verbosity import is_verbose, tell
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
 
 if TYPE_CHECKING:
     from secure_bloom.bloom.probe import Verdict

@@ -21,7 +21,7 @@ from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import VERBOSE, tell
 from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import counted, legible
+from secure_bloom.reports.text import counted, legible
 
 if TYPE_CHECKING:
     from secure_bloom.rekeying import KeyUseReport

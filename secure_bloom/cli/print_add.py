@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

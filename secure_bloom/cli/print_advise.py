@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secure_bloom.cli.print_audit import write_text
-from secure_bloom.text import counted, human_bytes, legible, without_commands
+from secure_bloom.reports.text import counted, human_bytes, legible, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ import click
 
 from secure_bloom.cli.verbosity import tell_note
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import without_commands
+from secure_bloom.reports.text import without_commands
 
 if TYPE_CHECKING:
     from secure_bloom.auditing.findings import AuditReport

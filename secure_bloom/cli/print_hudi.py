@@ -8,7 +8,7 @@ from secure_bloom.cli.terminal_tables import percent, print_files, print_table, 
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.index_description import PaimonInspection
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import tell
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.reports.text import counted, human_bytes
 
 #: More files than these get a row each in one table.
 _MOST_TABLES: Final = 10

@@ -8,7 +8,7 @@ from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.terminal_tables import percent, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.paimon.skipping_rules import Rules
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.paimon.build_report import BuildReport

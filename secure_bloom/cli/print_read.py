@@ -10,7 +10,7 @@ import click
 
 from secure_bloom.cli.terminal_tables import is_too_wide, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
-from secure_bloom.text import counted, human_bytes, legible
+from secure_bloom.reports.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.reading import FileReadReport, ReadReport

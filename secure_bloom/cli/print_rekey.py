@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.cli.print_add import print_commits
 from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
-from secure_bloom.text import counted, human_bytes, legible
+from secure_bloom.reports.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.rekeying import KeyUseReport, RekeyReport

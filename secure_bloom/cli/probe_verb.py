@@ -20,7 +20,7 @@ from secure_bloom.cli.terminal_tables import print_table
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
 
 
 @click.command("probe", short_help="Ask filters whether values may be there.")

@@ -21,7 +21,7 @@ from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.verbosity import tell_note
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import legible
+from secure_bloom.reports.text import legible
 
 _POLICY = click.option(
     "-p",

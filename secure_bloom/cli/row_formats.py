@@ -22,7 +22,7 @@ import click
 from secure_bloom.cli.outputs import flushed, output_errors, replaced
 from secure_bloom.cli.terminal_tables import print_table, terminal_width
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import legible, without_commands, written_out
+from secure_bloom.reports.text import legible, without_commands, written_out
 
 #: Record batches of pyarrow.
 Batches = Iterable[Any]

@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 
 from secure_bloom.cli.verbosity import tell, wanted_color
-from secure_bloom.reports import SCHEMA_VERSION
-from secure_bloom.text import counted, without_commands, written_out
+from secure_bloom.reports.base import SCHEMA_VERSION
+from secure_bloom.reports.text import counted, without_commands, written_out
 
 _WIDE = 240
 

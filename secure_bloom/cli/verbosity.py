@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from secure_bloom.text import written_out
+from secure_bloom.reports.text import written_out
 
 _VERBOSE, _QUIET, _COLOR = "secure_bloom.verbose", "secure_bloom.quiet", "secure_bloom.color"
 #: Word of ``--color`` -> what click and rich are told; None leaves it to the terminal.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from secure_bloom.encryption.policy_tables import is_column_path
-from secure_bloom.text import without_commands
+from secure_bloom.reports.text import without_commands
 
 #: Client of [kms] -> its lines.
 KMS_LINES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.calling.options import ALLOW_UNPROTECTED, FooterMode
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import counted, legible
+from secure_bloom.reports.text import counted, legible
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy

@@ -17,7 +17,7 @@ from secure_bloom.hudi.record_keys.footer_entry import RecordKeyEntry, read_entr
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.reports import ReportOfFiles, counted_files
+from secure_bloom.reports.base import ReportOfFiles, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 

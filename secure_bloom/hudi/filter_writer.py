@@ -41,9 +41,9 @@ from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Chunk, Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
+from secure_bloom.reports.text import counted, named_columns
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths
-from secure_bloom.text import counted, named_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,14 +31,14 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     java_order,
     keys_bytes,
 )
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports.base import Report, counted_files
+from secure_bloom.reports.text import counted
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.text import counted
 
 #: Files at work at a time: more than cores, because a search waits for the disk or the store.
 _WORKERS = min(32, (os.cpu_count() or 1) + 4)

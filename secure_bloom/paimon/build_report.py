@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from secure_bloom.calling.arguments import check_fields
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon.bloom_filter64 import sizing
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports.base import Report, counted_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,9 +32,9 @@ from secure_bloom.paimon.index_merge import IndexMerge
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.spreading import chosen_spread, each_file
+from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
-from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
 
 #: The first bytes of other files that have an index beside them, and of an index itself.
 _OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an index itself"}
@@ -141,7 +141,10 @@ def build_indexes(
     )
     work = open_work()
     paths = find_unmanaged(as_paths(paths))
-    done = each_file(work, open_work, paths, chosen_spread(paths, jobs), lost=_failed)
+    parallelism = chosen_parallelism(
+        len(paths), jobs, mean_size=mean_size(paths), at_once=files_at_once(paths)
+    )
+    done = each_file(work, open_work, paths, parallelism, lost=_failed)
     with closing(done):
         found = dict(done)
     # Files are done in any order, and reported in that of their paths.

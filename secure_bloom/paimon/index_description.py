@@ -17,7 +17,7 @@ from secure_bloom.paimon.index_files import (
     read_beside,
     read_whole,
 )
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths
 

@@ -31,7 +31,7 @@ from secure_bloom.paimon.skipping_rules import Rules, must_read
 from secure_bloom.paimon.value_forms import StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.predicates.tree import leaves
-from secure_bloom.reports import ReportOfFiles, counted_files
+from secure_bloom.reports.base import ReportOfFiles, counted_files
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths
 

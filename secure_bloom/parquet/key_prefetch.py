@@ -14,10 +14,10 @@ from typing import Final
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms.calls import AT_ONCE
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import is_object_uri, open_input
 
 #: Files that are prepared together: few at first, while it is not known whether that helps.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import MAX_DEPTH, Leaf, Leaves, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import SchemaElement
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 
 def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.predicates.from_tuples import from_structure
@@ -30,6 +29,7 @@ from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: Row groups of files, by path.

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from secure_bloom.reading.advice import advice
 from secure_bloom.reading.file_reports import ReadTotals
-from secure_bloom.reports import Report
-from secure_bloom.text import counted
+from secure_bloom.reports.base import Report
+from secure_bloom.reports.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

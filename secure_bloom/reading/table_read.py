@@ -17,7 +17,6 @@ import pyarrow as pa
 from secure_bloom.encryption.access import resolver_of
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.predicates.request import request
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
@@ -31,6 +30,7 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.paths import as_paths
 from secure_bloom.tables import TableVersion
 

@@ -13,8 +13,9 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.rotation import Rotation
-from secure_bloom.spreading import chosen_spread, each_file
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
+from secure_bloom.running.parallelism import chosen_parallelism, each_file
+from secure_bloom.storage.paths import files_at_once, mean_size
 
 #: Called with the number of files done and the number of them in all.
 FileProgress = Callable[[int, int], None]
@@ -31,11 +32,18 @@ def rekey_files(
 ) -> tuple[RekeyedFile, ...]:
     """Return the report of each task, in order; ``open_work`` makes the same work elsewhere."""
     found: dict[int, RekeyedFile] = {}
+    paths = [task.path for task in tasks]
     done = each_file(
         partial(_rekey, work),
         partial(_rekeyer, open_work),
         tasks,
-        chosen_spread([task.path for task in tasks], jobs, by_threads=work.asks_for_each_key),
+        chosen_parallelism(
+            len(paths),
+            jobs,
+            mean_size=mean_size(paths),
+            at_once=files_at_once(paths),
+            by_threads=work.asks_for_each_key,
+        ),
         lost=lambda task, error: failed_file(task.path, error, 0.0),
         ahead=partial(with_key_prefetch, _ahead(work, {it.path: it.target for it in tasks})),
     )

@@ -15,15 +15,15 @@ from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import version_in
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer.locate import Tail, read_tail
 from secure_bloom.parquet.footer.opened import Footer, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.reports import ReportOfFiles
+from secure_bloom.reports.base import ReportOfFiles
+from secure_bloom.reports.text import counted
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables
-from secure_bloom.text import counted
 
 _WORKERS = 4
 

@@ -31,9 +31,9 @@ from secure_bloom.spark.jvm import java, spark_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+from secure_bloom.reports.text import written_out
 from secure_bloom.spark.demo_session import demo_session
 from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
-from secure_bloom.text import written_out
 
 _PACKAGE = Path(__file__).parent.parent
 

@@ -22,7 +22,8 @@ from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.summary_files import stale_summary_notes
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
-from secure_bloom.ordered_pool import AT_ONCE
+from secure_bloom.reports.text import counted
+from secure_bloom.running.ordered_pool import AT_ONCE
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import task_progress
@@ -30,7 +31,6 @@ from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, TaskWork, executors_errors, result_rows, row_by_row
 from secure_bloom.storage.output_paths import refuse_inside
 from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
-from secure_bloom.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

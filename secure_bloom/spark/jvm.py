@@ -22,7 +22,7 @@ from pathlib import Path
 
 from secure_bloom.errors import SecureBloomError, SparkUnavailableError, install_hint
 from secure_bloom.spark.compat import oldest_java
-from secure_bloom.user_cache import is_own_file, is_own_folder, user_cache
+from secure_bloom.spark.user_cache import is_own_file, is_own_folder, user_cache
 
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 _INSTALL_JAVA = (

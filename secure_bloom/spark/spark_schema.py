@@ -17,11 +17,11 @@ from pyspark.sql import types as st
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache, unite
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
 from secure_bloom.storage import CountedFile, files_at_once, find_unmanaged, open_input

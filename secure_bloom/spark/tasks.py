@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from secure_bloom.errors import SparkUnavailableError
-from secure_bloom.ordered_pool import in_order
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of

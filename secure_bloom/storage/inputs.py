@@ -19,7 +19,7 @@ from secure_bloom.storage.durable_writes import write_all
 from secure_bloom.storage.memory_budget import refuse_beyond
 
 if TYPE_CHECKING:
-    from secure_bloom.column_mapping import ColumnMapping
+    from secure_bloom.storage.column_mapping import ColumnMapping
 
 #: Most bytes of a file beside a data file.  Key material takes a few hundred bytes a column.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from secure_bloom.errors import FileChangedError, SecureBloomError
-from secure_bloom.ordered_pool import in_order
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.parts import Part, can_copy, parts_after_copies, uploaded_parts
 from secure_bloom.storage.rewritten_file import OldRange

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -34,6 +34,8 @@ OBJECT_SCHEMES = {
 }
 #: pyarrow has 25 connections to a store; with more the requests wait for each other.
 _OBJECTS_AT_ONCE = 24
+#: Files whose sizes are looked at.
+_SAMPLE = 64
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -87,6 +89,19 @@ def is_object_uri(path: str) -> bool:
 def files_at_once(paths: Iterable[str]) -> int:
     """Return the number of files to open side by side: an object store answers late."""
     return _OBJECTS_AT_ONCE if any(map(is_object_uri, paths)) else 1
+
+
+def mean_size(paths: Sequence[str]) -> int | None:
+    """Return the mean size of a sample of the files; None for objects."""
+    some = paths[:: max(1, len(paths) // _SAMPLE)]
+    # Objects are waited for, whatever their size is.
+    if any(map(is_object_uri, some)):
+        return None
+    sizes = []
+    for path in some:
+        with suppress(OSError):
+            sizes.append(Path(local_path(path)).stat().st_size)
+    return sum(sizes) // max(1, len(some))
 
 
 def object_uri(path: str) -> ObjectUri:

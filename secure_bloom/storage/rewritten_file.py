@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from secure_bloom.ordered_pool import TINY
+from secure_bloom.running.ordered_pool import TINY
 from secure_bloom.storage.copy_range import copy_part
 from secure_bloom.storage.durable_writes import begin_writeback, write_all
 from secure_bloom.storage.inputs import InputFile

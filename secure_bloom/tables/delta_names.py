@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from secure_bloom.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.errors import FormatError
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.tables.delta_actions import count, fields_of, text
 from secure_bloom.tables.live_file import TableMetadata
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.errors import (
     FormatError,
     PolicyError,
@@ -23,6 +22,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.storage import is_object_uri
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.commit_times import milliseconds

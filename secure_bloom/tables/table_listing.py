@@ -30,7 +30,7 @@ from secure_bloom.tables.live_file import TableVersion
 
 # Readers of logs are loaded when a table with a log is found: most files are of none.
 if TYPE_CHECKING:
-    from secure_bloom.column_mapping import ColumnMapping
+    from secure_bloom.storage.column_mapping import ColumnMapping
     from secure_bloom.storage.folder_trees import Tree
     from secure_bloom.tables.iceberg_table import IcebergTable
     from secure_bloom.tables.live_file import LiveFile, Snapshot

@@ -19,7 +19,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.ordered_pool import AT_ONCE
+from secure_bloom.running.ordered_pool import AT_ONCE
 from testing.project import ROOT
 from testing.surgery import filter_of
 from testing.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
@@ -152,7 +152,7 @@ def test_no_key_is_on_a_command_line_or_in_an_environment(tmp_path: Path) -> Non
 SCRIPT = """
 import sys
 import secure_bloom as sb
-from secure_bloom import worker_processes
+from secure_bloom.running import worker_processes
 print("begun")
 started = worker_processes._started
 worker_processes._started = lambda opening: print("worker") or started(opening)

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.column_mapping import ColumnMapping, NamedField
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.structures.metadata import SchemaElement
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 
 
 def elements(schema: pa.Schema) -> list[SchemaElement]:

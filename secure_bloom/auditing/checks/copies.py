@@ -38,16 +38,16 @@ from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_FILE,
     UNCHECKED_FOOTER,
 )
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
+from secure_bloom.reports.text import counted
 from secure_bloom.storage import InputFile, below, file_key, join, local_path, name_of, open_input
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.delta_history import ACTION_NAMES, is_read_as_log
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
-from secure_bloom.text import counted
 
 #: What counts of the audit of a copy: what it shows.  Whether it has a filter is nobody's concern.
 _COUNTS = frozenset(

@@ -17,11 +17,11 @@ from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.leak_rules import TABLE_LOG_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import located
+from secure_bloom.reports.text import counted
 from secure_bloom.tables import Snapshot, TableListing
 from secure_bloom.tables.delta_actions import Action
 from secure_bloom.tables.delta_history import actions_in, log_paths, texts_of
 from secure_bloom.tables.log_bounds import bounded_columns
-from secure_bloom.text import counted
 
 if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_table import IcebergTable

@@ -21,8 +21,8 @@ from secure_bloom.auditing.formats.mistakes import (
     verdict,
 )
 from secure_bloom.auditing.formats.path_rows import common_folder
-from secure_bloom.html_page import html_page
-from secure_bloom.text import counted, legible, named_columns
+from secure_bloom.reports.html_page import html_page
+from secure_bloom.reports.text import counted, legible, named_columns
 
 _EXAMPLES = 3
 _MOST_PATHS = 100

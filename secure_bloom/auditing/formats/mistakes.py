@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
 
 #: An id with more wordings than this is one mistake: hostile files can word findings endlessly.
 _MOST_WORDINGS = 12

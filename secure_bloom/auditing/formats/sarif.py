@@ -26,7 +26,7 @@ from secure_bloom.auditing.formats.mistakes import (
     is_unchecked,
 )
 from secure_bloom.auditing.formats.path_rows import common_folder
-from secure_bloom.text import legible, named_columns
+from secure_bloom.reports.text import legible, named_columns
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

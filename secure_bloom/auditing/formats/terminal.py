@@ -16,7 +16,7 @@ from secure_bloom.auditing.formats.mistakes import (
     verdict,
 )
 from secure_bloom.auditing.formats.path_rows import common_folder
-from secure_bloom.text import legible, named_columns
+from secure_bloom.reports.text import legible, named_columns
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,11 +18,11 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
 from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCryptoMetaData
 from secure_bloom.parquet.structures.records import measured_record
+from secure_bloom.reports.text import counted
 from secure_bloom.storage import InputFile
-from secure_bloom.text import counted
 
 if TYPE_CHECKING:
-    from secure_bloom.column_mapping import ColumnMapping
+    from secure_bloom.storage.column_mapping import ColumnMapping
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"

@@ -36,7 +36,7 @@ from secure_bloom.parquet.structures.metadata import (
 from secure_bloom.parquet.structures.records import decode_record, known_member
 
 if TYPE_CHECKING:
-    from secure_bloom.column_mapping import ColumnMapping
+    from secure_bloom.storage.column_mapping import ColumnMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.tables.deletion_vectors import DeletedRows
 

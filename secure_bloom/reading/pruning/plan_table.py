@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from secure_bloom.errors import located
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.pruning.plan_file import Planner
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.running.ordered_pool import in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

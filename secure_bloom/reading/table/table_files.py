@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
-from secure_bloom.ordered_pool import TINY, in_order
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache, unite
 from secure_bloom.reading.table.table_state import table_state
+from secure_bloom.running.ordered_pool import TINY, in_order
 from secure_bloom.storage import CountedFile, InputFile, files_at_once, open_input
 from secure_bloom.tables import TableVersion, list_tables
 

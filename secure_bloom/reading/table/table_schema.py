@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
@@ -25,6 +24,7 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
 )
 from secure_bloom.reading.table.type_promotion import ClashError, common_fields
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

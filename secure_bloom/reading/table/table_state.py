@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.column_mapping import ColumnMapping
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
 from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.deletion_vectors import DeletedRows
 from secure_bloom.tables.iceberg_table import IcebergFile, IcebergTable

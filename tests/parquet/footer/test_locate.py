@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.column_mapping import ColumnMapping, NamedField
 from secure_bloom.errors import (
     FormatError,
 )
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.seal import with_trailer
 from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 from testing.tables import Mode, write
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.column_mapping import ColumnMapping, NamedField
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
@@ -43,6 +42,7 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
 )
 from secure_bloom.storage import open_input
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 from testing.live_footer import encode_footer
 from testing.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from testing.surgery import assert_tells_no_secret, edit_column, opened

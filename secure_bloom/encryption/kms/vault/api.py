@@ -9,7 +9,7 @@ from typing import Any, Final
 from secure_bloom.encryption.kms.calls import AT_ONCE, TIMEOUT_SECONDS, TransientFailureError
 from secure_bloom.encryption.kms.vault.settings import VaultSettings
 from secure_bloom.errors import KmsUnavailableError, PolicyError, imported_for
-from secure_bloom.text import legible
+from secure_bloom.reports.text import legible
 
 #: Throttled, sealed, without a leader, or behind a balancer that has nobody to ask just now.
 _TRANSIENT: Final = frozenset({412, 429, 472, 473, 500, 502, 503, 504})

@@ -21,7 +21,7 @@ from secure_bloom.reading.pruning.page_bounds import (
 )
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
 
 #: A row group, a column, and which of the two indexes.
 _IndexKey = tuple[int, int, str]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.text import human_bytes, legible, without_commands, written_out
+from secure_bloom.reports.text import human_bytes, legible, without_commands, written_out
 
 
 @pytest.mark.parametrize(

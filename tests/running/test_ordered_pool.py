@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from secure_bloom.ordered_pool import in_order
+from secure_bloom.running.ordered_pool import in_order
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from secure_bloom.html_page import html_page
+from secure_bloom.reports.html_page import html_page
 
 
 def allowed(text: str) -> str:

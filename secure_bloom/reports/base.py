@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import counted
+from secure_bloom.reports.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd

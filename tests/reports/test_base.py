@@ -11,7 +11,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.hudi.filter_reader import show
-from secure_bloom.reports import Report
+from secure_bloom.reports.base import Report
 from testing.tables import KEYRING, Mode, customers, write
 
 PRESENT = str(customers(40)["email"][7])

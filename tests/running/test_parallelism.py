@@ -1,4 +1,4 @@
-"""How files are spread: processes for many small ones, threads for few, large or remote ones."""
+"""How files are shared: processes for many small ones, threads for few, large or remote ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.ordered_pool import AT_ONCE
-from secure_bloom.spreading import Spread, chosen_spread, each_file
+from secure_bloom.running.ordered_pool import AT_ONCE
+from secure_bloom.running.parallelism import Parallelism, chosen_parallelism, each_file
+from secure_bloom.storage.paths import files_at_once, mean_size
 
 
 def _files(folder: Path, count: int, size: int = 10) -> list[str]:
@@ -20,6 +21,11 @@ def _files(folder: Path, count: int, size: int = 10) -> list[str]:
         with path.open("wb") as file:
             file.truncate(size)
     return [str(path) for path in paths]
+
+
+def _chosen(paths: list[str], jobs: int | None) -> Parallelism:
+    size, at_once = mean_size(paths), files_at_once(paths)
+    return chosen_parallelism(len(paths), jobs, mean_size=size, at_once=at_once)
 
 
 @pytest.fixture
@@ -44,30 +50,30 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_small_files_go_to_processes(
     tmp_path: Path, count: int, jobs: int | None, processes: int, threads: int
 ) -> None:
-    chosen = chosen_spread(_files(tmp_path, count, size=1024 * 1024), jobs)
-    assert chosen == Spread(processes=processes, threads=threads, files=AT_ONCE)
+    chosen = _chosen(_files(tmp_path, count, size=1024 * 1024), jobs)
+    assert chosen == Parallelism(processes=processes, threads=threads, files=AT_ONCE)
     # Tiny ones go to as many processes, and a single thread of each computes.
-    chosen = chosen_spread(_files(tmp_path, count), jobs)
-    assert chosen == Spread(processes=processes, threads=1, files=AT_ONCE)
+    chosen = _chosen(_files(tmp_path, count), jobs)
+    assert chosen == Parallelism(processes=processes, threads=1, files=AT_ONCE)
 
 
 def test_no_files_are_done_by_one_process(tmp_path: Path) -> None:
-    assert chosen_spread(_files(tmp_path, 0), 2).processes == 1
+    assert _chosen(_files(tmp_path, 0), 2).processes == 1
 
 
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_large_files_and_objects_go_to_threads(tmp_path: Path, jobs: int | None) -> None:
     large = _files(tmp_path, 300, size=64 * 1024 * 1024)
     objects = [f"s3://bucket/{i}" for i in range(300)]
-    for chosen in (chosen_spread(paths, jobs) for paths in (large, objects)):
+    for chosen in (_chosen(paths, jobs) for paths in (large, objects)):
         assert chosen.processes == 1
-    assert chosen_spread(large, jobs).files == chosen_spread(large, jobs).threads
+    assert _chosen(large, jobs).files == _chosen(large, jobs).threads
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_no_job_at_all_is_an_error(jobs: int) -> None:
     with pytest.raises(PolicyError, match=f"jobs is {jobs}"):
-        chosen_spread([], jobs)
+        _chosen([], jobs)
 
 
 def _pid_of_worker() -> Callable[[str], int]:
@@ -75,9 +81,9 @@ def _pid_of_worker() -> Callable[[str], int]:
 
 
 def _pids(open_work: Callable[[], Callable[[str], int]]) -> dict[int, int]:
-    spread = Spread(processes=2, threads=2, files=2)
+    parallelism = Parallelism(processes=2, threads=2, files=2)
     files = [str(i) for i in range(20)]
-    return dict(each_file(lambda _: os.getpid(), open_work, files, spread, lost=lambda *_: 0))
+    return dict(each_file(lambda _: os.getpid(), open_work, files, parallelism, lost=lambda *_: 0))
 
 
 def test_files_are_done_in_other_processes_or_here_where_that_cannot_be() -> None:

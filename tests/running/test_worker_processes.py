@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from secure_bloom.errors import PolicyError, TimeLimitError, WorkerLostError
-from secure_bloom.ordered_pool import AT_ONCE
+from secure_bloom.running.ordered_pool import AT_ONCE
 from secure_bloom.running.time_limit import time_limit
-from secure_bloom.worker_processes import in_processes
+from secure_bloom.running.worker_processes import in_processes
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0

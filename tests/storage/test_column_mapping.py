@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.column_mapping import ColumnMapping, NamedField
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 
 
 def test_a_field_is_found_by_name_or_id() -> None:
