@@ -35,8 +35,8 @@ from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.data_types import DataType
-from secure_bloom.paimon.skipping import may_match
-from secure_bloom.paimon.value_forms import typed_forms
+from secure_bloom.paimon.index_readers import may_match
+from secure_bloom.paimon.physical_values import typed_forms
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
 from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, read_tail

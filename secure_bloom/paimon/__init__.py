@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
     from secure_bloom.paimon.comparisons import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-    from secure_bloom.paimon.data_types import DataType, hash_value
-    from secure_bloom.paimon.hashing import hash_bytes, hash_long, hash_longs
+    from secure_bloom.paimon.data_types import (
+        DataType,
+        hash_bytes,
+        hash_long,
+        hash_longs,
+        hash_value,
+    )
     from secure_bloom.paimon.index_builder import build_index, build_indexes
     from secure_bloom.paimon.index_description import ShowReport, show
     from secure_bloom.paimon.index_probe import PaimonProbe, probe
+    from secure_bloom.paimon.physical_values import typed_forms
     from secure_bloom.paimon.skipping_rules import Rules, must_read
-    from secure_bloom.paimon.value_forms import typed_forms
 
 _HOMES = {
     "bloom_filter64": ["BloomFilter64", "sizing"],
@@ -30,12 +35,11 @@ _HOMES = {
     "container": ["ColumnIndexes", "FileIndex", "Index"],
     "index_description": ["ShowReport", "show"],
     "skipping_rules": ["Rules", "must_read"],
-    "value_forms": ["typed_forms"],
-    "hashing": ["hash_bytes", "hash_long", "hash_longs"],
+    "physical_values": ["typed_forms"],
+    "data_types": ["hash_bytes", "hash_long", "hash_longs", "DataType", "hash_value"],
     "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
     "index_probe": ["PaimonProbe", "probe"],
     "build_report": ["BuildReport", "IndexOptions", "IndexReport"],
-    "data_types": ["DataType", "hash_value"],
 }
 
 __all__ = [

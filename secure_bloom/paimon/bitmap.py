@@ -8,7 +8,7 @@ A number is big-endian in the width of its type.  A text comes after its length 
 counts from the first bitmap; a negative place means the single row ``-1 - place``.
 
 The list alone shows that a value is nowhere in the file.  Only the rules of Paimon 0.9 need the
-bitmaps (:mod:`~secure_bloom.paimon.version_0_9.bitmap_rows`).
+bitmaps (:mod:`~secure_bloom.paimon.version_0_9.decision`).
 """
 
 from __future__ import annotations

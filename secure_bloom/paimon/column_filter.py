@@ -19,10 +19,9 @@ from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.build_report import ColumnReport, IndexOptions
+from secure_bloom.paimon.column_types import IndexedColumn, find_column
 from secure_bloom.paimon.container import BLOOM_FILTER, Index
-from secure_bloom.paimon.data_types import float_bits
-from secure_bloom.paimon.hashing import hash_longs
-from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
+from secure_bloom.paimon.data_types import float_bits, hash_longs
 from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
 from secure_bloom.parquet.column_values import read_entries, read_items
 from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk

@@ -27,8 +27,8 @@ from secure_bloom.paimon.index_files import (
     read_beside,
     read_whole,
 )
+from secure_bloom.paimon.physical_values import StoredForms
 from secure_bloom.paimon.skipping_rules import Rules, must_read
-from secure_bloom.paimon.value_forms import StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reports.base import ReportOfFiles, counted_files

@@ -2,16 +2,21 @@
 
 Paimon hashes logical values, a file stores physical ones.  The values of a file and the values of a
 predicate go from their physical form to the hash by one table, so that they cannot differ.
+
+``Forms`` finds the form in which a value is in the index of a column by the type of the column.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.paimon.data_types import Hashed, float_bits
-from secure_bloom.paimon.hashing import signed
+from secure_bloom.paimon import data_types
+from secure_bloom.paimon.data_types import DataType, Hashed, float_bits, signed
 from secure_bloom.parquet.literals import (
     BeyondColumnError,
     physical_values,
@@ -158,3 +163,55 @@ _BYTES = {
     (Kind.BYTES, Type.BYTE_ARRAY),
     (Kind.BYTES, Type.FIXED_LEN_BYTE_ARRAY),
 }
+
+
+class Forms(Protocol):
+    """The forms of values, by column."""
+
+    def __call__(self, column: str, value: object) -> Sequence[Hashed] | None:
+        """Return the forms in which the value may be in an index; None if no index can answer."""
+        ...
+
+    def example(self, column: str) -> Hashed | None:
+        """Return the form of some value of the column; None for a column that has no form.
+
+        A bitmap index stores the rows of its nulls after the list of values, and only the width of
+        a value says where that list ends.
+        """
+        ...
+
+
+@checked_arguments
+def typed_forms(types: Mapping[str, DataType]) -> Forms:
+    """Return the forms of values that are written as :func:`hash_value` takes them."""
+    return _TypedForms(types)
+
+
+@dataclass(frozen=True, slots=True)
+class _TypedForms:
+    """Forms by Paimon's types."""
+
+    types: Mapping[str, DataType]
+
+    def __call__(self, column: str, value: object) -> Sequence[Hashed] | None:
+        return None if value is None else (data_types.hashed_form(self.types[column], value),)
+
+    def example(self, column: str) -> Hashed | None:
+        return data_types.example_form(self.types[column]) if column in self.types else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredForms:
+    """Forms by the leaves of a Parquet schema; a column without a leaf has no form."""
+
+    leaves: Mapping[str, Leaf]
+
+    def __call__(self, column: str, value: object) -> tuple[Hashed, ...] | None:
+        """Return the forms of a value; None for a column without a leaf."""
+        leaf = self.leaves.get(column)
+        return None if leaf is None else value_forms(leaf, value)
+
+    def example(self, column: str) -> Hashed | None:
+        """Return the form of some value of the column; None for a column that has no form."""
+        leaf = self.leaves.get(column)
+        return None if leaf is None else example_form(leaf)

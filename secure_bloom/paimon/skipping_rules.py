@@ -6,10 +6,10 @@ import enum
 from collections.abc import Callable
 
 from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.paimon import skipping, version_0_9
+from secure_bloom.paimon import index_readers, version_0_9
 from secure_bloom.paimon.comparisons import Predicate, require_predicate
 from secure_bloom.paimon.container import FileIndex
-from secure_bloom.paimon.value_forms import Forms
+from secure_bloom.paimon.physical_values import Forms
 
 
 class Rules(enum.StrEnum):
@@ -37,6 +37,6 @@ def must_read(
 
 
 _DECISIONS: dict[Rules, Callable[[FileIndex, Predicate, Forms], bool]] = {
-    Rules.SAFE: skipping.may_match,
+    Rules.SAFE: index_readers.may_match,
     Rules.PAIMON_0_9: version_0_9.reads,
 }

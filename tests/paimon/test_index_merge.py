@@ -13,11 +13,7 @@ import pytest
 
 from secure_bloom import paimon
 from secure_bloom.errors import FileChangedError, FormatError
-from secure_bloom.paimon import (
-    FileIndex,
-    Index,
-    index_merge,
-)
+from secure_bloom.paimon import FileIndex, Index, index_builder
 from secure_bloom.paimon.index_files import read_beside
 from secure_bloom.storage import replace_tail
 
@@ -63,7 +59,7 @@ def test_a_damaged_index_is_an_error_and_stays(data_file: Path) -> None:
 def test_another_writer_s_index_is_not_lost(data_file: Path, step: str) -> None:
     """Another process adds its index somewhere between our reading the old one and the new one."""
     paimon.build_index(data_file, ["name"])
-    do, raced = getattr(index_merge, step), []
+    do, raced = getattr(index_builder, step), []
 
     def do_and_race(place: Any) -> Any:
         done = do(place)
@@ -72,7 +68,7 @@ def test_another_writer_s_index_is_not_lost(data_file: Path, step: str) -> None:
             build_on_another_machine(data_file, "m[a]")
         return done
 
-    with mock.patch.object(index_merge, step, do_and_race):
+    with mock.patch.object(index_builder, step, do_and_race):
         paimon.build_index(data_file, ["id"])
     assert raced
     assert {column.name for column in read(data_file).columns} == {"name", "m[a]", "id"}
@@ -91,7 +87,7 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
         return read_beside(file)
 
     with (
-        mock.patch.object(index_merge, "read_beside", read_and_change),
+        mock.patch.object(index_builder, "read_beside", read_and_change),
         pytest.raises(FileChangedError),
     ):
         paimon.build_index(data_file, ["id"])
@@ -109,7 +105,7 @@ def test_two_first_builds_at_once_keep_both_indexes(data_file: Path) -> None:
             build_on_another_machine(data_file, "m[a]")
         return do(*arguments, **options)
 
-    with mock.patch.object(index_merge, "replace_tail", race_and_do):
+    with mock.patch.object(index_builder, "replace_tail", race_and_do):
         paimon.build_index(data_file, ["id"])
     assert {column.name for column in read(data_file).columns} == {"m[a]", "id"}
     assert len(list(data_file.parent.iterdir())) == 2

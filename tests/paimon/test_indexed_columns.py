@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.paimon.indexed_columns import find_column, stored_leaf
+from secure_bloom.paimon.column_types import find_column, stored_leaf
 from secure_bloom.parquet.schema import Leaf
 from testing.surgery import opened
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError
-from secure_bloom.paimon.modified_utf8 import decode_name, encode_name
+from secure_bloom.paimon.container import decode_name, encode_name
 
 
 @pytest.mark.parametrize(

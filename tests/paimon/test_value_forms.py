@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from secure_bloom.paimon import DataType, typed_forms
-from secure_bloom.paimon.value_forms import StoredForms
+from secure_bloom.paimon.physical_values import StoredForms
 from testing.surgery import opened
 from testing.tables import write
 

@@ -6,18 +6,24 @@ Paimon puts a comparison to all indexes of its column, and an IN of up to 20 val
 Two things lose rows.  Up to Paimon 1.1, an OR of a bitmap's rows with an answer that names no rows
 is taken for an AND.  And if a column has several indexes, chance decides which comes first, and so
 which answers are joined.
+
+Paimon's reader of one index answers a comparison by every row, no row, or some rows: of a
+``bitmap`` index one number, in which bit ``i`` is row ``i``.  Paimon joins the answers of several
+indexes, and of several comparisons, by AND and OR.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice, product
 from typing import Final, TypeAlias
 
-from secure_bloom.errors import located
-from secure_bloom.paimon import skipping
+from secure_bloom.errors import FormatError, located
+from secure_bloom.paimon import index_readers
+from secure_bloom.paimon.bitmap import PLACE, ValueList, listed_form
 from secure_bloom.paimon.comparisons import (
     FOR_OTHER_VALUES,
     FOR_VALUES,
@@ -26,20 +32,143 @@ from secure_bloom.paimon.comparisons import (
     Predicate,
 )
 from secure_bloom.paimon.container import FileIndex
-from secure_bloom.paimon.index_readers import open_index
-from secure_bloom.paimon.value_forms import Forms
-from secure_bloom.paimon.version_0_9.index_answers import (
-    Answer,
-    Rows,
-    Values,
-    Whole,
-    answer,
-    both,
-    either,
-    either_in_0_9,
-    remains,
+from secure_bloom.paimon.data_types import Hashed
+from secure_bloom.paimon.index_readers import (
+    AnyIndex,
+    BitmapIndex,
+    BloomIndex,
+    EmptyIndex,
+    open_index,
 )
+from secure_bloom.paimon.physical_values import Forms
+from secure_bloom.paimon.version_0_9 import roaring
 from secure_bloom.predicates.tree import AllOf, AnyOf, Tree, leaves
+
+
+def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
+    """Return the rows that have one of the values, which are all of one type."""
+    roaring.require_rows(listed.rows)
+    wanted = {listed_form(value) for value in values}
+    bitmaps = 0
+    # If the list has a value twice, its last place counts, as in Paimon's map.  So at most one
+    # bitmap is read for each wanted value, however often a hostile list repeats the value.
+    places: dict[bytes, int] = {}
+    for start, end in listed.spans(values):
+        bitmaps = end + PLACE.size
+        form = bytes(listed.content[start:end])
+        if form in wanted:
+            (places[form],) = PLACE.unpack_from(listed.content, end)
+    found = 0
+    for place in places.values():
+        found |= _rows_at(listed, place, bitmaps)
+    return found
+
+
+def null_rows(listed: ValueList, examples: frozenset[Hashed]) -> int:
+    """Return the rows without a value; the width of the ``examples`` says where the list ends."""
+    # The rows become one number of so many bits, and their count is the file's.
+    roaring.require_rows(listed.rows)
+    if listed.null_place is None:
+        return 0
+    bitmaps = 0
+    for _, end in listed.spans(examples):
+        bitmaps = end + PLACE.size
+    return _rows_at(listed, listed.null_place, bitmaps)
+
+
+def other_rows(listed: ValueList, rows: int) -> int:
+    """Return all rows but ``rows``."""
+    roaring.require_rows(listed.rows)
+    return ((1 << listed.rows) - 1) & ~rows
+
+
+def _rows_at(listed: ValueList, place: int, bitmaps: int) -> int:
+    if place >= 0:
+        return roaring.read_rows(listed.content[bitmaps + place :], listed.rows)
+    # A negative place is the row itself, of a value that a single row has.
+    row = -1 - place
+    if row >= listed.rows:
+        raise FormatError(f"a bitmap index names row {row}, it has {listed.rows}")
+    return 1 << row
+
+
+class Whole(enum.Enum):
+    """An answer for the whole file, which names no rows."""
+
+    REMAIN = enum.auto()
+    SKIP = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a bitmap: bit ``i`` is row ``i``."""
+
+    bits: int
+
+
+Answer: TypeAlias = Whole | Rows
+
+
+def remains(answer: Answer) -> bool:
+    """Return whether a row is left."""
+    return answer.bits != 0 if isinstance(answer, Rows) else answer is Whole.REMAIN
+
+
+def both(first: Answer, second: Answer) -> Answer:
+    """AND."""
+    if isinstance(first, Whole):
+        return second if first is Whole.REMAIN else first
+    if isinstance(second, Whole):
+        return first if second is Whole.REMAIN else second
+    return Rows(first.bits & second.bits)
+
+
+def either(first: Answer, second: Answer) -> Answer:
+    """OR."""
+    if isinstance(first, Whole):
+        return first if first is Whole.REMAIN else second
+    if isinstance(second, Whole):
+        return second if second is Whole.REMAIN else first
+    return Rows(first.bits | second.bits)
+
+
+def either_in_0_9(first: Answer, second: Answer) -> Answer:
+    """OR before Paimon 1.1: rows joined with an answer for the whole file become an AND."""
+    if isinstance(first, Rows) and isinstance(second, Whole):
+        return both(first, second)
+    return either(first, second)
+
+
+#: The forms of all values of a comparison; None where an index cannot tell for one of them.
+Values: TypeAlias = frozenset[Hashed] | None
+
+_NULL_TESTS = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
+#: The comparisons to which a bitmap answers with rows.
+_FOR_ROWS = FOR_VALUES | FOR_OTHER_VALUES | _NULL_TESTS
+#: The comparisons that are true for all rows but those that the bitmap has for the values.
+_FOR_OTHER_ROWS = FOR_OTHER_VALUES | {Operator.IS_NOT_NULL}
+
+
+def answer(reader: AnyIndex, operator: Operator, values: Values) -> Answer:
+    """Return the answer of an index.
+
+    For IS NULL and IS NOT NULL ``values`` is an example of a value.
+    """
+    if isinstance(reader, EmptyIndex):
+        return Whole.REMAIN if reader.keeps(operator) else Whole.SKIP
+    if isinstance(reader, BloomIndex) and operator in FOR_VALUES and values is not None:
+        return Whole.REMAIN if reader.passing(values) else Whole.SKIP
+    if isinstance(reader, BitmapIndex) and operator in _FOR_ROWS and values is not None:
+        return _rows(reader, operator, values)
+    return Whole.REMAIN
+
+
+def _rows(reader: BitmapIndex, operator: Operator, values: frozenset[Hashed]) -> Rows:
+    listed = reader.values
+    rows_of = null_rows if operator in _NULL_TESTS else rows_with
+    rows = rows_of(listed, values)
+    return Rows(other_rows(listed, rows) if operator in _FOR_OTHER_ROWS else rows)
+
 
 #: An IN of more values stays one comparison.
 MAX_IN_AS_OR: Final = 20
@@ -84,7 +213,7 @@ def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     """
     return (
         not reads(index, predicate, forms)
-        and skipping.may_match(index, predicate, forms)
+        and index_readers.may_match(index, predicate, forms)
         and remains(_joined(_answers(index, predicate, forms), either, {}))
     )
 
