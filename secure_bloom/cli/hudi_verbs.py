@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -16,8 +16,22 @@ from secure_bloom.cli.arguments import (
     with_jobs_option,
 )
 from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures
-from secure_bloom.cli.terminal_tables import print_json
+from secure_bloom.cli.terminal_tables import (
+    percent,
+    print_files,
+    print_json,
+    print_table,
+    short_names,
+)
+from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.errors import PolicyError
+from secure_bloom.reports.text import counted, human_bytes
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+    from secure_bloom.hudi.filter_reader import RecordKeyFile, RecordKeyReport
+    from secure_bloom.hudi.key_lookup import LookupReport
+
 
 EXIT_FOUND, EXIT_NOWHERE = 0, 1
 
@@ -59,7 +73,6 @@ def show_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.cli.print_hudi import print_filters
     from secure_bloom.hudi.filter_reader import show
 
     report = show(paths, **access.arguments())
@@ -119,7 +132,6 @@ def add_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.cli.print_hudi import print_added
     from secure_bloom.hudi.filter_writer import RecordKeyFilterOptions, add_record_key_filter
 
     made_for = RecordKeyFilterOptions(
@@ -162,7 +174,6 @@ def lookup_command(
 
     Exit code: 0 a key was found, 1 none was, 2 error.
     """
-    from secure_bloom.cli.print_hudi import print_lookup
     from secure_bloom.hudi.key_lookup import lookup
 
     _refuse_paths(keys)
@@ -204,3 +215,98 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
             path=source.name,
         ) from None
     return [line for line in text.replace("\r\n", "\n").split("\n") if line]
+
+
+_FILTER_HEADERS = ("file", "type", "rows>", "bytes>", "fpp>", "bits set>", "column")
+_SHAPE_HEADERS = ("bits a row>", "hash", "hashes>", "keys a row>", "in the last>")
+_ADDED_HEADERS = ("file", "filter", "keys>", "bytes>", "fpp>", "before>", "after>")
+_BUILD_HEADERS = ("fpp asked for>", "footer key", "seconds>")
+_LOOKUP_HEADERS = ("file", "status", "keys in range>", "candidates>", "found>")
+Row = tuple[object, ...]
+
+
+def print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -> None:
+    """One row a file: its filter; with ``show_range`` also the ends of its key range."""
+    names = short_names([file.path for file in report.files])
+    shown = [file for file in report.files if file.error is None or file.hudi is not None]
+    rows = [_filter_row(names[file.path], file) for file in shown]
+    if verbose:
+        rows = [(*row, *_shape(file)) for row, file in zip(rows, shown, strict=True)]
+    if rows:
+        headers = (*_FILTER_HEADERS, *(_SHAPE_HEADERS if verbose else ()))
+        print_files(headers, rows, verbose=verbose)
+    ranges = [
+        (names[file.path], file.min_key, file.max_key)
+        for file in report.files
+        if file.error is None
+    ]
+    if show_range and ranges:
+        print_files(("file", "smallest key", "largest key"), ranges, verbose=verbose)
+
+
+def _filter_row(name: str, file: RecordKeyFile) -> Row:
+    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+
+    described = file.hudi or RecordKeyDescription()
+    kind = "unreadable" if file.error else described.type or "none"
+    fpp = None if described.fpp is None else f"{described.fpp:.2g}"
+    is_unnamed = file.hudi is not None and described.column is None
+    column = "not said" if is_unnamed else described.column
+    return (name, kind, described.rows, described.bytes, fpp, percent(described.fill), column)
+
+
+def _shape(file: RecordKeyFile) -> Row:
+    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+
+    shape = file.hudi or RecordKeyDescription()
+    return (shape.vector_size, shape.hash, shape.num_hashes, shape.nr, shape.current)
+
+
+def print_added(report: AddReport, *, verbose: bool) -> None:
+    """One row a file: the filter that was added or kept; then notes."""
+    names = short_names([file.path for file in report.files])
+    added = [(file, each) for file in report.files for each in file.filters]
+    rows = [_added_row(names[file.path], file, each) for file, each in added]
+    if verbose:
+        rows = [(*row, *_build(*each)) for row, each in zip(rows, added, strict=True)]
+    if rows:
+        headers = (*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ()))
+        print_files(headers, rows, verbose=verbose)
+    for note in report.notes:
+        tell_note(note)
+    if report.dry_run:
+        tell_note("a dry run, nothing was written")
+
+
+def _added_row(name: str, file: FileAddReport, each: FilterReport) -> Row:
+    sizes = (human_bytes(file.bytes_before), human_bytes(file.bytes_after))
+    return (name, each.action, each.values, each.bytes, f"{each.fpp or 0.0:.2g}", *sizes)
+
+
+def _build(file: FileAddReport, each: FilterReport) -> Row:
+    key = each.key or ("" if each.encrypted else "in clear")
+    return (each.fpp_requested, key, f"{file.seconds:.2f}")
+
+
+def print_lookup(report: LookupReport, *, verbose: bool) -> None:
+    """Each key with the files that hold it, then how many files were skipped and read."""
+    from secure_bloom.hudi.key_lookup import LookupStatus
+
+    for key, paths in report.found.items():
+        for path in paths or ("nowhere",):
+            tell(f"{key}  {path}")
+    if verbose:
+        rows = [
+            (file.path, file.status.replace("_", " "), file.in_range, file.candidates, file.found)
+            for file in report.files
+        ]
+        print_table(_LOOKUP_HEADERS, rows)
+    without = report.read_without_filter
+    unfiltered = f"; {without:,} read without a filter" if without else ""
+    tell(
+        f"{counted(len(report.files), 'file')}: "
+        f"{report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by range, "
+        f"{report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "
+        f"{report.count(LookupStatus.READ)} read, {report.count(LookupStatus.FAILED)} failed; "
+        f"{counted(report.false_positives, 'false positive')}{unfiltered}"
+    )

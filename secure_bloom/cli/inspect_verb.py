@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,7 +16,16 @@ from secure_bloom.cli.arguments import (
     with_table_version,
 )
 from secure_bloom.cli.exit_codes import print_failures
+from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
+from secure_bloom.cli.verbosity import tell
+from secure_bloom.reports.text import counted, human_bytes
+
+if TYPE_CHECKING:
+    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+    from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
+    from secure_bloom.paimon.index_description import PaimonInspection
+
 
 EXIT_WRONG_FILTER = 1
 
@@ -46,7 +56,6 @@ def inspect_command(
 
     Exit code: 0 done, 1 with --check: a filter misses values of its column, 2 error.
     """
-    from secure_bloom.cli.print_inspect import print_inspect_report
     from secure_bloom.cli.terminal_tables import print_json
     from secure_bloom.inspection import inspect
 
@@ -59,3 +68,114 @@ def inspect_command(
         print_inspect_report(report, verbose=verbose)
     failed = [file for file in report.files if file.error is not None]
     return print_failures(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)
+
+
+#: More files than these get a row each in one table.
+_MOST_TABLES: Final = 10
+
+
+def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
+    """One table a file; of many files a row each, unless ``verbose``."""
+    shown = [file for file in report.files if file.error is None]
+    if len(shown) > _MOST_TABLES and not verbose:
+        _print_summary(shown, verbose=verbose)
+    else:
+        for file in shown:
+            _print_file(file, verbose=verbose)
+    for file, group, column in report.wrong:
+        missed = column.bloom.missed if column.bloom else 0
+        tell(
+            f"wrong filter: {file.path}, row group {group.row_group}, column {column.column}: "
+            f"misses {missed} values, queries lose rows; add --replace-filters mends it"
+        )
+
+
+def _print_summary(files: Sequence[FileInspection], *, verbose: bool) -> None:
+    headers = ("file", "footer", "algorithm", "rows>", "row groups>", "in clear>", "with filters>")
+    names = short_names([file.path for file in files])
+    print_files(headers, [_file_row(file, names[file.path]) for file in files], verbose=verbose)
+    rows = sum(file.rows or 0 for file in files)
+    groups = sum(len(file.row_groups) for file in files)
+    tell(f"{counted(len(files), 'file')}, {counted(rows, 'row')}, {counted(groups, 'row group')}")
+    tell("-v shows the columns of each file")
+
+
+def _file_row(file: FileInspection, name: str) -> tuple[object, ...]:
+    columns = [column for group in file.row_groups for column in group.columns]
+    return (
+        name,
+        file.footer,
+        file.algorithm,
+        file.rows,
+        len(file.row_groups),
+        len({column.column for column in columns if column.encrypted == "no"}),
+        len({column.column for column in columns if column.bloom is not None}),
+    )
+
+
+def _print_file(file: FileInspection, *, verbose: bool) -> None:
+    footer = f"{file.footer} footer"
+    if file.algorithm:
+        footer += f", {file.algorithm}, footer key {file.key or 'unnamed'}"
+    groups = len(file.row_groups)
+    told = f"; {counted(file.rows or 0, 'row')} in {counted(groups, 'row group')}"
+    content = "" if file.rows is None else told
+    tell(f"{file.path}: {footer}{content}")
+    if file.hudi is not None:
+        tell(f"  Hudi record keys: {_record_keys(file.hudi)}")
+    if file.paimon is not None:
+        tell(f"  Paimon index: {_paimon_index(file.paimon)}")
+    columns = [column for group in file.row_groups for column in group.columns]
+    notes = {f"column {column.column}: {column.note}" for column in columns if column.note}
+    for note in (*([file.note] if file.note else []), *sorted(notes)):
+        tell(f"  note: {note}")
+    headers = ("column", "type", "key", "filters", "bytes>", "fpp>", "bits set>")
+    if not verbose:
+        by_column = zip(*(group.columns for group in file.row_groups), strict=True)
+        if file.row_groups:
+            print_table(headers, (_column_row(list(chunks)) for chunks in by_column))
+        return
+    for group in file.row_groups:
+        print_table(
+            headers,
+            (_column_row([column]) for column in group.columns),
+            title=f"row group {group.row_group}, {counted(group.rows, 'row')}",
+        )
+
+
+def _record_keys(told: RecordKeyDescription) -> str:
+    """Hudi's filter and key range, in one line."""
+    ends = "key range" if told.range else "no key range"
+    if told.type is None:
+        damage = told.note and f"filter that cannot be read: {told.note}"
+        return f"{damage or 'no filter'}; {ends}"
+    size, rows = human_bytes(told.bytes), "1 row" if told.rows == 1 else f"{told.rows} rows"
+    return f"{told.type} filter of {size} in {rows}, fpp {percent(told.fpp)}; {ends}"
+
+
+def _paimon_index(told: PaimonInspection) -> str:
+    """Paimon's index and its columns, in one line."""
+    if told.error is not None:
+        return f"cannot be read: {told.error}"
+    columns = ", ".join(f"{each.column} ({each.type})" for each in told.indexes)
+    return f"{human_bytes(told.bytes)} in clear beside the file: {columns or 'no columns'}"
+
+
+_KEY_PLACES = {"no": "in clear", "footer_key": "{key} (footer)", "column_key": "{key}"}
+
+
+def _column_row(chunks: list[ColumnInspection]) -> tuple[object, ...]:
+    first = chunks[0]
+    blooms = [chunk.bloom for chunk in chunks if chunk.bloom is not None]
+    unknown = not blooms and any(chunk.note for chunk in chunks)
+    have = "?" if unknown else f"{len(blooms)} of {len(chunks)}"
+    return (
+        first.column,
+        # The logical type says more to a person than how it is stored.
+        first.type.rpartition(" ")[2].lower(),
+        _KEY_PLACES[first.encrypted].format(key=first.key or "unnamed"),
+        have,
+        f"{sum(bloom.bytes or 0 for bloom in blooms):,}" if blooms else None,
+        percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
+        percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,15 @@ from secure_bloom.cli.arguments import (
     with_jobs_option,
 )
 from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
-from secure_bloom.cli.verbosity import VERBOSE
+from secure_bloom.cli.terminal_tables import percent, print_table, short_names
+from secure_bloom.cli.verbosity import VERBOSE, tell, tell_note
 from secure_bloom.errors import PolicyError
+from secure_bloom.reports.text import counted, human_bytes
+
+if TYPE_CHECKING:
+    from secure_bloom.paimon.build_report import BuildReport
+    from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
+    from secure_bloom.paimon.index_probe import PaimonProbe
 
 
 @click.group("paimon", short_help="Show, build and ask Apache Paimon's indexes.")
@@ -48,7 +55,6 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     Exit code: 0 done, 2 error.
     """
     del keyring  # taken so that every verb takes it
-    from secure_bloom.cli.print_paimon import print_indexes
     from secure_bloom.paimon.index_description import show
 
     report = show(paths)
@@ -99,7 +105,6 @@ def build_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.cli.print_paimon import print_built
     from secure_bloom.paimon.build_report import IndexOptions
     from secure_bloom.paimon.index_builder import build_indexes
 
@@ -151,7 +156,6 @@ def probe_command(
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """
-    from secure_bloom.cli.print_paimon import print_verdicts
     from secure_bloom.paimon.index_probe import probe
     from secure_bloom.paimon.skipping_rules import Rules
 
@@ -174,3 +178,90 @@ def _parse_types(texts: tuple[str, ...]) -> dict[str, str]:
             raise PolicyError(f"--type {text} names no type", hint="write id=BIGINT")
         types[name] = data_type
     return types
+
+
+_INDEX_HEADERS = (
+    "column",
+    "index",
+    "bytes>",
+    "hashes>",
+    "bits set>",
+    "fpp>",
+    "values about>",
+    "note",
+)
+_BUILT_HEADERS = ("file", "column", "values>", "items>", "bytes>", "fpp>")
+#: The meaning of a verdict, by the rules that it is given by (``paimon.Rules``).
+_MEANINGS = {
+    "safe": {
+        "absent": "can be skipped",
+        "maybe": "may have such rows",
+        "no_filter": "without an index to ask",
+    },
+    "paimon-0.9": {
+        "absent": "skipped by Paimon 0.9",
+        "maybe": "read by Paimon 0.9",
+        "no_filter": "without an index to ask",
+    },
+}
+
+
+def print_indexes(report: ShowReport, *, verbose: bool) -> None:
+    """A table for each index, then the data files without one."""
+    for index in report.indexes:
+        if index.error is None:
+            tell(f"{index.path}: {human_bytes(index.bytes)}")
+            _print_columns(index)
+    if report.without:
+        tell(f"{counted(len(report.without), 'data file')} without an index")
+    for path in report.without if verbose else ():
+        tell(f"  {path}")
+
+
+def _print_columns(index: PaimonInspection) -> None:
+    rows = [
+        (
+            each.column,
+            each.type,
+            each.bytes,
+            each.hash_functions,
+            percent(each.fill),
+            percent(each.fpp),
+            each.values,
+            each.note,
+        )
+        for each in index.indexes
+    ]
+    if rows:
+        print_table(_INDEX_HEADERS, rows)
+
+
+def print_built(report: BuildReport, *, verbose: bool) -> None:
+    """One row a file and column, then notes."""
+    names = short_names([file.path for file in report.files])
+    rows = [
+        (names[file.path], c.column, c.values, c.items, c.bytes, percent(c.fpp))
+        for file in report.files
+        for c in file.columns
+    ]
+    if rows:
+        print_table(_BUILT_HEADERS, rows)
+    for file in report.files if verbose else ():
+        for kept in file.kept:
+            tell(f"kept: {file.path}, {kept}")
+    for note in report.notes:
+        tell_note(note)
+
+
+def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
+    """Print the number of files with each verdict, paths of those that may have rows, and notes."""
+    for verdict, meaning in _MEANINGS[report.rules].items():
+        found = [file.path for file in report.files if file.verdict == verdict]
+        tell(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
+        for path in found if verbose or verdict == "maybe" else ():
+            tell(f"  {path}")
+    for file in report.files:
+        if file.note is not None:
+            tell_note(f"{file.path}: {file.note}")
+    for note in report.notes:
+        tell_note(note)

@@ -11,7 +11,7 @@ from secure_bloom.adding.report import (
     ReplacedFile,
     TableCommit,
 )
-from secure_bloom.cli.print_add import print_add_report, print_commits
+from secure_bloom.cli.add_verb import print_add_report, print_commits
 
 
 def added(**filter_: object) -> FileAddReport:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.advising.verdict import AdviceVerdict
-from secure_bloom.cli.print_advise import write_advice
+from secure_bloom.cli.advise_verb import write_advice
 from tests.advising.test_table_advice import column, table
 from tests.advising.trials import comparison, cost, trial
 

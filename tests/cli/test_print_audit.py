@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.auditing.findings import AuditReport
-from secure_bloom.cli.print_audit import FORMS, write_report, write_text
+from secure_bloom.cli.audit_verb import FORMS, write_report, write_text
 from secure_bloom.errors import PolicyError
 
 #: What each form begins with.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
-from secure_bloom.cli.print_hudi import print_added
+from secure_bloom.cli.hudi_verbs import print_added
 
 
 def report(*, dry_run: bool = False) -> AddReport:

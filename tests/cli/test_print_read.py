@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from secure_bloom.cli.print_read import print_report
+from secure_bloom.cli.read_verb import print_report
 from secure_bloom.reading import FileReadReport, ReadReport
 from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, Step
 

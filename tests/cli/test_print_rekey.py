@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.cli.print_rekey import print_rekey_report, print_used_keys
+from secure_bloom.cli.rekey_verbs import print_rekey_report, print_used_keys
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
 from secure_bloom.rekeying.used import FileKeyUse, KeyUseReport, UsedKey
 
