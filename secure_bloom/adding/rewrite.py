@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.adding.report import FileAddReport, hard_link_note
@@ -60,6 +61,8 @@ class FileRewriter(ABC):
 
     resolver: KeyResolver
     mode: WriteMode
+    #: Held while a file is computed, and not while it is written.
+    turn: AbstractContextManager[object] = field(default_factory=nullcontext)
 
     @abstractmethod
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
@@ -124,8 +127,10 @@ class FileRewriter(ABC):
 
     def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> _Rewritten:
         with self.open(path) as file, changed_before_missing(file):
-            keys = file_keys(self.resolver, file)
-            plan = self.plan(file, keys, run)
+            # Threads that compute side by side would hand over Python's lock at each system call.
+            with self.turn:
+                keys = file_keys(self.resolver, file)
+                plan = self.plan(file, keys, run)
             return plan, file, self._write(file, plan, target)
 
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +53,9 @@ def rewrite_files(
         len(paths), jobs, mean_size=mean_size(paths), at_once=files_at_once(paths)
     )
     reports: dict[int, FileAddReport] = {}
+    if parallelism.threads == 1:
+        # Not in other processes, which wait for a KMS while they compute: here keys come ahead.
+        rewriter = replace(rewriter, turn=threading.Lock())
     # The column chunks of all files share one pool, so only as many as there are cores are in
     # memory.  One file computes while another one waits for the disk.
     with _pool(parallelism.threads) as chunks:
@@ -79,20 +83,17 @@ def _pool(threads: int) -> Executor:
 
 
 class _CallingThreads(Executor):
-    """Runs each call in the thread that asks for it, one call at a time."""
+    """Runs each call in the thread that asks for it."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
         self._is_shut_down = False
 
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **_options: Any) -> Any:
         """Run ``fn`` for the next items when its result is asked for."""
         for items in zip(*iterables, strict=False):
-            with self._turn:
-                if self._is_shut_down:
-                    raise RuntimeError("cannot work on a chunk after shutdown")
-                result = fn(*items)
-            yield result
+            if self._is_shut_down:
+                raise RuntimeError("cannot work on a chunk after shutdown")
+            yield fn(*items)
 
     def shutdown(self, *_arguments: Any, **_options: Any) -> None:
         """Let every later call fail."""

@@ -54,7 +54,7 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
     header = _data_page_header(page, len(body))
     # Entries of a dictionary have no levels, as values of a required column have none.
     required, count = (FieldRepetitionType.REQUIRED,), page.num_values
-    found, size = 0, page.header.uncompressed_page_size
+    found, size = 0, page.uncompressed_size
     # pyarrow takes a page without values for the end of the chunk.
     if count > 0:
         for entries in _decode(leaf, codec, required, [(header, body)], rows=count, values=count):
@@ -71,7 +71,7 @@ def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
     """Return a header for the body of a dictionary page as a data page of a required column."""
     return PageHeader.of(
         type=PageType.DATA_PAGE,
-        uncompressed_page_size=dictionary.header.uncompressed_page_size,
+        uncompressed_page_size=dictionary.uncompressed_size,
         compressed_page_size=stored_size,
         data_page_header=DataPageHeader.of(
             num_values=dictionary.num_values,
@@ -158,7 +158,7 @@ def _batch_rows(page: Page) -> int:
     """
     if page.is_dictionary or page.encoding is not Encoding.DELTA_BYTE_ARRAY:
         return _BATCH_ROWS
-    longest = max(1, page.header.uncompressed_page_size)
+    longest = max(1, page.uncompressed_size)
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
 
 

@@ -1,4 +1,4 @@
-"""Read a few fields of many column chunks at once, as numbers: by the C extension alone.
+"""Read a few fields of many column chunks, or page headers, as numbers: by the C extension alone.
 
 To decode each chunk into an object takes longer than most questions about it.  A row has the slots
 named here.  Texts and structures have two: their start and end in the bytes that were read.
@@ -13,7 +13,7 @@ from typing import Any, Final
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
+from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData, PageHeader
 from secure_bloom.parquet.structures.wire_fields import WireType
 
 NUM_VALUES: Final = 0
@@ -54,7 +54,24 @@ _OF_COLUMN_CHUNK: Final = {
     "encrypted_column_metadata": ENCRYPTED_COLUMN_METADATA,
     **{f"meta_data.{name}": slot for name, slot in _OF_META_DATA.items()},
 }
+#: The slots of a page header; those of each kind of page come together in the first two.
+PAGE_ENCODING: Final = 4
+PAGE_START: Final = 10
+PAGE_SLOTS: Final = 12
+_OF_PAGE_HEADER: Final = {
+    "type": 0,
+    "uncompressed_page_size": 1,
+    "compressed_page_size": 2,
+    "data_page_header.num_values": 3,
+    "data_page_header.encoding": PAGE_ENCODING,
+    "dictionary_page_header.num_values": 5,
+    "dictionary_page_header.encoding": 6,
+    "data_page_header_v2.num_values": 7,
+    "data_page_header_v2.encoding": 8,
+    "data_page_header_v2.is_compressed": 9,
+}
 _WIRE_TYPES: Final = {
+    TType.BOOL: WireType.TRUE,
     TType.I16: WireType.I16,
     TType.I32: WireType.I32,
     TType.I64: WireType.I64,
@@ -92,6 +109,7 @@ def _table(view: Any, wanted: Mapping[str, int]) -> bytes:
 
 _COLUMN_CHUNK: Final = _table(ColumnChunk, _OF_COLUMN_CHUNK)
 _COLUMN_META_DATA: Final = _table(ColumnMetaData, _OF_META_DATA)
+PAGE_HEADER: Final = _table(PageHeader, _OF_PAGE_HEADER)
 
 
 def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:

@@ -125,7 +125,7 @@ def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
             return
         repeated = chunk.leaf.is_repeated
         pages = read_pages(file, chunk) if repeated else read_first_pages(file, chunk)
-        if sum(page.header.uncompressed_page_size for page in pages) > _SAMPLE_BYTES:
+        if sum(page.uncompressed_size for page in pages) > _SAMPLE_BYTES:
             raise UnsupportedFeatureError("pages of more than 64 MiB are not read for a sample")
         dictionary = [page for page in pages if page.is_dictionary]
         data = [page for page in pages if not page.is_dictionary and page.num_values > 0]
@@ -202,7 +202,7 @@ def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entri
     left: list[Page] = []
     for page in [*selection.dictionary, *selection.data]:
         # Threads share one budget of memory, so large pages of several files wait for one another.
-        with reserved(page.header.uncompressed_page_size):
+        with reserved(page.uncompressed_size):
             entries = plain(chunk.leaf, chunk.codec, page)
             if entries is None:
                 left.append(page)

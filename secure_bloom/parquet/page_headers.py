@@ -10,7 +10,7 @@ from functools import partial
 
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.opened import Chunk
-from secure_bloom.parquet.pages import DICTIONARY, Page, Place, chunk_extent, page_at, walk
+from secure_bloom.parquet.pages import DICTIONARY, Page, PageFinder, Place, chunk_extent, walk
 from secure_bloom.storage import InputFile, is_object_uri
 
 #: Bytes that are read from a page's header on: the pages of most chunks come with the dictionary.
@@ -31,7 +31,7 @@ def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
     start, length = chunk_extent(chunk)
     behind = max(0, chunk.meta_data.data_page_offset - start)
     window = _Window(file, start, length, behind + _AHEAD)
-    return walk(chunk, partial(window.page, chunk), window.repeats)
+    return walk(chunk, partial(window.page, PageFinder(chunk)), window.repeats)
 
 
 def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
@@ -40,7 +40,7 @@ def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Pa
     An encrypted chunk must begin with a dictionary page: the type of a page is part of its AAD.
     """
     start, length = chunk_extent(chunk)
-    page, _ = _Window(file, start, length, ahead or _AHEAD).page(chunk, 0, DICTIONARY)
+    page, _ = _Window(file, start, length, ahead or _AHEAD).page(PageFinder(chunk), 0, DICTIONARY)
     return page
 
 
@@ -55,7 +55,7 @@ class _Window:
         self._from = 0
         self._held = memoryview(b"")
 
-    def page(self, chunk: Chunk, position: int, place: Place) -> tuple[Page, int]:
+    def page(self, finder: PageFinder, position: int, place: Place) -> tuple[Page, int]:
         """Return the page at a position in the chunk, and where it ends.
 
         All of a dictionary page is there, of a data page at least the header.
@@ -65,7 +65,7 @@ class _Window:
         while True:
             view = self._view(position, wanted)
             try:
-                page, length = page_at(chunk, view, room, place)
+                page, end = finder.page(view, position, room, place)
             except FormatError:
                 # The header is longer, or damaged.
                 if wanted >= min(room, _LARGEST_HEADER):
@@ -75,9 +75,9 @@ class _Window:
                 wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
                 continue
             # A data page's header is enough; of the dictionary the values are needed too.
-            if not page.is_dictionary or length <= len(view):
-                return page, position + length
-            wanted = length
+            if not page.is_dictionary or end - position <= len(view):
+                return page, end
+            wanted = end - position
 
     def repeats(self, page: Page, position: int, step: int, most: int) -> int:
         """As of :data:`.pages.Repeats`."""

@@ -9,17 +9,19 @@ encrypts the whole body.  Both are read.  A page's body stays compressed here.  
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import repeat
-from typing import cast
+from typing import Any, cast
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.kernels import extension
+from secure_bloom.parquet.chunk_fields import PAGE_ENCODING, PAGE_HEADER, PAGE_SLOTS, PAGE_START
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
@@ -33,33 +35,41 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.structures.records import decode_record, known_member, measured_record
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage.memory_budget import memory_budget, refuse_beyond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """One page: its header, and its body as stored (encrypted in an encrypted chunk).
 
-    ``header`` is a record, to be read only; ``encoded_header`` are the bytes it was decoded from.
-    The first ``clear`` bytes of an encrypted body are not part of its module.
+    The first ``clear`` bytes of an encrypted body are not part of its module.  ``counts``, if it is
+    known, has the number of values and their encoding; ``decoded`` is the header.
     """
 
-    header: PageHeader
+    type: int
+    uncompressed_size: int
     encoded_header: bytes
     stored: memoryview
     clear: int = 0
-    cipher: ColumnCipher | None
-    ordinal: int | None
+    cipher: ColumnCipher | None = None
+    ordinal: int | None = None
+    counts: tuple[int, int] | None = None
+    decoded: PageHeader | None = None
+
+    @property
+    def header(self) -> PageHeader:
+        """The header as a record, to be read only."""
+        return self.decoded or decode_record(PageHeader, self.encoded_header)
 
     @property
     def is_dictionary(self) -> bool:
         """Whether this is the chunk's dictionary page."""
-        return self.header.type == PageType.DICTIONARY_PAGE
+        return self.type == PageType.DICTIONARY_PAGE
 
     @property
     def num_values(self) -> int:
         """Values in the page, nulls included; entries of a dictionary page."""
-        count = self._detail.num_values
+        count = self.counts[0] if self.counts else self._detail.num_values
         # The number is signed in the header; negative ones would keep `walk` from its end.
         if count < 0:
             raise FormatError(f"a page says it has {count} values")
@@ -68,7 +78,7 @@ class Page:
     @property
     def encoding(self) -> Encoding:
         """The encoding of the page's values."""
-        number = self._detail.encoding
+        number = self.counts[1] if self.counts else self._detail.encoding
         return _ENCODINGS.get(number) or known_member(Encoding, number, "PageHeader: encoding")
 
     def body(self) -> bytes | memoryview:
@@ -135,8 +145,7 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
 
 
 def _pages(file: InputFile, chunk: Chunk, start: int, length: int) -> list[Page]:
-    stored = file.view_at(start, length)
-    return list(walk(chunk, partial(_read_page, chunk, stored)))
+    return list(walk(chunk, _reader(chunk, file.view_at(start, length))))
 
 
 #: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  If a
@@ -153,7 +162,7 @@ def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     for window in _WINDOWS:
         stored = memoryview(file.read_at(start, min(window, length)))
         try:
-            return list(_up_to_data(walk(chunk, partial(_read_page, chunk, stored))))
+            return list(_up_to_data(walk(chunk, _reader(chunk, stored))))
         except FormatError:
             if window >= min(length, _WINDOWS[-1]):
                 raise
@@ -174,8 +183,7 @@ def _up_to_data(pages: Iterator[Page]) -> Iterator[Page]:
 
 def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
     """Return the chunk's data page of that ordinal, whose bytes ``stored`` starts with."""
-    page, _ = _read_page(chunk, stored, 0, (ModuleType.DATA_PAGE_HEADER, ordinal))
-    return page
+    return page_at(chunk, stored, len(stored), (ModuleType.DATA_PAGE_HEADER, ordinal))[0]
 
 
 def chunk_extent(chunk: Chunk) -> tuple[int, int]:
@@ -199,11 +207,11 @@ def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
     FormatError as of read_pages.
     """
     start, length = chunk_extent(chunk)
-    stored, end = file.view_at(start, length), 0
+    reader, end = _reader(chunk, file.view_at(start, length)), 0
 
     def read(position: int, place: Place) -> tuple[Page, int]:
         nonlocal end
-        page, end = _read_page(chunk, stored, position, place)
+        page, end = reader(position, place)
         return page, end
 
     # Without values the walk sees no page, and pyarrow writes a dictionary's all the same.
@@ -249,7 +257,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
             _check_data_follows(chunk.meta_data, position)
         expects_dictionary = False
         # Reserved by the format and written by nobody; its ordinal counts no data page.
-        if page.header.type == PageType.INDEX_PAGE:
+        if page.type == PageType.INDEX_PAGE:
             continue
         if page.is_dictionary:
             yield page
@@ -279,10 +287,63 @@ def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
         )
 
 
-def _read_page(chunk: Chunk, stored: memoryview, position: int, place: Place) -> tuple[Page, int]:
-    """Return the page at ``position`` and the position after it."""
-    page, length = page_at(chunk, stored[position:], len(stored) - position, place)
-    return page, position + length
+def _reader(chunk: Chunk, stored: memoryview) -> PageReader:
+    """Return what reads the pages of a chunk whose bytes are ``stored``."""
+    finder = PageFinder(chunk)
+
+    def read(position: int, place: Place) -> tuple[Page, int]:
+        return finder.page(stored[position:], position, len(stored) - position, place)
+
+    return read
+
+
+class PageFinder:
+    """Finds the pages of one chunk; those in clear many at a time, by the C extension."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+        self._found: dict[int, tuple[Page, int]] = {}
+
+    def page(self, stored: memoryview, position: int, room: int, place: Place) -> tuple[Page, int]:
+        """Return the page at ``position``, whose bytes ``stored`` starts with, and its end.
+
+        Arguments as of :func:`page_at`.
+        """
+        native = extension.native
+        if native is not None and self._chunk.cipher is None and room > 0:
+            if position not in self._found:
+                self._found = dict(self._walk(native, stored, position, room, place[1]))
+            if position in self._found:
+                return self._found[position]
+        page, length = page_at(self._chunk, stored, room, place)
+        return page, position + length
+
+    def _walk(
+        self, native: Any, stored: memoryview, position: int, room: int, ordinal: int | None
+    ) -> Iterator[tuple[int, tuple[Page, int]]]:
+        """Yield the position of each usual page, the page and its end, from ``position`` on."""
+        meta_data = self._chunk.meta_data
+        is_stored = meta_data.codec == CompressionCodec.UNCOMPRESSED
+        rows, values, limit = array("q", _ROWS), meta_data.num_values, memory_budget()
+        count = native.walk_pages(stored, PAGE_HEADER, room, values, limit, is_stored, rows)
+        for row in range(0, PAGE_SLOTS * count, PAGE_SLOTS):
+            kind, size, length, *counts = rows[row : row + PAGE_ENCODING + 1]
+            start, body = rows[row + PAGE_START : row + PAGE_SLOTS]
+            page = Page(
+                type=kind,
+                uncompressed_size=size,
+                encoded_header=bytes(stored[start:body]),
+                stored=stored[body : body + length],
+                ordinal=ordinal,
+                counts=(counts[0], counts[1]),
+            )
+            yield position + start, (page, position + body + length)
+            # As in `walk`: the ordinal counts data pages alone.
+            ordinal = (ordinal or 0) + (not page.is_dictionary)
+
+
+#: Room for pages of one call.
+_ROWS = bytes(8 * PAGE_SLOTS * 64)
 
 
 def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[Page, int]:
@@ -298,7 +359,9 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
     if not 0 <= body_length <= remaining:
         raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
     page = Page(
-        header=header,
+        type=header.type,
+        uncompressed_size=header.uncompressed_page_size,
+        decoded=header,
         encoded_header=encoded,
         stored=stored[body_start : body_start + body_length],
         clear=clear,

@@ -93,7 +93,7 @@ def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedVa
     body, values = page.body(), page.num_values
     try:
         if page.is_dictionary:
-            content = _bytes(decompressed(codec, body, page.header.uncompressed_page_size))
+            content = _bytes(decompressed(codec, body, page.uncompressed_size))
             return EncodedValues(content=content, count=values, width=leaf.width)
         parts = _levels_and_values(leaf, codec, page.header, body)
     except FormatError:

@@ -29,7 +29,7 @@ def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
     """Return header and body of ``page`` as they are stored under ``new``, None for in clear."""
     # Modules of the format are numbered 0 to 9, and none of them is an index page (Encryption.md
     # 4.4.2).
-    if page.header.type == PageType.INDEX_PAGE:
+    if page.type == PageType.INDEX_PAGE:
         raise UnsupportedFeatureError("an index page, which encryption has no module for")
     _check_sum(page)
     body = _sealed_body(page, new)
@@ -88,8 +88,8 @@ def _refuse_exchanged_algorithm(page: Page) -> None:
 
 
 def _levels(page: Page) -> int:
-    detail = page.header.data_page_header_v2
-    if detail is None or page.header.type != PageType.DATA_PAGE_V2:
+    detail = page.header.data_page_header_v2 if page.type == PageType.DATA_PAGE_V2 else None
+    if detail is None:
         return 0
     return detail.repetition_levels_byte_length + detail.definition_levels_byte_length
 

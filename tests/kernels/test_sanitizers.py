@@ -13,7 +13,13 @@ import pytest
 from testing.project import ROOT
 
 #: Tests that give the kernels hostile bytes, and are quick.
-TESTS = ("test_building.py", "test_compact.py", "test_footers.py")
+TESTS = (
+    "test_building.py",
+    "test_compact.py",
+    "test_footers.py",
+    "test_page_walk.py",
+    "test_splices.py",
+)
 
 
 def library(name: str) -> str | None:

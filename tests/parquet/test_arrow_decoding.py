@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,8 +75,6 @@ def test_rows_that_are_missing_are_an_error(file: Opened) -> None:
 def test_a_dictionary_with_more_entries_than_it_says_is_an_error(file: Opened) -> None:
     chunk = file.chunk(0, "text")
     page = read_pages(file.file, chunk)[0]
-    detail = page.header.dictionary_page_header
-    assert detail is not None
-    detail.num_values = 1
+    page = dataclasses.replace(page, counts=(1, page.encoding))
     with pytest.raises(FormatError, match="the 1 entries in its header take 5"):
         list(decode_dictionary(chunk.leaf, chunk.codec, page))

@@ -54,7 +54,10 @@ def test_a_dictionary_page_counts_its_entries_by_its_own_header(
 ) -> None:
     header = page_header(type=PageType.DICTIONARY_PAGE, **fields)
     page = Page(
-        header=header, encoded_header=b"", stored=memoryview(b""), cipher=None, ordinal=None
+        type=header.type,
+        uncompressed_size=0,
+        encoded_header=header.encode(),
+        stored=memoryview(b""),
     )
     with pytest.raises(FormatError, match=text):
         _ = page.num_values

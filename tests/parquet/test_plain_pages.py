@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from secure_bloom.kernels import extension
 from secure_bloom.kernels.loops import DAMAGED, byte_array_offsets, count_level
 from secure_bloom.parquet import arrow_decoding, column_values
 from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.pages import Page, read_pages
+from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.plain_pages import plain_entries
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
 from secure_bloom.parquet.value_arrays import Binary
@@ -157,13 +158,7 @@ def test_a_damaged_page_is_left_to_pyarrow_or_read(
         for place in data.draw(st.lists(st.integers(0, len(body) - 1), min_size=1, max_size=4)):
             body[place] = data.draw(st.integers(0, 255))
         size = data.draw(st.integers(0, len(body)))
-        damaged = Page(
-            header=page.header,
-            encoded_header=b"",
-            stored=memoryview(bytes(body[:size])),
-            cipher=None,
-            ordinal=0,
-        )
+        damaged = dataclasses.replace(page, stored=memoryview(bytes(body[:size])))
         entries = plain_entries(chunk.leaf, chunk.meta_data.codec, damaged)
     if isinstance(entries, Binary):
         assert 0 <= entries.offsets[0] <= entries.offsets[-1] <= len(entries.data) <= size

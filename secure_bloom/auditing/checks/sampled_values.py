@@ -43,7 +43,7 @@ def has_zero(file: InputFile, chunk: Chunk) -> bool | None:
         return None
     try:
         pages = read_pages(file, chunk)
-        if sum(page.header.uncompressed_page_size for page in pages) > _MOST_READ:
+        if sum(page.uncompressed_size for page in pages) > _MOST_READ:
             return None
         entries = read_entries(file, chunk).entries
         return any(isinstance(part, np.ndarray) and bool((part == 0).any()) for part in entries)

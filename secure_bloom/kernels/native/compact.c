@@ -59,7 +59,7 @@ int64_t read_field_header(Bytes in, int64_t at, Field *field) {
     uint8_t head = in.data[at++];
     int64_t id = field->id + (head >> 4);
     field->kind = head & 15;
-    if (field->kind == WIRE_STOP) return at;
+    if (field->kind == WIRE_STOP) return head == 0 ? at : NOWHERE;
     /* Without a difference of ids, the id itself follows. */
     if (head < 16) at = read_number(in, at, WIRE_I16, &id);
     if (at < 0 || id <= field->id || id > MAX_FIELD_ID) return NOWHERE;
@@ -89,7 +89,7 @@ static int64_t end_of_structure(Bytes in, int64_t at, int depth) {
     while (depth < MAX_DEPTH && at >= 0 && at < in.size) {
         uint8_t head = in.data[at++];
         int kind = head & 15;
-        if (kind == WIRE_STOP) return at;
+        if (kind == WIRE_STOP) return head == 0 ? at : NOWHERE;
         if (head < 16) at = end_of_number(in, at, longest(WIRE_I16));
         /* The type of a field is the value of a boolean. */
         if (at >= 0 && kind > WIRE_FALSE) at = end_of_any(in, at, kind, depth + 1);

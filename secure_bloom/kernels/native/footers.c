@@ -1,5 +1,6 @@
 /* Scan a FileMetaData once: its row groups as numbers, and the offset of each column chunk.  Then
- * read some fields of many chunks.  parquet.thrift, FileMetaData and RowGroup. */
+ * read some fields of many chunks, and walk the page headers of one.  parquet.thrift, FileMetaData,
+ * RowGroup and PageHeader. */
 #include "compact.h"
 
 /* Field ids of FileMetaData and RowGroup; tests/kernels compare them with thrift/parquet.thrift. */
@@ -141,9 +142,11 @@ typedef struct {
 
 /* Enter a value into its slots. */
 static int64_t enter_value(Bytes in, int64_t at, int kind, int64_t slot, int64_t *row, Table table) {
-    bool is_number = kind >= WIRE_I16 && kind <= WIRE_I64;
+    bool is_number = kind <= WIRE_FALSE || (kind >= WIRE_I16 && kind <= WIRE_I64);
     if (slot + (is_number ? 1 : 2) > table.slots) return NOWHERE;
-    if (is_number) return read_number(in, at, kind, row + slot);
+    /* The type of a boolean field is its value. */
+    if (kind <= WIRE_FALSE) row[slot] = kind == WIRE_TRUE;
+    if (is_number) return kind <= WIRE_FALSE ? at : read_number(in, at, kind, row + slot);
     return read_extent(in, at, kind, row + slot, row + slot + 1);
 }
 
@@ -169,7 +172,7 @@ static int64_t read_structure(Bytes in, int64_t at, Table table, int64_t *row) {
             entry = table.entries[structure * FIELD_IDS + field.id];
         if (entry.kind == WIRE_STOP) {
             at = end_of_value(in, at, field.kind);
-        } else if (entry.kind != field.kind) {
+        } else if (entry.kind != (field.kind == WIRE_FALSE ? WIRE_TRUE : field.kind)) {
             return NOWHERE;
         } else if (entry.action > 0) {
             at = enter_value(in, at, field.kind, entry.action - 1, row, table);
@@ -205,4 +208,49 @@ int64_t read_fields(Arguments *in) {
         at = read_structure(own, offsets[i], table, rows + i * table.slots);
     }
     return at < 0 ? DAMAGED : at;
+}
+
+/* The slots of a page: fields of PageHeader, the values and the encoding of each kind of page, and
+ * where its header and its body start. */
+enum { TYPE, PLAIN_SIZE, STORED_SIZE, DATA, DICTIONARY = DATA + 2, DATA_V2 = DICTIONARY + 2,
+       IS_COMPRESSED = DATA_V2 + 2, PAGE_START, PAGE_BODY, PAGE_SLOTS };
+
+/* Whether a page needs no second look.  `limit` is the most memory that it may take, and `room` is
+ * that for its body, of which a dictionary page must lie within `held` bytes. */
+static bool is_usual_page(int64_t *page, int64_t room, int64_t held, int64_t limit, bool is_stored) {
+    /* By PageType; NULL for the page of an index. */
+    int64_t *const places[] = {page + DATA, NULL, page + DICTIONARY, page + DATA_V2};
+    int64_t size = page[STORED_SIZE], type = page[TYPE];
+    int64_t *counts = type >= 0 && type < 4 ? places[type] : NULL;
+    if (counts == NULL || counts[0] < 0 || counts[1] < 0 || size < 0 || size > room) return false;
+    if (counts == page + DICTIONARY && size > held) return false;
+    is_stored |= counts == page + DATA_V2 && page[IS_COMPRESSED] == 0;
+    memmove(page + DATA, counts, 2 * sizeof *page);
+    return page[PLAIN_SIZE] >= 0 && page[PLAIN_SIZE] <= limit &&
+           (!is_stored || size == page[PLAIN_SIZE]);
+}
+
+/* walk_pages(data, table, room, values, limit, is_stored, rows): enter a row for each page from the
+ * start of `data` on, until they hold so many values; how many rows.  It stops before a page that
+ * is damaged or unusual, or whose header `data` does not hold.  `room` bytes are left of the chunk,
+ * and its pages are not compressed if they are stored. */
+int64_t walk_pages(Arguments *in) {
+    Bytes data = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
+    Table table = {numbers_of(in, 1), (int64_t)(size_of(in, 1) / (FIELD_IDS * sizeof(Entry))),
+                   PAGE_START};
+    const int64_t *n = in->numbers;
+    int64_t count = 0, most = (int64_t)count_of(in, 2) / PAGE_SLOTS, at = 0, seen = 0;
+    if (table.structures < 1 || n[0] < data.size) return REFUSED;
+    for (int64_t *row = numbers_of(in, 2); count < most && seen < n[1]; row += PAGE_SLOTS, count++) {
+        for (int slot = 0; slot < PAGE_SLOTS; slot++) row[slot] = ABSENT;
+        int64_t body = at < data.size ? read_structure(data, at, table, row) : NOWHERE;
+        if (body < 0) break;
+        if (!is_usual_page(row, n[0] - body, data.size - body, n[2], n[3] != 0)) break;
+        row[PAGE_START] = at;
+        row[PAGE_BODY] = body;
+        /* The entries of a dictionary are no values of the chunk. */
+        seen += row[DICTIONARY] >= 0 ? 0 : row[DATA];
+        at = body + row[STORED_SIZE];
+    }
+    return count;
 }

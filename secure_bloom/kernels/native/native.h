@@ -39,6 +39,8 @@ typedef struct {
     K(check_hashes, "rRw", 1)      \
     K(scan, "rW", 0)               \
     K(read_fields, "rRnRnW", 0)    \
+    K(walk_pages, "rRnnnnW", 0)    \
+    K(set_filters, "rRRrRnw", 0)   \
     K(hash_rows, "rnW", 0)         \
     K(hash_spans, "RnrW", 1)       \
     K(hudi_insert, "wnnnnRrnn", 1) \

@@ -6,11 +6,14 @@ each copy and all other bytes stay as they lie, so a field that nobody here know
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.footer.opened import Chunk, Footer
 from secure_bloom.parquet.structures.metadata import (
     AesGcmV1,
@@ -45,6 +48,8 @@ _META_DATA: Final = ColumnChunk.meta_data.id
 _SEALED: Final = ColumnChunk.encrypted_column_metadata.id
 _OFFSET: Final = ColumnMetaData.bloom_filter_offset.id
 _LENGTH: Final = ColumnMetaData.bloom_filter_length.id
+#: Bytes that the fields of a filter, and longer headers after them, add to a chunk at most.
+_ROOM: Final = 64
 _TEXTS: Final = FileMetaData.key_value_metadata.id
 
 
@@ -61,33 +66,69 @@ def with_filters(footer: Footer, places: Iterable[FilterPlace]) -> bytes:
 
     Metadata that are a module are encrypted again, under a fresh nonce.
     """
-    plain = footer.plain
-    return splice(plain, (each for place in places for each in _splices(footer, plain, place)))
+    edits = sorted(_edit(footer, place) for place in places)
+    done = _set_filters(footer.plain, edits)
+    if done is not None:
+        return done
+    return splice(footer.plain, (each for edit in edits for each in _splices(footer.plain, edit)))
 
 
-def _splices(footer: Footer, plain: bytes, place: FilterPlace) -> Iterator[Splice]:
+class _Edit(NamedTuple):
+    """The metadata of the chunk at ``start`` get a filter, and are sealed anew if they were."""
+
+    start: int
+    offset: int
+    length: int
+    sealed: bytes | None = None
+
+    @property
+    def fields(self) -> dict[int, NewValue]:
+        return {_OFFSET: i64(self.offset), _LENGTH: i32(self.length)}
+
+
+def _edit(footer: Footer, place: FilterPlace) -> _Edit:
     chunk = place.chunk
-    new = {_OFFSET: i64(place.offset), _LENGTH: i32(place.length)}
     start = footer.scan.chunk_offsets[chunk.row_group][chunk.column]
+    edit = _Edit(start, place.offset, place.length)
+    module = chunk.column_chunk.encrypted_column_metadata
+    if module is None or chunk.cipher is None:
+        return edit
+    # Decrypted again and not made from ``chunk.meta_data``, a record without the fields that nobody
+    # here knows.
+    plain = chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
+    new = _set_filters(plain, [edit._replace(start=0)], is_meta_data=True)
+    sealed = with_fields(plain, edit.fields) if new is None else new
+    return edit._replace(sealed=chunk.cipher.encrypt(ModuleType.COLUMN_META_DATA, sealed))
+
+
+def _set_filters(
+    plain: bytes, edits: Sequence[_Edit], *, is_meta_data: bool = False
+) -> bytes | None:
+    """Return ``plain`` with the filters of ``edits``, whose starts ascend.
+
+    None if the extension is missing, or leaves unusual bytes to :func:`_splices`.
+    """
+    if extension.native is None or not edits:
+        return None
+    sealed = [binary(edit.sealed).encoded if edit.sealed else b"" for edit in edits]
+    starts = array("q", [edit.start for edit in edits])
+    places = array("q", [number for edit in edits for number in edit[1:3]])
+    bounds = array("q", accumulate(map(len, sealed), initial=0))
+    new = b"".join(sealed)
+    into = bytearray(len(plain) + len(new) + _ROOM * len(edits))
+    end = extension.native.set_filters(plain, starts, places, new, bounds, is_meta_data, into)
+    return None if end < 0 else bytes(memoryview(into)[:end])
+
+
+def _splices(plain: bytes, edit: _Edit) -> Iterator[Splice]:
     # Found in the bytes and not in the record, because a splice needs the places of single fields.
-    fields, in_clear = find_nested(plain, start, _META_DATA)
+    fields, in_clear = find_nested(plain, edit.start, _META_DATA)
     # Both copies are set: readers without the column's key take the one in clear (Encryption.md
     # 5.5).
     if in_clear is not None:
-        yield from set_fields(plain, in_clear, new)
-    sealed = _sealed_again(chunk, new)
-    if sealed is not None:
-        yield from set_fields(plain, fields, {_SEALED: binary(sealed)})
-
-
-def _sealed_again(chunk: Chunk, new: dict[int, NewValue]) -> bytes | None:
-    module = chunk.column_chunk.encrypted_column_metadata
-    if module is None or chunk.cipher is None:
-        return None
-    # Decrypted again and not made from ``chunk.meta_data``, a record without the fields that nobody
-    # here knows.
-    meta_data = chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
-    return chunk.cipher.encrypt(ModuleType.COLUMN_META_DATA, with_fields(meta_data, new))
+        yield from set_fields(plain, in_clear, edit.fields)
+    if edit.sealed is not None:
+        yield from set_fields(plain, fields, {_SEALED: binary(edit.sealed)})
 
 
 def with_texts(plain: bytes, new: Iterable[bytes] = (), *, without: Collection[str]) -> bytes:

@@ -123,7 +123,7 @@ def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
     """
     largest = entry = size = 0
     for page in pages:
-        content = max(page.header.uncompressed_page_size, 0)
+        content = max(page.uncompressed_size, 0)
         largest = max(largest, content)
         if page.is_dictionary:
             entry = content if longest is None else longest

@@ -57,7 +57,7 @@ class DictionaryStrings:
     @property
     def held(self) -> int:
         """The bytes that are held while values are decoded, beside those and the dictionary."""
-        texts = sum(page.header.uncompressed_page_size for page in self.pages)
+        texts = sum(page.uncompressed_size for page in self.pages)
         return self.chunk.meta_data.total_compressed_size + texts
 
     def decoded(self, type_: pa.DataType) -> pa.Array | None:

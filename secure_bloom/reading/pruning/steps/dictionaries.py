@@ -76,7 +76,7 @@ class ChunkDictionary:
         if self._claimed is None:
             return None
         page, codec = self._claimed.page, self._chunk.meta_data.codec
-        size = page.header.uncompressed_page_size
+        size = page.uncompressed_size
         is_plain = page.encoding in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY)
         if not is_plain or not is_decompressed_here(codec) or not 0 <= size <= _MAX_PAGE:
             return None
