@@ -26,7 +26,7 @@ import secure_bloom as sb
 from campaigns import delta_scenes, rekeying_scenes
 from campaigns.disks import writes_at_once
 from secure_bloom import hudi, paimon
-from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.in_place import append_mark
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.cli.verbs import cli
 from secure_bloom.rekeying.rekey_report import RekeyedFile

@@ -18,9 +18,7 @@ from secure_bloom.adding.request import (
     request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
-from secure_bloom.adding.run import FileTask, rewrite_files
-from secure_bloom.adding.summary_files import summary_notes
-from secure_bloom.adding.targets import files_to_write
+from secure_bloom.adding.run import FileTask, files_to_write, rewrite_files, summary_notes
 from secure_bloom.calling.arguments import Progress, check_fields
 from secure_bloom.storage.paths import Paths
 

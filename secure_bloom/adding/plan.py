@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.old_footers import reclaimed_end
+from secure_bloom.adding.in_place import append_mark, reclaimed_end
 from secure_bloom.adding.report import READERS, FilterReport
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.bloom.build import BuiltFilter, build_filter

@@ -27,8 +27,8 @@ from secure_bloom.storage import InputFile, append_tail, open_input, replace_tai
 
 # Few files are torn, and to recover one takes more than to write one.
 if TYPE_CHECKING:
+    from secure_bloom.adding.in_place import Recovered, Truncation
     from secure_bloom.adding.plan import Mapper, RewritePlan
-    from secure_bloom.adding.torn_append import Recovered, Truncation
 
 #: The plan, the old file, and notes on what could not be tidied up.
 _Rewritten: TypeAlias = "tuple[RewritePlan, InputFile, tuple[str, ...]]"
@@ -121,7 +121,7 @@ class FileRewriter(ABC):
     def _recovered(self, path: str) -> Recovered | None:
         if not self.mode.repairs:
             return None
-        from secure_bloom.adding.torn_append import recover
+        from secure_bloom.adding.in_place import recover
 
         return recover(path, self.resolver)
 

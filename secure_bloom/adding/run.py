@@ -2,28 +2,106 @@
 
 Task and report are plain records.  Everything else, such as unwrapped keys, each process opens for
 itself.
+
+``files_to_write`` says which files a run may write, and where their new content goes.
+
+A summary file, ``_metadata``, repeats the footers of others, and is stale once they change.  Each
+of its column chunks names its file in ``file_path``, from the folder of the summary.  Summary files
+are left as they are: other writers own them.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
 from secure_bloom.calling.arguments import Progress
-from secure_bloom.errors import WorkerLostError
+from secure_bloom.errors import PolicyError, SecureBloomError, WorkerLostError
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
-from secure_bloom.storage.paths import files_at_once, mean_size
+from secure_bloom.storage import (
+    file_key,
+    find_files,
+    open_input,
+    refuse_append,
+    refuse_managed,
+    sibling,
+    summary_files,
+)
+from secure_bloom.storage.output_paths import output_paths, refuse_inside
+from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
 
 if TYPE_CHECKING:
     from secure_bloom.adding.plan import ChunkOutcome, Task
+
+
+def files_to_write(
+    paths: Paths, *, in_place: bool, output: str | PathLike[str] | None
+) -> tuple[list[str], Mapping[str, str]]:
+    """Return the files at ``paths``, and with ``output`` the new path of each.
+
+    Raises PolicyError for files of a table that keeps a log of them.  With ``in_place`` it raises
+    PolicyError for files that cannot be appended to, too.
+    """
+    if in_place and output is not None:
+        raise PolicyError("in_place and output exclude each other")
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    if in_place:
+        refuse_append(files)
+    if output is None:
+        return files, {}
+    targets = output_paths(files, every, as_path(output))
+    refuse_inside(as_path(output), every)
+    return files, targets
+
+
+def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple[str, ...]:
+    """Return one sentence for each summary file that describes one of the changed files.
+
+    ``what`` happened to these.
+    """
+    files = list(changed)
+    return tuple(
+        note
+        for summary in summary_files(files)
+        for note in stale_summary_notes(summary, files, what=what)
+    )
+
+
+def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> Iterator[str]:
+    """Yield the sentence on a summary file, if it describes one of the changed files."""
+    described = _described(summary)
+    # A summary that cannot be read may describe any file, so it gets a note too.
+    if any(described is None or file_key(file) in described for file in changed):
+        yield (
+            f"{summary} describes files that {what}, and what it says of their footers is out of "
+            "date: write it anew, or remove it"
+        )
+
+
+def _described(summary: str) -> set[Hashable] | None:
+    """Return the files that a summary describes; None where it cannot be read."""
+    try:
+        with open_input(summary) as file:
+            found = read_tail(file).scan
+    except SecureBloomError:
+        return None
+    # Encrypted, so it cannot be looked into.
+    if found is None:
+        return None
+    paths = {chunk.file_path for group in found.row_groups for chunk in group.columns}
+    return {file_key(sibling(summary, path)) for path in paths if path is not None}
 
 
 class FileTask(NamedTuple):

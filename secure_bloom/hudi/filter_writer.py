@@ -15,9 +15,7 @@ from typing import Any
 from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
-from secure_bloom.adding.run import FileTask, rewrite_files
-from secure_bloom.adding.summary_files import summary_notes
-from secure_bloom.adding.targets import files_to_write
+from secure_bloom.adding.run import FileTask, files_to_write, rewrite_files, summary_notes
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of

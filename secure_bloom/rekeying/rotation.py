@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from secure_bloom.adding.old_footers import find_old_footers
+from secure_bloom.adding.in_place import find_old_footers
 from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy

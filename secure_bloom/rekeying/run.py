@@ -8,9 +8,7 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.report import file_notes
-from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.summary_files import summary_notes
-from secure_bloom.adding.targets import files_to_write
+from secure_bloom.adding.run import FileTask, files_to_write, summary_notes
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.delta.selection import TableSelection

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from secure_bloom.adding.report import file_notes
-from secure_bloom.adding.summary_files import stale_summary_notes
+from secure_bloom.adding.run import stale_summary_notes
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
 from secure_bloom.reports.text import counted

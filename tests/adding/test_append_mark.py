@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.adding.append_mark import append_mark, find_marks, find_torn_mark
+from secure_bloom.adding.in_place import append_mark, find_marks, find_torn_mark
 from secure_bloom.storage import open_input
 
 SIZE = len(append_mark(0))

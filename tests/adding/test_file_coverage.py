@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.file_coverage import is_whole_file
+from secure_bloom.adding.in_place import append_mark, is_whole_file
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.parquet.footer.locate import read_tail

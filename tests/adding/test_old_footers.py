@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.old_footers import find_old_footers, reclaimed_end
+from secure_bloom.adding.in_place import append_mark, find_old_footers, reclaimed_end
 from secure_bloom.encryption.policy_tables import ColumnRule
 from testing.surgery import filter_of, opened
 from testing.tables import KEYRING, Mode, customers, write

@@ -11,7 +11,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding import plan
-from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.in_place import append_mark
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import filter_request

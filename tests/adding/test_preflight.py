@@ -9,7 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding import preflight
-from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.in_place import append_mark
 from secure_bloom.adding.preflight import Survey, check_few, check_surveys, survey_file
 from secure_bloom.adding.request import FilterRequest, filter_request
 from secure_bloom.encryption.file_keys import KeyResolver

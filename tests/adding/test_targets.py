@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.adding.targets import files_to_write
+from secure_bloom.adding.run import files_to_write
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 
 

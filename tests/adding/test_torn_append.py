@@ -9,9 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding import torn_append
-from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.torn_append import Recovered, Truncation, find_previous_end, recover
+from secure_bloom.adding import in_place
+from secure_bloom.adding.in_place import (
+    Recovered,
+    Truncation,
+    append_mark,
+    find_previous_end,
+    recover,
+)
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input
@@ -156,7 +161,7 @@ def test_a_file_that_its_writer_finished_meanwhile_is_whole(
         path.write_bytes(good)
         raise FileChangedError("the file was changed after it was read")
 
-    monkeypatch.setattr(torn_append, "truncate_to", finished)
+    monkeypatch.setattr(in_place, "truncate_to", finished)
     assert recover(str(path), RESOLVER) == Recovered()
 
 

@@ -1,0 +1,371 @@
+"""Appends to a file in place: their mark, the footers that they leave, and one that a kill cut off.
+
+    old file | mark | filters | zeros | footer
+               "secure-bloom append " | offset of the mark (8, LE)
+
+The mark holds its own offset, so no other bytes are taken for it: it distinguishes a torn append
+from any other damage, and a file that merely ends badly is never cut.
+
+A footer that an append superseded ends right before the mark of the next one.  Nothing points to
+it.  It holds the wrapped keys and the metadata of an earlier time.
+
+``recover`` cuts off the tail that a killed append left.  The footer before it must account for
+every byte before it, as a writer that ended there would have it: a footer inside a file may be a
+cell's, because someone stored a Parquet file, or what looks like one, in an uncompressed column.
+Each page leads to the next one, so the pages of the outer file pass over the cell, and a footer in
+the cell cannot account for the page that it lies in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from secure_bloom.bloom.stored import filter_extent, read_bloom_filter
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, SecureBloomError
+from secure_bloom.parquet.footer.locate import MAGIC, read_tail
+from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnIndex,
+    ColumnMetaData,
+    OffsetIndex,
+)
+from secure_bloom.parquet.structures.records import measured_record
+from secure_bloom.storage import (
+    APPEND_ALIGNMENT,
+    InputFile,
+    name_of,
+    open_input,
+    remove_kept,
+    truncate_to,
+)
+from secure_bloom.storage.inputs import Extent
+
+_MARK = b"secure-bloom append "
+_MARK_SIZE = len(_MARK) + 8
+_WINDOW = 1024 * 1024
+
+
+def append_mark(offset: int) -> bytes:
+    """Return the first bytes of an append that starts at ``offset``, where the old file ends."""
+    return _MARK + offset.to_bytes(8, "little")
+
+
+def find_torn_mark(file: InputFile) -> Iterator[int]:
+    """Yield the offsets at which a mark starts that the file's end cuts off."""
+    last = file.read_at(file.size - min(file.size, _MARK_SIZE), min(file.size, _MARK_SIZE))
+    # The whole mark is found by find_marks; here the kill came while it was written.
+    for size in range(1, len(last)):
+        if append_mark(file.size - size).startswith(last[-size:]):
+            yield file.size - size
+
+
+def find_marks(file: InputFile, end: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each mark in bytes ``first``..``end``, the last mark first."""
+    while end > first + _MARK_SIZE - 1:
+        start = max(first, end - _WINDOW)
+        block = file.read_at(start, end - start)
+        at = block.rfind(_MARK)
+        while at >= 0:
+            # A mark that was copied with a file into a cell of another one names another offset.
+            if block.startswith(append_mark(start + at), at):
+                yield start + at, start + at + _MARK_SIZE
+            at = block.rfind(_MARK, 0, at)
+        # Blocks overlap by all but a byte of a mark, so that none falls between two of them.
+        end = start + _MARK_SIZE - 1 if start > first else first
+
+
+def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
+    """Return whether bytes 0..``end`` are a file of their own.
+
+    Each byte is used, or known to be dead.
+    Dead are zeros, and what an earlier append has left between old data and its own filters.
+    False as well where a key is not available: then nobody can know.
+    """
+    try:
+        footer = unlock(read_tail(file, end=end), keys)
+        return _accounts_for_all(file, footer, keys)
+    except SecureBloomError:
+        return False
+
+
+def _accounts_for_all(file: InputFile, footer: Footer, keys: FileKeys) -> bool:
+    # Behind the magic at the file's start.
+    position = len(MAGIC)
+    # The footer's own offset stands last: what lies between the last extent and it must be dead
+    # too.
+    for start, end in [*sorted(_extents(file, footer, keys)), (footer.tail.offset,) * 2]:
+        # Sorted, so an extent that starts earlier overlaps the one before it.
+        if start < position or not _is_dead(file, position, start, keys):
+            return False
+        position = end
+    return True
+
+
+def _extents(file: InputFile, footer: Footer, keys: FileKeys) -> Iterator[Extent]:
+    """Yield all parts of the file that the footer names, after checking that each is one."""
+    for row_group in range(len(footer.row_groups)):
+        for ordinal in range(len(footer.leaves)):
+            chunk = open_chunk(footer, row_group, ordinal, keys)
+            start, end = _data(file, chunk)
+            yield start, end
+            # Some writers (Polars, parquet-java until 1.11) repeat the metadata behind the pages.
+            if chunk.column_chunk.file_offset == end:
+                yield end, end + _metadata_size(file, end, footer.tail.offset)
+            yield from _indexes(file, chunk)
+            # Decoded and not only measured: the tags prove that these bytes are what the footer
+            # calls them.
+            stored = read_bloom_filter(file, chunk)
+            if stored is not None:
+                yield stored.offset, stored.offset + stored.length
+
+
+def _data(file: InputFile, chunk: Chunk) -> Extent:
+    if not ends_with_its_pages(file, chunk):
+        raise FormatError("the pages of a column chunk do not end where the chunk does")
+    start, length = chunk_extent(chunk)
+    return start, start + length
+
+
+def _metadata_size(file: InputFile, start: int, end: int) -> int:
+    stored = file.read_at(start, min(_WINDOW, end - start))
+    try:
+        _, size = measured_record(ColumnMetaData, stored)
+    except FormatError:
+        return 0
+    return size
+
+
+def _indexes(file: InputFile, chunk: Chunk) -> Iterator[Extent]:
+    entry = chunk.column_chunk
+    column_index = (entry.column_index_offset, entry.column_index_length)
+    offset_index = (entry.offset_index_offset, entry.offset_index_length)
+    for (start, length), module_type, view in (
+        (column_index, ModuleType.COLUMN_INDEX, ColumnIndex),
+        (offset_index, ModuleType.OFFSET_INDEX, OffsetIndex),
+    ):
+        if start is None or length is None:
+            continue
+        stored = file.read_at(start, length)
+        plain = stored if chunk.cipher is None else chunk.cipher.decrypt(module_type, stored)
+        _, used = measured_record(view, plain)
+        # A length that is too large would pass off foreign bytes as the index's.
+        if used != len(plain):
+            raise FormatError(f"a {view.__name__} has {used} bytes, its length says {len(plain)}")
+        yield start, start + length
+
+
+def _is_dead(file: InputFile, start: int, end: int, keys: FileKeys) -> bool:
+    """Return whether nothing is lost with the bytes.
+
+    Zeros, or the end of an earlier file and its mark.
+    """
+    if _all_pieces(file, start, end, _is_zero):
+        return True
+    # Only the last mark counts: the appends before it are in the file that ended there.
+    for offset, behind in find_marks(file, end, start):
+        return _all_pieces(file, behind, end, _is_zero) and is_whole_file(file, offset, keys)
+    return False
+
+
+def _all_pieces(file: InputFile, start: int, end: int, holds: Callable[[bytes], bool]) -> bool:
+    return all(
+        holds(file.read_at(offset, min(_WINDOW, end - offset)))
+        for offset in range(start, end, _WINDOW)
+    )
+
+
+def _is_zero(data: bytes) -> bool:
+    return data.count(0) == len(data)
+
+
+def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
+    """Return each old footer and the mark after it, in the file's order; no key is needed."""
+    # A cell may hold a file with marks of its own: only what stands behind all data counts.
+    first, found, limit = _known_end(footer), [], footer.tail.offset
+    for mark, behind in find_marks(file, limit, first):
+        try:
+            start = read_tail(file, end=mark).offset
+        except SecureBloomError:
+            continue
+        # A footer that says it begins before the mark in front of it is none.
+        if first <= start and behind <= limit:
+            found.append((start, behind))
+            limit = start
+    return found[::-1]
+
+
+def reclaimed_end(
+    file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
+) -> int:
+    """Return the offset where new filters may start if the file is replaced.
+
+    ``replaced`` has the filters that go, their starts by their ends.  The room of those right
+    before the footer is used again.  So is the room of everything that appends have left:
+    superseded footers, and filters that nothing points to.
+    """
+    end = _walked_back(footer.tail.offset, replaced)
+    # Appends end on a block: most files without one are known by it, and not looked through.
+    old = [] if file.size % APPEND_ALIGNMENT else find_old_footers(file, footer)
+    kept = _kept_end(file, footer, keys, replaced) if old else None
+    if kept is None:
+        return end
+    # From the first superseded footer on, everything is ours.
+    first = old[0][0]
+    return min(end, _walked_back(first, replaced) if kept <= first else kept)
+
+
+def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
+    """From ``end`` backwards, filter by filter; a gap or a filter that stays ends it."""
+    while end in replaced:
+        end = replaced[end]
+    return end
+
+
+def _known_end(footer: Footer) -> int:
+    """Return the end of pages and indexes that the footer shows without keys of columns."""
+    ends = [0]
+    for group, chunks in zip(footer.row_groups, footer.column_chunks, strict=True):
+        ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
+        for chunk in chunks:
+            ends += _index_ends(chunk)
+            # None where the column's metadata is encrypted under its own key.
+            meta = chunk.meta_data
+            if meta is not None:
+                starts = filter(None, (meta.dictionary_page_offset, meta.data_page_offset))
+                ends.append(min(starts, default=0) + meta.total_compressed_size)
+    # Offsets may lie, and none can lead behind the footer that names it.
+    return min(max(ends), footer.tail.offset)
+
+
+def _kept_end(
+    file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
+) -> int | None:
+    """Return the end of the last thing that the footer points to and that stays.
+
+    None where a key is not available: the filters of that column are not known.
+    """
+    ends = [0]
+    try:
+        for row_group, chunks in enumerate(footer.column_chunks):
+            for column, entry in enumerate(chunks):
+                chunk = open_chunk(footer, row_group, column, keys)
+                ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]
+                extent = filter_extent(file, chunk)
+                # A filter that goes holds nothing back; one that stays does, wherever it stands.
+                if extent is not None and replaced.get(sum(extent)) != extent[0]:
+                    ends.append(sum(extent))
+    except KeyUnavailableError:
+        return None
+    return max(ends)
+
+
+def _index_ends(chunk: ColumnChunk) -> Iterator[int]:
+    yield (chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0)
+    yield (chunk.column_index_offset or 0) + (chunk.column_index_length or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """The end that was cut off a file: ``bytes`` from ``offset`` on, kept in the file ``kept``."""
+
+    offset: int
+    bytes: int
+    kept: str
+
+    def forget(self) -> bool:
+        """Remove the bytes that were kept; False where the system refuses."""
+        try:
+            remove_kept(self.kept)
+        except SecureBloomError:
+            return False
+        return True
+
+    def note(self, *, forgotten: bool) -> str:
+        """Return the sentence about the cut for a report."""
+        where = "" if forgotten else f"; they are kept in {name_of(self.kept)} beside it"
+        return (
+            f"{self.bytes} bytes after byte {self.offset}, left by a run that was killed, were "
+            f"cut off{where}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A file that is whole now; ``truncation`` is what was cut off, None for nothing."""
+
+    truncation: Truncation | None = None
+
+
+def recover(path: str, resolver: KeyResolver) -> Recovered | None:
+    """Make a file whole again that was not when it was read; None where that cannot be.
+
+    Cuts off what a killed ``--in-place`` run left: the run leaves the old file whole
+    under a torn tail, so the old end can be found again.  Waits for a run that is still writing.
+    Raises FormatError where it looks like one, and bytes of the file would be lost.
+    """
+    try:
+        with open_input(path) as file:
+            # Its writer may have finished between the read that failed and now.
+            if _ends_whole(file, file.size):
+                return Recovered()
+            end = find_previous_end(file)
+            if end is None:
+                return None
+            # A mark and a footer alone do not prove it: a cell may hold a whole file of ours.
+            if not is_whole_file(file, end, file_keys(resolver, file)):
+                raise _unsure(path, end)
+            # The identity says which file may be cut: only the file that was looked through is
+            # known to be torn.
+            kept = truncate_to(path, end, file.identity)
+            cut = Truncation(offset=end, bytes=file.size - end, kept=kept)
+            return Recovered(truncation=cut)
+    except FileChangedError:
+        # Its writer was alive, and has finished by now.
+        return Recovered()
+
+
+def find_previous_end(file: InputFile) -> int | None:
+    """Return the end of the file before an append to it was killed.
+
+    None if no such end is found.
+    """
+    for offset in _marked_offsets(file):
+        if _ends_whole(file, offset):
+            return offset
+    return None
+
+
+def _marked_offsets(file: InputFile) -> Iterator[int]:
+    """Yield offsets at which an append started: with its mark itself torn, then from the end."""
+    # First, because a mark that is torn stands at the very end, behind all whole ones.
+    yield from find_torn_mark(file)
+    for offset, _ in find_marks(file, file.size):
+        yield offset
+
+
+def _ends_whole(file: InputFile, end: int) -> bool:
+    """Return whether a whole footer ends at ``end``."""
+    try:
+        tail = read_tail(file, end=end)
+        # A cell's bytes can look like a footer, and nothing before this counts its chunks.
+        if tail.scan is not None:
+            tail.scan.check_chunks()
+    except SecureBloomError:
+        return False
+    return True
+
+
+def _unsure(path: str, end: int) -> FormatError:
+    return FormatError(
+        f"the file is not whole; it looks as if a run with --in-place was killed at byte {end}, "
+        "but the footer there does not account for every byte before it, so nothing was cut",
+        hint="it may be a file in a cell of this one, or a key may be missing; if you know that "
+        f"the file ended there, cut it: truncate -s {end}",
+        path=path,
+    )
