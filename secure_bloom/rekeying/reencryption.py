@@ -34,7 +34,7 @@ from secure_bloom.rekeying.key_files import (
     shown_record_keys,
 )
 from secure_bloom.rekeying.new_footer import NewFooter
-from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
+from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, TwoKms, new_file_keys
 from secure_bloom.rekeying.protection import (
     Protection,
     found_protection,
@@ -44,7 +44,6 @@ from secure_bloom.rekeying.protection import (
 from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
-from secure_bloom.rekeying.two_kms import TwoKms
 from secure_bloom.rekeying.written_check import check_written, keys_by_place
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile

@@ -24,8 +24,7 @@ from secure_bloom.encryption.kms import (
     unwrap_with,
     wrap_with,
 )
-from secure_bloom.rekeying.new_keys import NewKeks
-from secure_bloom.rekeying.two_kms import TwoKms
+from secure_bloom.rekeying.new_keys import NewKeks, TwoKms
 
 #: KEKs of this size tell the newest version of a master key.
 _SOME_SIZE: Final = 16

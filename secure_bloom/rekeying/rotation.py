@@ -41,10 +41,10 @@ from secure_bloom.parquet.key_material_writes import (
 )
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
+from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
-from secure_bloom.rekeying.renewed_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.written_check import check_written
 from secure_bloom.storage import InputFile, open_input, replace_tail

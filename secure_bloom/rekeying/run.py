@@ -1,7 +1,14 @@
-"""Runs over many files: encrypt a lake, re-encrypt it, decrypt it to another folder."""
+"""Runs over many files: encrypt a lake, re-encrypt it, decrypt it to another folder.
+
+In a bare folder for the live files of a Delta table, hive's names say the partitions:
+
+    output/day=2026-11-20/part-0.snappy.parquet
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,17 +22,17 @@ from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import MissingPathError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.rekeying.bare_folder import bare_targets
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.rekey_files import FileProgress, RekeyWork, closed_notes, rekey_files
 from secure_bloom.rekeying.rekey_report import RekeyReport
 from secure_bloom.rekeying.rekey_work import decryption, reencryption, rotation
 from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
-from secure_bloom.storage import open_input
-from secure_bloom.storage.output_paths import refuse_inside
+from secure_bloom.storage import join, local_path, name_of, open_input
+from secure_bloom.storage.output_paths import check_targets, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.tables import LiveFile, Snapshot, snapshot
 
 
 @checked_arguments
@@ -281,3 +288,61 @@ def _run(
     summaries = () if work.dry_run else summary_notes(changed, what="have other keys now")
     notes = (*file_notes(reports), *closed_notes(work, reports), *summaries)
     return RekeyReport(files=reports, notes=notes, dry_run=work.dry_run)
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+#: Characters that Spark escapes in names of folders.  Letters beyond ASCII stay: Spark unescapes
+#: single bytes.
+_ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+
+
+def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the live files of the table in a folder, and the path of each below ``output``.
+
+    UnsupportedFeatureError if a reader of the bare folder would find other rows than the table has.
+    """
+    table = snapshot(folder)
+    if table is None:
+        raise MissingPathError("there is no Delta table", path=folder)
+    _refuse_others(table)
+    top = local_path(output)
+    targets = {file.path: join(top, _inside(table, file)) for file in table.files}
+    # The log may have files of one name in several folders, which do not come along.
+    check_targets(targets)
+    return targets
+
+
+def _refuse_others(table: Snapshot) -> None:
+    """Raise for what files alone do not say."""
+    deleted = [file for file in table.files if file.deletion_vector is not None]
+    if deleted:
+        raise UnsupportedFeatureError(
+            "rows of the file are deleted by a deletion vector, and would come back in a folder "
+            "without a log",
+            hint="purge the table first (REORG TABLE ... APPLY (PURGE))",
+            path=deleted[0].path,
+        )
+    if table.metadata.column_mapping_mode != "none":
+        raise UnsupportedFeatureError(
+            "the table's files have other names of columns than the table (column mapping), and a "
+            "folder without a log has no place for them",
+            hint="write what `read` gives instead",
+            path=table.folder,
+        )
+
+
+def _inside(table: Snapshot, file: LiveFile) -> str:
+    values: Mapping[str, str | None] = file.partition_values
+    folders = (
+        f"{_escaped(it)}={_folder_value(values[it])}" for it in table.metadata.partition_columns
+    )
+    # The name alone: the log may have the file below any folder, and only the values count.
+    return "/".join((*folders, name_of(file.path)))
+
+
+def _folder_value(value: str | None) -> str:
+    return _NULL if value is None else _escaped(value)
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)

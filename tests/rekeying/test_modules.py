@@ -21,7 +21,7 @@ from secure_bloom.errors import IntegrityError
 from secure_bloom.parquet.pages import DICTIONARY, Page, page_at, read_pages
 from secure_bloom.parquet.structures.metadata import PageHeader
 from secure_bloom.parquet.structures.records import decode_record
-from secure_bloom.rekeying.modules import moved_filter, moved_page
+from secure_bloom.rekeying.transfer import moved_filter, moved_page
 from testing.surgery import Opened, opened
 from testing.tables import KEYRING, Mode, customers, write
 

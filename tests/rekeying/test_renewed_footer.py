@@ -13,7 +13,7 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import FileCryptoMetaData, FileMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.rekeying.key_files import key_metadata_of
-from secure_bloom.rekeying.renewed_footer import renewed_crypto, renewed_metadata
+from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
 from secure_bloom.storage import open_input
 from testing.tables import KEYRING, Mode, customers, write
 

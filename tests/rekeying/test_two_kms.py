@@ -14,7 +14,7 @@ from secure_bloom.encryption.file_keys import KeyMaterial
 from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.rekeying.two_kms import TwoKms
+from secure_bloom.rekeying.new_keys import TwoKms
 from testing.openbao import OpenBao
 from testing.recording_kms import EVERY_KEY
 from testing.tables import customers, keyring_json

@@ -12,7 +12,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.parquet.pages import Page
-from secure_bloom.rekeying.modules import moved_page
+from secure_bloom.rekeying.transfer import moved_page
 from testing.live_footer import encode_footer
 from testing.surgery import opened
 from testing.tables import KEYRING, CountingKms, Mode, customers, write
