@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from secure_bloom.errors import MissingPathError
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import DATA_SUFFIXES, is_object_uri, name_of, sibling
-from secure_bloom.storage.siblings import remove_file
+from secure_bloom.storage.dispatch import remove_file
 from secure_bloom.storage.staged_file import temporary_name
 
 _RUN = re.compile(r"[0-9a-f]{16}")

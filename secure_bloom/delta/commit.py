@@ -32,7 +32,7 @@ from secure_bloom.errors import (
     UnfinishedWriteError,
 )
 from secure_bloom.storage import join, open_input
-from secure_bloom.storage.create_file import create_file
+from secure_bloom.storage.dispatch import create_file
 from secure_bloom.tables import Snapshot, snapshot
 from secure_bloom.tables.commit_times import in_commit_timestamp
 

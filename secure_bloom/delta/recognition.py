@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import is_object_uri, join, local_path
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.managed_tables import refuse_above
-from secure_bloom.storage.tree_of import tree_of
 
 LOG_FOLDER = "_delta_log"
 

@@ -27,11 +27,11 @@ from secure_bloom.delta.new_paths import is_of_run
 from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.storage import is_object_uri, join, open_input
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.log_paths import resolve
 
 _NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")

@@ -48,8 +48,8 @@ from secure_bloom.storage import (
     sibling,
     write_new,
 )
+from secure_bloom.storage.dispatch import remove_file
 from secure_bloom.storage.rewritten_file import RewrittenFile
-from secure_bloom.storage.siblings import remove_file
 
 #: A change of a material file is tried so often while other runs change it, too.
 _TRIES = 20

@@ -4,9 +4,8 @@ For data files, only this package touches a disk or a network; all other code wo
 that it gives.  Importing it loads neither pyarrow nor numpy.
 """
 
-from secure_bloom.storage.append import remove_kept, truncate_to
+from secure_bloom.storage.append import APPEND_ALIGNMENT, remove_kept, truncate_to
 from secure_bloom.storage.counted_file import CountedFile
-from secure_bloom.storage.direct_write import APPEND_ALIGNMENT
 from secure_bloom.storage.dispatch import (
     append_tail,
     has_conditional_writes,

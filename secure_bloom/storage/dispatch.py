@@ -1,21 +1,38 @@
-"""The operations on one file: open, replace its tail, append; local or in an object store.
+"""The operations on one file or folder: open, replace a tail, append, list; local or in a store.
 
 This module only decides which of the two a path means.  pyarrow is loaded with the first path of an
 object store, not before.
+
+A commit of a table's log is a small file that must be new: of all writers that try at once, exactly
+one succeeds.  The whole content becomes visible at once, and durably.
+
+A file beside a data file that belongs to it is removed when the data file needs it no more.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
 from secure_bloom.errors import FileChangedError, FormatError, UnsupportedFeatureError
 from secure_bloom.storage.append import append_local
+from secure_bloom.storage.durable_writes import remove_sidecar, write_all
+from secure_bloom.storage.folder_trees import LocalTree, Tree
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.local import LocalFile, open_local
-from secure_bloom.storage.paths import is_object_uri
+from secure_bloom.storage.open_folder import OpenFolder
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import (
+    OBJECT_SCHEMES,
+    is_object_uri,
+    local_path,
+    name_of,
+    object_uri,
+)
 from secure_bloom.storage.replace import local_replacement
+from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, staged_file
 
 
 def open_input(path: str) -> InputFile:
@@ -144,3 +161,89 @@ def _cannot_extend(path: str) -> UnsupportedFeatureError:
         hint="replace the object instead: leave out --in-place",
         path=path,
     )
+
+
+def create_file(path: str, content: bytes, *, like: str) -> None:
+    """Create ``path`` with this content; :class:`FileChangedError` where something is there.
+
+    The file gets the permissions of the file ``like``.  After any other error it may be there or
+    not: read it to know.  Raises UnsupportedFeatureError where the disk or the store has no way to
+    do this.
+    """
+    with open_input(like) as pattern:
+        if is_object_uri(path):
+            _create_object(path, content, pattern)
+        else:
+            _create_local(path, content, pattern)
+
+
+def _create_object(path: str, content: bytes, pattern: InputFile) -> None:
+    if OBJECT_SCHEMES[object_uri(path).scheme.lower()] != "s3":
+        raise UnsupportedFeatureError(
+            "commits are written to S3 and to local disks, not to other stores",
+            hint="use the table's own engine for other stores",
+            path=path,
+        )
+    replace_tail(pattern, 0, [content], output=path, must_be_new=True)
+
+
+def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
+    with system_errors(path), staged_file(os.path.realpath(local_path(path))) as staged:
+        pattern.carry_attributes(staged.fd)
+        write_all(staged.fd, [content], 0)
+        # The content before the name: a commit that a power cut left empty would break the table
+        # for every reader.
+        staged.sync()
+        _publish(staged, path)
+
+
+def _publish(staged: StagedFile, path: str) -> None:
+    try:
+        staged.publish_if_absent()
+    except OSError as exc:
+        if exc.errno not in NO_LINKS:
+            raise
+        raise UnsupportedFeatureError(
+            "this file system has no hard links, so a file cannot be put where none is in one step",
+            hint="write to the table from another file system, or from an object store",
+            path=path,
+        ) from exc
+
+
+def remove_file(path: str, *, only: InputFile | None = None) -> bool:
+    """Remove the file at ``path`` with its .crc, durably; none there is as good.
+
+    ``only`` is the file as it was read: another one by now is a FileChangedError.  Returns False,
+    and removes nothing, where the system cannot see to that: without locks, or in a store that
+    does not remove on a condition.
+    """
+    if is_object_uri(path):
+        from secure_bloom.storage.object_writes import remove_object
+
+        return remove_object(path, only=only)
+    if only is None:
+        _remove_local(path)
+        return True
+    with only.exclusive():
+        only.check_unchanged()
+        if only.is_locked:
+            _remove_local(path)
+        return only.is_locked
+
+
+def _remove_local(path: str) -> None:
+    folder_path = os.path.dirname(os.path.abspath(local_path(path)))  # noqa: PTH100, PTH120
+    with system_errors(path), OpenFolder(folder_path) as folder:
+        # The checksum goes first: left alone, it would belong to the next file of that name.
+        remove_sidecar(folder, name_of(path))
+        folder.unlink(name_of(path))
+        folder.sync()
+
+
+def tree_of(path: str) -> Tree:
+    """Return the tree that a path belongs to; pyarrow is loaded only for object stores."""
+    if not is_object_uri(path):
+        return LocalTree()
+    from secure_bloom.storage.object_trees import ObjectTree
+
+    return ObjectTree()

@@ -1,7 +1,6 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH114, PTH116, PTH118, PTH120, PTH208
 # The base class documents the methods.
-# ruff: noqa: D102
+# ruff: noqa: D102, PTH100, PTH114, PTH116, PTH118, PTH120, PTH208
 """Folders: one interface for a local disk and an object store, and the one for the local disk."""
 
 from __future__ import annotations

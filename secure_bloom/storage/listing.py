@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from secure_bloom.errors import MissingPathError, PolicyError
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.paths import is_object_uri, local_path, with_slashes
-from secure_bloom.storage.tree_of import tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
 SUMMARY_NAME = "_metadata"

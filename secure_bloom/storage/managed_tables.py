@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import DATA_SUFFIXES, expand, find_files
 from secure_bloom.storage.paths import files_at_once
-from secure_bloom.storage.tree_of import tree_of
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

@@ -5,6 +5,14 @@
     conditions     the old object's mark, on every copy and on the last request
 
 Packages of stores (``s3``, ``azure``, ``gcs``) say how each of these requests is made.
+
+S3 takes 10,000 parts at most, each of 5 MiB at least save the last, and copies 5 GiB at most; Azure
+takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the last to have
+one size, and the last one to be no larger.  So all copied parts have one size, and the few bytes
+that are left over go up with the tail.
+
+The errors of stores have the same words and advice for every store: each package of a store maps
+its own codes to these.
 """
 
 from __future__ import annotations
@@ -16,12 +24,113 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from secure_bloom.errors import FileChangedError, SecureBloomError
+from secure_bloom.errors import (
+    AccessDeniedError,
+    FileChangedError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.parts import Part, can_copy, parts_after_copies, uploaded_parts
+from secure_bloom.storage.os_errors import DENIED, UNREACHABLE
 from secure_bloom.storage.rewritten_file import OldRange
-from secure_bloom.storage.store_answers import CHANGED, error_of
+
+MIB = 1024 * 1024
+#: Least bytes of a part that is not the last.
+LEAST_PART = 5 * MIB
+#: Bytes that the store copies in one request: far fewer than it could, because it copies side by
+#: side what is asked side by side.
+_COPIED = 256 * MIB
+_UPLOADED = 8 * MIB
+#: A quarter of the 10,000 stays free: for the tail, and for files that grow.
+_MOST_PARTS = 7_500
+
+#: A range that the store copies, or bytes that go up.
+Part = OldRange | bytes
+
+
+def can_copy(keep: int) -> bool:
+    """Return whether the kept bytes are enough for a part."""
+    return keep >= LEAST_PART
+
+
+def copied_ranges(keep: int) -> list[OldRange]:
+    """Return the kept bytes as ranges of one length.
+
+    Fewer bytes than there are ranges are left over.
+    """
+    # `-(-a // b)` rounds up: ranges grow where there would be too many of them.
+    count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))
+    size = keep // count
+    return [OldRange(number * size, size) for number in range(count)]
+
+
+def parts_after_copies(source: InputFile, keep: int, tail: Sequence[bytes]) -> Iterator[Part]:
+    """Yield the first ``keep`` bytes of source as copies, then the rest and the tail."""
+    ranges = copied_ranges(keep)
+    yield from ranges
+    end = ranges[-1].offset + ranges[-1].length
+    left_over = source.read_at(end, keep - end) if end < keep else b""
+    yield from (part for part in uploaded_parts([left_over, *tail], 0) if part)
+
+
+def uploaded_parts(pieces: Iterable[bytes], expected: int) -> Iterator[bytes]:
+    """Yield the pieces as parts of one size, of about ``expected`` bytes in all.
+
+    At least one part.
+    """
+    size = max(_UPLOADED, -(-expected // _MOST_PARTS))
+    waiting = bytearray()
+    for piece in pieces:
+        for start in range(0, len(piece), size):
+            waiting += memoryview(piece)[start : start + size]
+            # More than a part, so that what stays for the last one is never nothing.
+            while len(waiting) > size:
+                yield bytes(waiting[:size])
+                del waiting[:size]
+    yield bytes(waiting)
+
+
+#: Our class, the message and the hint.
+Answer = tuple[type[SecureBloomError], str, str]
+
+_AGAIN = "run again later; every file is as it was, or done"
+_OTHER_WRITER = "another program writes here; run again when it is done"
+CHANGED: Answer = (FileChangedError, "the object was changed after it was read", _OTHER_WRITER)
+GONE: Answer = (FileChangedError, "the object is gone", _OTHER_WRITER)
+UPLOAD_ENDED: Answer = (FileChangedError, "the upload was ended by another program", _OTHER_WRITER)
+BUSY: Answer = (PolicyError, "the store is too busy, after several attempts", _AGAIN)
+FAILED: Answer = (PolicyError, "the store failed, after several attempts", _AGAIN)
+KEPT: Answer = (
+    UnsupportedFeatureError,
+    "the object is under a hold or a retention policy, so it cannot be replaced",
+    "write new objects with --output instead",
+)
+
+
+def denied(what_to_do: str) -> Answer:
+    """Return the answer of a store that does not let the caller do this."""
+    return (AccessDeniedError, DENIED, what_to_do)
+
+
+def error_of(answer: Answer, path: str, code: str = "") -> SecureBloomError:
+    """Return the error about ``path``, with the store's own code where that says more."""
+    kind, message, hint = answer
+    said = "" if kind is FileChangedError or not code else f": {code}"
+    return kind(message + said, hint=hint, path=path)
+
+
+def without_credentials(path: str, what_to_do: str) -> AccessDeniedError:
+    """Return the error where nothing says who the caller is."""
+    return AccessDeniedError("there are no credentials for the store", hint=what_to_do, path=path)
+
+
+def unreachable(path: str, error: Exception) -> PolicyError:
+    """Return the error where no answer came."""
+    message, hint = UNREACHABLE
+    return PolicyError(f"{message}: {type(error).__name__}", hint=hint, path=path)
+
 
 #: Parts of one object under way at a time.
 _AT_ONCE = 4

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.storage import join, open_input
-from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables.delta_actions import fields_of, json_lines, optional_count
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.delta_log_files import LogFiles

@@ -13,8 +13,8 @@ from typing import Any
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.storage import join, name_of
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.memory_budget import refuse_beyond
-from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.delta_actions import Action, json_lines
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.delta_log_files import LOG_FOLDER

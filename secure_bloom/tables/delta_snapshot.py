@@ -10,7 +10,7 @@ from typing import Any
 
 from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.storage import join, local_path
-from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables.commit_times import version_at
 from secure_bloom.tables.delta_actions import (
     Action,

@@ -23,8 +23,8 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.paths import object_uri
-from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.commit_times import milliseconds
 from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, PURPOSE
 from secure_bloom.tables.live_file import TableVersion

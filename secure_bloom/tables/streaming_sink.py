@@ -11,7 +11,7 @@ import sys
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.storage import join
-from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables.delta_actions import json_lines, text
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.log_paths import resolve

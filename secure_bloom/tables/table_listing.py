@@ -22,9 +22,9 @@ from secure_bloom.storage import (
     name_of,
     open_input,
 )
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
-from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog, metadata_file
 from secure_bloom.tables.live_file import TableVersion
 

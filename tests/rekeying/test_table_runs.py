@@ -12,7 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.delta import commit as commit_module
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
-from secure_bloom.storage.create_file import create_file
+from secure_bloom.storage.dispatch import create_file
 from testing import delta_logs as logs
 from testing.delta_tables import batch, data_files, deltalake, latest, named, rows, write_table
 from testing.table_readers import READERS, deletion_vector

@@ -17,7 +17,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import find_files, open_input, refuse_managed, replace_tail
-from secure_bloom.storage.parts import LEAST_PART
+from secure_bloom.storage.object_writer import LEAST_PART
 from testing.store_proxy import StoreProxy
 from testing.tables import KEYRING, Mode, customers, read, write
 from tests.rekeying.objects_at_once import assert_no_key_is_lost

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import FileChangedError, SecureBloomError, UnsupportedFeatureError
-from secure_bloom.storage.create_file import create_file
+from secure_bloom.storage.dispatch import create_file
 from secure_bloom.storage.open_folder import OpenFolder
 from testing.storage import Bucket, contents
 

@@ -16,7 +16,7 @@ from secure_bloom.storage import (
     append_tail,
     open_input,
 )
-from secure_bloom.storage.direct_write import write_at_once
+from secure_bloom.storage.append import write_at_once
 from testing.storage import OLD
 
 ALIGNED = """

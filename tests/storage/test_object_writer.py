@@ -9,13 +9,14 @@ import pytest
 
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.object_writer import (
+    LEAST_PART,
     CannotCopyError,
     ObjectWriter,
     Origin,
+    Part,
     StoredObject,
     sent_in_order,
 )
-from secure_bloom.storage.parts import LEAST_PART, Part
 from secure_bloom.storage.rewritten_file import OldRange
 
 HERE = StoredObject(path="p", bucket="b", key="k", store="s", client=None)

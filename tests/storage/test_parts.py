@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_bloom.storage import InputFile, open_input, parts
-from secure_bloom.storage.parts import (
+from secure_bloom.storage import InputFile, object_writer, open_input
+from secure_bloom.storage.object_writer import (
     LEAST_PART,
     can_copy,
     copied_ranges,
@@ -62,7 +62,7 @@ def test_without_a_tail_the_last_part_is_a_copy(local: InputFile, tail: list[byt
 def test_what_the_copies_leave_over_goes_up_with_the_tail(
     local: InputFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_COPIED", 1000)
+    monkeypatch.setattr(object_writer, "_COPIED", 1000)
     *copies, last = parts_after_copies(local, 9_998, [b"tail"])
     assert [it.length for it in copies] == [999] * 10
     assert last == CONTENT[9_990:9_998] + b"tail"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from secure_bloom.storage.siblings import remove_file
+from secure_bloom.storage.dispatch import remove_file
 
 
 def test_a_file_goes_with_its_checksum(tmp_path: Path) -> None:

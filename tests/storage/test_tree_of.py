@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import LocalTree
 from secure_bloom.storage.object_trees import ObjectTree
-from secure_bloom.storage.tree_of import tree_of
 
 
 @pytest.mark.parametrize("path", ["lake/x.parquet", "/lake", "file:///lake"])

@@ -44,7 +44,7 @@ from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.reports.text import counted
 from secure_bloom.storage import InputFile, below, file_key, join, local_path, name_of, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
-from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.delta_history import ACTION_NAMES, is_read_as_log
 from secure_bloom.tables.delta_log_files import LOG_FOLDER

@@ -25,8 +25,8 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, read_unverified
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.tree_of import tree_of
 
 _SUMMARIES = ("_metadata", "_common_metadata")
 _MATERIAL_PREFIX, _MATERIAL_SUFFIX = key_material_name("|").split("|")

@@ -8,8 +8,7 @@ Importing this package loads azure-storage-blob.
 """
 
 from secure_bloom.storage.azure.account_client import connect
-from secure_bloom.storage.azure.blob_errors import errors
 from secure_bloom.storage.azure.block_blob import BlobWriter as Writer
-from secure_bloom.storage.azure.block_blob import conditions, remove
+from secure_bloom.storage.azure.block_blob import conditions, errors, remove
 
 __all__ = ["Writer", "conditions", "connect", "errors", "remove"]

@@ -3,6 +3,11 @@
 Every request that makes the blob visible has a condition (If-Match, If-None-Match), so a lost
 update is impossible.  Blocks that are never listed need no abort: the store removes them after a
 week, and when another list for the blob is put.
+
+The SDK repeats requests, with growing pauses, before an error gets here.
+
+The blob that takes the place of another gets its attributes: headers, metadata, tags, access tier,
+encryption scope.
 """
 
 from __future__ import annotations
@@ -10,27 +15,165 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from azure.core import MatchConditions
-from azure.core.exceptions import HttpResponseError
-from azure.storage.blob import BlobBlock
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ServiceRequestError,
+    ServiceResponseError,
+)
+from azure.storage.blob import BlobBlock, BlobType, ContentSettings, StandardBlobTier
 
-from secure_bloom.storage.azure.attributes import PLAIN, BlobAttributes, attributes_of, require_same
-from secure_bloom.storage.azure.blob_errors import code_of
+from secure_bloom.errors import (
+    MissingPathError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.storage.object_writer import (
     ALL_CONDITIONS,
+    BUSY,
+    CHANGED,
+    FAILED,
+    GONE,
+    KEPT,
+    UPLOAD_ENDED,
+    Answer,
     CannotCopyError,
     Conditions,
     ObjectWriter,
     Origin,
+    Part,
     StoredObject,
     already_there,
+    changed,
+    denied,
+    error_of,
     sent_in_order,
+    unreachable,
+    without_credentials,
 )
-from secure_bloom.storage.parts import Part
+from secure_bloom.storage.os_errors import AZURE_CREDENTIALS
 from secure_bloom.storage.rewritten_file import OldRange
+
+_LEASED: Answer = (
+    PolicyError,
+    "another program has a lease on the blob",
+    "run again when it is done, or break the lease",
+)
+_LEASES = ("LeaseIdMissing", "LeaseIdMismatchWithBlobOperation", "LeaseNotPresentWithBlobOperation")
+#: The store's word -> what is wrong.
+_KNOWN: dict[str, Answer] = {
+    **dict.fromkeys(("ConditionNotMet", "SourceConditionNotMet"), CHANGED),
+    # Whoever completes an upload removes the blocks that wait for another one.
+    "InvalidBlockList": UPLOAD_ENDED,
+    "BlobNotFound": GONE,
+    "ContainerNotFound": (MissingPathError, "there is no such container", "check its name"),
+    **dict.fromkeys(_LEASES, _LEASED),
+    **dict.fromkeys(("BlobImmutableDueToPolicy", "BlobImmutableDueToLegalHold"), KEPT),
+}
+#: Our errors by status, if the word is not known.
+_STATUS: dict[int | None, Answer] = {
+    **dict.fromkeys((401, 403), denied(AZURE_CREDENTIALS)),
+    412: CHANGED,
+    **dict.fromkeys((429, 503), BUSY),
+    **dict.fromkeys((500, 502, 504), FAILED),
+}
+
+
+@contextmanager
+def errors(path: str) -> Iterator[None]:
+    """Raise what the SDK raises as an error of this package about ``path``."""
+    try:
+        yield
+    except HttpResponseError as exc:
+        if isinstance(exc, ClientAuthenticationError) and exc.status_code is None:
+            # Nobody was asked yet: no identity was found on this machine.
+            raise without_credentials(path, AZURE_CREDENTIALS) from exc
+        raise _refusal(exc, path) from exc
+    except (ServiceRequestError, ServiceResponseError) as exc:
+        raise unreachable(path, exc) from exc
+    except AzureError as exc:
+        raise PolicyError(f"the SDK cannot ask the store: {exc}", path=path) from exc
+
+
+def code_of(error: HttpResponseError) -> str:
+    """Return the store's word for what is wrong; empty where it has none."""
+    code = getattr(error, "error_code", None)
+    return str(getattr(code, "value", code) or "")
+
+
+def _refusal(error: HttpResponseError, path: str) -> SecureBloomError:
+    code = code_of(error)
+    known = _KNOWN.get(code) or _STATUS.get(error.status_code)
+    if known is None:
+        return PolicyError(f"the store refuses: {code or error.status_code}", path=path)
+    return error_of(known, path, code)
+
+
+#: Headers that go over; the MD5 does not, it is that of the old bytes.
+_HEADERS = (
+    "content_type",
+    "content_encoding",
+    "content_language",
+    "content_disposition",
+    "cache_control",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobAttributes:
+    """The attributes of a new blob: ``fields`` of the request that makes it visible."""
+
+    fields: Mapping[str, Any]
+    #: Fields of this request and of each that uploads a block.
+    scope: Mapping[str, str]
+
+
+PLAIN = BlobAttributes(fields={}, scope={})
+
+
+def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
+    """Return the attributes of a blob; FileChangedError where its entity tag is another one."""
+    with errors(source.path):
+        found = require_same(source, mark)
+        if found.blob_type != BlobType.BLOCKBLOB:
+            raise UnsupportedFeatureError(
+                f"the blob is a {found.blob_type.value}, only block blobs can be replaced",
+                hint="write new objects with --output instead",
+                path=source.path,
+            )
+        fields: dict[str, Any] = {
+            "metadata": found.metadata,
+            "content_settings": ContentSettings(
+                **{name: getattr(found.content_settings, name) for name in _HEADERS}
+            ),
+        }
+        # An inferred tier is the account's default, which a new blob gets by itself.
+        if found.blob_tier and not found.blob_tier_inferred:
+            fields["standard_blob_tier"] = StandardBlobTier(found.blob_tier)
+        # Tags need a right of their own, so they are asked for only where there are some.
+        if found.tag_count:
+            fields["tags"] = source.client.blob(source.bucket, source.key).get_blob_tags()
+    scope = {"encryption_scope": found.encryption_scope} if found.encryption_scope else {}
+    return BlobAttributes(fields=fields, scope=scope)
+
+
+def require_same(source: StoredObject, mark: str) -> Any:
+    """Return the properties of the blob; FileChangedError where it is another by now."""
+    found = source.client.blob(source.bucket, source.key).get_blob_properties(
+        etag=mark, match_condition=MatchConditions.IfNotModified
+    )
+    if found.etag != mark:
+        raise changed(source)
+    return found
+
 
 #: Answers to a copy after which the bytes go through this process: the store may not read the
 #: source with the caller's rights, or has no such request.

@@ -4,9 +4,7 @@ The store has no copies of ranges, so the whole object is uploaded; with the gen
 one as a condition.  Importing this package loads google-cloud-storage.
 """
 
-from secure_bloom.storage.gcs.google_client import connect
-from secure_bloom.storage.gcs.google_errors import errors
 from secure_bloom.storage.gcs.whole_upload import GoogleWriter as Writer
-from secure_bloom.storage.gcs.whole_upload import conditions, remove
+from secure_bloom.storage.gcs.whole_upload import conditions, connect, errors, remove
 
 __all__ = ["Writer", "conditions", "connect", "errors", "remove"]

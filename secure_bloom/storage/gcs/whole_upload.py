@@ -3,27 +3,122 @@
 Every upload has a condition: the generation of the object that was read, or that none is there.
 The store looks at it when the upload ends, so a lost update is impossible.  An upload that is not
 finished is no object; the store forgets it after a week, and no one pays for it.
+
+The SDK's client has the same endpoint and credentials that pyarrow takes.
+
+The SDK repeats requests, with growing pauses, before an error gets here.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, cast
+from urllib.parse import parse_qs
 
-from google.api_core.exceptions import PreconditionFailed
-from google.cloud.storage import Blob
+import requests.exceptions
+from google.api_core.exceptions import GoogleAPICallError, PreconditionFailed, RetryError
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import GoogleAuthError
+from google.cloud.storage import Blob, Client
+from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
+from secure_bloom.errors import MissingPathError, PolicyError, SecureBloomError
 from secure_bloom.storage.object_writer import (
     ALL_CONDITIONS,
+    BUSY,
+    CHANGED,
+    FAILED,
+    KEPT,
+    Answer,
     Conditions,
     ObjectWriter,
     Origin,
+    Part,
     StoredObject,
     already_there,
     changed,
+    denied,
+    error_of,
+    unreachable,
+    without_credentials,
 )
-from secure_bloom.storage.parts import Part
+from secure_bloom.storage.os_errors import GOOGLE_CREDENTIALS
+from secure_bloom.storage.paths import object_uri
+
+_ANONYMOUS = "anonymous@"
+
+
+def connect(path: str, _filesystem: Any) -> tuple[str, Client]:
+    """Return the store of a URI, and the client for it."""
+    uri = object_uri(path)
+    return uri.query, _client(uri.query, uri.authority.startswith(_ANONYMOUS))
+
+
+@lru_cache(maxsize=16)
+def _client(query: str, is_anonymous: bool) -> Client:
+    options = {name: values[-1] for name, values in parse_qs(query).items()}
+    endpoint = options.get("endpoint_override")
+    return Client(
+        # Buckets are named without a project, and some credentials have none.
+        project=options.get("project_id"),
+        # None lets the SDK look for the credentials of the process.
+        credentials=_anonymous() if is_anonymous else None,
+        client_options={"api_endpoint": f"{options.get('scheme', 'https')}://{endpoint}"}
+        if endpoint
+        else None,
+    )
+
+
+def _anonymous() -> Any:
+    credentials: Any = AnonymousCredentials
+    return credentials()
+
+
+#: The store's reason -> what is wrong.
+_REASONS: dict[str, Answer] = dict.fromkeys(
+    ("retentionPolicyNotMet", "objectUnderActiveHold"), KEPT
+)
+#: Our errors by status, if the reason is not known.
+_STATUS: dict[int | None, Answer] = {
+    **dict.fromkeys((401, 403), denied(GOOGLE_CREDENTIALS)),
+    # A write needs nothing that could be missing, except the bucket.
+    404: (MissingPathError, "there is no such bucket", "check its name"),
+    412: CHANGED,
+    **dict.fromkeys((408, 429, 503), BUSY),
+    **dict.fromkeys((500, 502, 504), FAILED),
+}
+
+
+@contextmanager
+def errors(path: str) -> Iterator[None]:
+    """Raise what the SDK raises as an error of this package about ``path``."""
+    try:
+        yield
+    except GoogleAPICallError as exc:
+        raise _refusal(exc, path) from exc
+    except (DataCorruption, InvalidResponse) as exc:
+        raise PolicyError(
+            "the store holds other bytes than were sent",
+            hint="write the file again from a copy",
+            path=path,
+        ) from exc
+    except GoogleAuthError as exc:
+        raise without_credentials(path, GOOGLE_CREDENTIALS) from exc
+    except (requests.exceptions.RequestException, RetryError, ConnectionError) as exc:
+        raise unreachable(path, exc) from exc
+
+
+def _refusal(error: GoogleAPICallError, path: str) -> SecureBloomError:
+    reasons = [str(each.get("reason", "")) for each in error.errors if isinstance(each, dict)]
+    code = reasons[0] if reasons else str(error.code)
+    known = _REASONS.get(code) or _STATUS.get(error.code)
+    if known is None:
+        return PolicyError(f"the store refuses: {code}", path=path)
+    return error_of(known, path, code)
+
 
 #: Properties of an object that go over to the one that takes its place.
 _CARRIED = (

@@ -8,9 +8,8 @@ Importing this package loads boto3.  Objects are read through pyarrow (see ``obj
 takes half of the time of a core there that it takes in boto3, and other stores take the same way.
 """
 
-from secure_bloom.storage.s3.answers import errors
-from secure_bloom.storage.s3.conditions import conditions, remove
-from secure_bloom.storage.s3.connection import connect
+from secure_bloom.storage.s3.connection import connect, errors
 from secure_bloom.storage.s3.replacement import S3Writer as Writer
+from secure_bloom.storage.s3.replacement import conditions, remove
 
 __all__ = ["Writer", "conditions", "connect", "errors", "remove"]

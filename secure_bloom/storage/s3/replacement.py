@@ -3,35 +3,250 @@
 With a condition (If-Match, If-None-Match) the store itself refuses the new object when another
 program was faster.  Stores that do not know conditions ignore them.  For them a check comes before
 the last request; a change between the two is lost there.
+
+The object that takes the place of another gets its attributes: headers, metadata, tags, storage
+class, encryption, the kind of checksum; and in its own place the access list and the lock too.
+
+Some stores of the S3 protocol ignore conditions, and do what was asked.  So a small object of our
+own is written, overwritten and removed on conditions that do not hold:
+
+    PUT If-None-Match: *   PUT If-Match: another   DELETE If-Match: another
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+import secrets
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import Any
+from urllib.parse import urlencode
 
+from botocore.compat import HAS_CRT
 from botocore.exceptions import ClientError
 
 from secure_bloom.storage.object_writer import (
     CannotCopyError,
+    Conditions,
     ObjectWriter,
     Origin,
+    Part,
+    StoredObject,
     already_there,
+    changed,
     sent_in_order,
 )
-from secure_bloom.storage.parts import Part
 from secure_bloom.storage.rewritten_file import OldRange
-from secure_bloom.storage.s3.answers import code_of, is_conflict, was_repeated
-from secure_bloom.storage.s3.attributes import (
-    Attributes,
-    attributes_of,
-    plain_attributes,
-    require_absent,
-    require_same,
+from secure_bloom.storage.s3.connection import code_of, errors, is_conflict, was_repeated, where
+
+#: Fields of HeadObject that requests which write an object have under the same name.
+_CARRIED = (
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Expires",
+    "Metadata",
+    "WebsiteRedirectLocation",
+    "StorageClass",
+    "ServerSideEncryption",
+    "SSEKMSKeyId",
+    "BucketKeyEnabled",
 )
-from secure_bloom.storage.s3.connection import where
+_CHECKSUM = "Checksum"
+_DEFAULT_CHECKSUM = "CRC32"
+#: Checksums that boto3 can work out; two more with the package awscrt.
+_CHECKSUMS = ("SHA256", "SHA1", "CRC32", *(("CRC64NVME", "CRC32C") if HAS_CRT else ()))
+#: Permission in an access list -> the field of a request that grants it.
+_GRANTS = {
+    "FULL_CONTROL": "GrantFullControl",
+    "READ": "GrantRead",
+    "READ_ACP": "GrantReadACP",
+    "WRITE_ACP": "GrantWriteACP",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """Attributes of a new object: ``fields`` of the request that creates it, and its checksum."""
+
+    fields: Mapping[str, Any]
+    #: Empty where the SDK is set to send none.
+    checksum: Mapping[str, str]
+    #: Whether the checksum is that of the whole object, or of those of its parts.
+    checksum_type: Mapping[str, str]
+
+
+def plain_attributes(client: Any) -> Attributes:
+    """Return the attributes of an object that replaces none and copies none."""
+    return Attributes(fields={}, checksum=_default_checksum(client), checksum_type={})
+
+
+def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Attributes:
+    """Return the attributes of an object; FileChangedError where its entity tag is another one."""
+    with errors(source.path):
+        head = require_same(source, etag)
+        fields = {name: head[name] for name in _CARRIED if head.get(name)}
+        if head.get("TagCount"):
+            fields["Tagging"] = _tags(source)
+        if in_its_place:
+            fields |= _lock(head) | _access_list(source)
+    checksum, kind = _checksum(source.client, head)
+    return Attributes(fields=fields, checksum=checksum, checksum_type=kind)
+
+
+def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
+    """Return the store's answer about the object; FileChangedError where it is another by now."""
+    head: dict[str, Any] = source.client.head_object(
+        # Without this mode S3 does not tell which checksum the object has.
+        **where(source),
+        IfMatch=etag,
+        ChecksumMode="ENABLED",
+    )
+    # Some stores ignore the condition.
+    if head.get("ETag") != etag:
+        raise changed(source)
+    return head
+
+
+def require_absent(target: StoredObject) -> None:
+    """FileChangedError if an object is there."""
+    try:
+        target.client.head_object(**where(target))
+    except ClientError as error:
+        if code_of(error) in ("404", "NoSuchKey"):
+            return
+        raise
+    raise already_there(target)
+
+
+def _tags(source: StoredObject) -> str:
+    tags = source.client.get_object_tagging(**where(source))["TagSet"]
+    return urlencode([(tag["Key"], tag["Value"]) for tag in tags])
+
+
+def _lock(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Legal hold and retention; a retention that has run out is one that the store refuses."""
+    fields = {}
+    if head.get("ObjectLockLegalHoldStatus") == "ON":
+        fields["ObjectLockLegalHoldStatus"] = "ON"
+    until = head.get("ObjectLockRetainUntilDate")
+    if until is not None and until > datetime.now(UTC):
+        fields["ObjectLockMode"] = head["ObjectLockMode"]
+        fields["ObjectLockRetainUntilDate"] = until
+    return fields
+
+
+def _access_list(source: StoredObject) -> dict[str, str]:
+    """Return the grants of the object, where there is anyone besides the owner."""
+    if not _has_access_lists(source.client, source.bucket):
+        return {}
+    try:
+        found = source.client.get_object_acl(**where(source))
+    except ClientError:
+        # Without that right it becomes what every new object is: the owner's alone.
+        return {}
+    owner = found.get("Owner", {}).get("ID")
+    grants = found.get("Grants", [])
+    # A list of the owner alone is what a new object gets; naming it would need one right more.
+    if all(grant["Grantee"].get("ID") == owner for grant in grants):
+        return {}
+    return _granted(grants)
+
+
+def _granted(grants: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    to_whom: dict[str, list[str]] = defaultdict(list)
+    for grant in grants:
+        grantee = grant["Grantee"]
+        name = "id" if "ID" in grantee else "uri"
+        to_whom[_GRANTS[grant["Permission"]]].append(f'{name}="{grantee[name.upper()]}"')
+    return {field: ", ".join(names) for field, names in to_whom.items()}
+
+
+@lru_cache(maxsize=64)
+def _has_access_lists(client: Any, bucket: str) -> bool:
+    """Return whether objects of the bucket have lists of their own.
+
+    New buckets have none by default.
+    """
+    try:
+        rules = client.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]["Rules"]
+    except ClientError:
+        return True  # never set, or not for us to see: each object is asked
+    return all(rule["ObjectOwnership"] != "BucketOwnerEnforced" for rule in rules)
+
+
+def _checksum(client: Any, head: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    for name in _CHECKSUMS:
+        if head.get(_CHECKSUM + name):
+            kind = head.get("ChecksumType")
+            return {"ChecksumAlgorithm": name}, {"ChecksumType": kind} if kind else {}
+    return _default_checksum(client), {}
+
+
+def _default_checksum(client: Any) -> dict[str, str]:
+    is_wanted = client.meta.config.request_checksum_calculation == "when_supported"
+    return {"ChecksumAlgorithm": _DEFAULT_CHECKSUM} if is_wanted else {}
+
+
+_CONTENT = b"{}"
+_ANOTHER = '"00000000000000000000000000000000"'
+#: Answers of stores that do not know the condition.
+_NOT_DONE = frozenset({"NotImplemented", "501"})
+#: What was found, by store and bucket.
+_known: dict[tuple[str, str], Conditions] = {}
+_asking = threading.Lock()
+
+
+def conditions(target: StoredObject) -> Conditions:
+    """Return the conditions that the bucket of ``target`` takes; asked once in a process."""
+    known = (target.store, target.bucket)
+    with _asking:
+        if known not in _known:
+            _known[known] = _asked(target)
+        return _known[known]
+
+
+def remove(target: StoredObject, mark: str) -> None:
+    """Remove the object, only if it has this mark."""
+    target.client.delete_object(**where(target), IfMatch=mark)
+
+
+def _asked(target: StoredObject) -> Conditions:
+    client, folder = target.client, target.key.rpartition("/")[0]
+    # Hidden by its dot: Spark and this package pass over such names when they list a folder.
+    name = f".{secrets.token_hex(8)}.secure-bloom"
+    place = {"Bucket": target.bucket, "Key": f"{folder}/{name}" if folder else name}
+    client.put_object(**place, Body=_CONTENT)
+    try:
+        writes = all(
+            _refuses(client.put_object, **place, Body=_CONTENT, **condition)
+            for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ANOTHER})
+        )
+        removals = _refuses(client.delete_object, **place, IfMatch=_ANOTHER)
+    finally:
+        with suppress(ClientError):
+            client.delete_object(**place)
+    return Conditions(writes=writes, removals=removals)
+
+
+def _refuses(request: Any, **fields: Any) -> bool:
+    try:
+        request(**fields)
+    except ClientError as error:
+        if is_conflict(error):
+            return True
+        if code_of(error) in _NOT_DONE:
+            return False
+        raise
+    return False
+
 
 #: After these answers to a copy the bytes go through this process.  The caller may read and write
 #: the object but not copy it (its key may not be used so), or the store has no such request.

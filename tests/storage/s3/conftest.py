@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.parts import LEAST_PART
+from secure_bloom.storage.object_writer import LEAST_PART
 from testing.storage import Bucket
 from tests.storage.emulators import emulator
 

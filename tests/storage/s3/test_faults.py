@@ -20,7 +20,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.create_file import create_file
+from secure_bloom.storage.dispatch import create_file
 from testing.storage import Bucket
 from testing.store_proxy import StoreProxy, store_proxy
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced

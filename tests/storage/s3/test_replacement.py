@@ -9,8 +9,8 @@ import pytest
 
 from secure_bloom.errors import FileChangedError, SecureBloomError
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.create_file import create_file
-from secure_bloom.storage.parts import LEAST_PART
+from secure_bloom.storage.dispatch import create_file
+from secure_bloom.storage.object_writer import LEAST_PART
 from testing.storage import Bucket
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, TAIL, new, open_uploads, replaced
 
