@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io import load_file_io
@@ -97,12 +98,12 @@ def _file(folder: Path, number: int) -> Path:
 
 def in_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> HadoopCatalog:
     """A catalog called ``lake`` that pyiceberg's settings know."""
-    properties = {
-        "py-catalog-impl": f"{HadoopCatalog.__module__}.{HadoopCatalog.__name__}",
-        "warehouse": str(folder / "warehouse"),
-    }
-    for name, value in properties.items():
-        variable = name.upper().replace("-", "_")
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{variable}", value)
+    warehouse = str(folder / "warehouse")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", CatalogType.IN_MEMORY.value)
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", warehouse)
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    return HadoopCatalog("lake", **properties)
+    # Settings cannot name a class, so this one is in the place of a catalog that nobody uses here.
+    monkeypatch.setitem(
+        AVAILABLE_CATALOGS, CatalogType.IN_MEMORY, lambda name, given: HadoopCatalog(name, **given)
+    )
+    return HadoopCatalog("lake", warehouse=warehouse)

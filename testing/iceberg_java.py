@@ -6,8 +6,8 @@ names of its own.  Spark's Jackson gets these names here: a class file has all n
 pool (JVM specification, 4.4).
 
     with IcebergSpark() as spark:
-        spark.catalog("lake", type="rest", uri=uri)
-        spark.sql("SELECT * FROM lake.db.people")
+        lake = spark.catalog(type="hadoop", warehouse=folder)
+        spark.sql(f"SELECT * FROM {lake}.db.people")
 """
 
 from __future__ import annotations

@@ -1,0 +1,209 @@
+"""Iceberg's own Java library, by Spark SQL, reads the same rows after add, deletes included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import IntegerType
+
+import secure_bloom as sb
+from testing.hadoop_catalog import HadoopCatalog, in_settings
+from testing.iceberg_java import (
+    IcebergSpark,
+    IcebergSparkError,
+    iceberg_spark,  # noqa: F401 - a fixture
+    relocated,
+)
+from tests.iceberg.tables import NAME, all_rows, data_files, entries, local, people, rows
+
+Rows = list[dict[str, Any]]
+MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
+
+
+class Lake:
+    """A table that pyiceberg and Java share, and how each reads it."""
+
+    def __init__(self, catalog: HadoopCatalog, spark: IcebergSpark) -> None:
+        self.catalog, self._spark = catalog, spark
+        self._name = spark.catalog(type="hadoop", warehouse=catalog.properties["warehouse"])
+
+    @property
+    def name(self) -> str:
+        return f"{self._name}.db.people"
+
+    def rows(self, more: str = "") -> Rows:
+        return self._spark.sql(f"SELECT * FROM {self.name} {more} ORDER BY id")
+
+
+@pytest.fixture
+def lake(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    iceberg_spark: IcebergSpark,  # noqa: F811
+) -> Lake:
+    return Lake(in_settings(tmp_path, monkeypatch), iceberg_spark)
+
+
+def _head(table: Table) -> int:
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    return snapshot.snapshot_id
+
+
+def test_java_reads_the_same_rows_after_add(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,  # noqa: F811
+) -> None:
+    """Position deletes and equality deletes are written by Java itself."""
+    table = people(lake.catalog, **MERGE_ON_READ)
+    iceberg_spark.sql(f"DELETE FROM {lake.name} WHERE id = 5")
+    iceberg_spark.delete_equal(
+        lake.name, "email", ["user7@example.org", "user150@example.org", "user250@example.org"]
+    )
+    table.refresh().append(rows(7, 1))  # comes after the delete, so it stays
+    before, head = lake.rows(), _head(table)
+    assert [row["id"] for row in before] == [i for i in range(300) if i not in {5, 150, 250}]
+    report = sb.add_bloom_filters(NAME, columns=["email"])
+    # A position delete names the first file; the two others and the last row's get filters.
+    assert len(report.commits[0].files) == 3
+    assert lake.rows() == before
+    assert lake.rows(f"VERSION AS OF {head}") == before
+    assert lake.rows(f"VERSION AS OF {report.commits[0].version}") == before
+    location = table.refresh().metadata_location
+    without_catalog = sorted(iceberg_spark.read(location), key=lambda row: row["id"])
+    assert without_catalog == before
+    assert sb.read_table(NAME).sort_by("id").to_pylist() == before
+
+
+@pytest.mark.slow
+def test_java_deletes_and_writes_on(lake: Lake, iceberg_spark: IcebergSpark) -> None:  # noqa: F811
+    """A table with our snapshots goes on to be written by Java, and by us after it."""
+    table = people(lake.catalog, **MERGE_ON_READ)
+    for low in (0, 100):
+        sb.add_bloom_filters(NAME, columns=["email"], replace_filters=low > 0)
+        iceberg_spark.sql(f"DELETE FROM {lake.name} WHERE id >= {low} AND id < {low + 10}")
+        iceberg_spark.sql(f"INSERT INTO {lake.name} VALUES ({low}, 'new{low}', 'city')")
+    expected = sorted({0, 100} | set(range(10, 100)) | set(range(110, 300)))
+    assert [row["id"] for row in lake.rows()] == expected
+    assert lake.rows() == all_rows(table)
+    assert sb.read_table(NAME).sort_by("id").to_pylist() == lake.rows()
+
+
+@pytest.mark.slow
+def test_java_reads_partitions_and_schemas_of_their_time(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,  # noqa: F811
+) -> None:
+    table = people(lake.catalog, files=2)
+    with table.update_spec() as spec:
+        spec.add_field("id", BucketTransform(2), "bucket")
+    with table.update_schema() as schema:
+        schema.rename_column("email", "mail")
+        schema.add_column("age", IntegerType())
+    # pyiceberg writes no buckets without its core in Rust.
+    added = "SELECT id, concat('user', id, '@example.org'), 'city', 30 FROM range(200, 300)"
+    iceberg_spark.sql(f"INSERT INTO {lake.name} {added}")
+    iceberg_spark.delete_equal(lake.name, "mail", ["user3@example.org"])
+    before = lake.rows()
+    assert len(before) == 299
+    report = sb.add_bloom_filters(NAME, columns=["mail", "id"])
+    assert len(report.commits[0].files) == 4
+    assert lake.rows() == before
+    assert lake.rows("WHERE mail = 'user250@example.org' AND id = 250")[0]["id"] == 250
+
+
+def _without_values(path: Path) -> None:
+    """Overwrite the pages of a file's columns, so that who reads one fails."""
+    columns = [pq.read_metadata(path).row_group(0).column(i) for i in range(3)]
+    content = bytearray(path.read_bytes())
+    for column in columns:
+        start, length = column.data_page_offset, column.total_compressed_size
+        start = min(start, column.dictionary_page_offset or start)
+        content[start : start + length] = bytes(length)
+    path.write_bytes(content)
+
+
+@pytest.mark.slow
+def test_java_asks_our_filters_before_it_reads_pages(lake: Lake) -> None:
+    # Java looks into dictionaries first.  These columns leave theirs after the first values.
+    table = people(lake.catalog, files=0, **{"write.parquet.dict-size-bytes": "1"})
+    table.append(rows(0, 5000))
+    absent = "WHERE email = 'user55x@example.org'"
+    old = local(data_files(table)[0])
+    sb.add_bloom_filters(NAME, columns=["email"])
+    (new,) = map(local, data_files(table))
+    _without_values(new)
+    assert lake.rows(absent) == []
+    with pytest.raises(IcebergSparkError):
+        lake.rows("WHERE email = 'user55@example.org'")
+    # The same question to the file without filters: its pages are read.
+    _without_values(old)
+    before = table.refresh().snapshots()[0].snapshot_id
+    with pytest.raises(IcebergSparkError):
+        lake.rows(f"VERSION AS OF {before} {absent}")
+
+
+@pytest.mark.slow
+def test_javas_own_rewrite_loses_equality_deletes_and_ours_keeps_them(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,  # noqa: F811
+) -> None:
+    """RewriteFiles of Iceberg 1.10 drops a delete file as soon as all older files are replaced.
+
+    The page on Iceberg tables warns of it.  If this fails, Java keeps them now: drop the warning.
+    """
+    table = people(lake.catalog, files=2)
+    iceberg_spark.delete_equal(lake.name, "email", ["user5@example.org", "user150@example.org"])
+    before = lake.rows()
+    assert len(before) == 198
+    sb.add_bloom_filters(NAME, columns=["email"])
+    assert lake.rows() == before
+    assert sum(it.data_file.content.value == 2 for it in entries(table)) == 1
+    # Copies of the same files, by Java's operation: deleted rows come back.
+    replaced = {}
+    for path in data_files(table):
+        copy = local(path).with_suffix(".copy.parquet")
+        copy.write_bytes(local(path).read_bytes())
+        replaced[path] = copy.as_uri()
+    iceberg_spark.rewrite(lake.name, replaced)
+    assert len(lake.rows()) == 200
+
+
+@pytest.mark.slow
+def test_a_streaming_reader_goes_on_over_our_snapshot(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    table = people(lake.catalog)
+    found = iceberg_spark.stream(lake.name, tmp_path / "checkpoint")
+    assert sorted(row["id"] for row in found) == list(range(300))
+    sb.add_bloom_filters(NAME, columns=["email"])
+    assert iceberg_spark.stream(lake.name, tmp_path / "checkpoint") == []
+    table.refresh().append(rows(300, 5))
+    found = iceberg_spark.stream(lake.name, tmp_path / "checkpoint")
+    assert sorted(row["id"] for row in found) == list(range(300, 305))
+    # A reader that begins now sees each row once, too.
+    found = iceberg_spark.stream(lake.name, tmp_path / "another")
+    assert sorted(row["id"] for row in found) == list(range(305))
+    # What the reader does not pass over: an operation `overwrite`, here of pyiceberg.
+    table.refresh().delete("id = 3")
+    with pytest.raises(IcebergSparkError, match="overwrite snapshot"):
+        iceberg_spark.stream(lake.name, tmp_path / "checkpoint")
+
+
+def test_names_in_a_class_file_are_relocated() -> None:
+    """A constant pool with a text, a long, which takes two numbers, and a class of Jackson."""
+    head, name = b"\xca\xfe\xba\xbe\x00\x00\x00\x41", b"Lcom/fasterxml/jackson/core/Version;"
+    new = name.replace(b"Lcom", b"Lorg/apache/iceberg/shaded/com")
+    rest = b"\x05" + bytes(8) + b"\x07\x00\x01" + b"the code com/fasterxml/jackson/"
+
+    def pool(text: bytes) -> bytes:
+        return b"\x00\x05\x01" + len(text).to_bytes(2, "big") + text + rest
+
+    assert relocated(head + pool(name)) == head + pool(new)
