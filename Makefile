@@ -14,6 +14,8 @@ CONNECT := pandas zstandard
 # DuckDB's extensions for Delta and S3 come for fewer versions than DuckDB does.  Apart, beside the other one.
 DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5 \
 	duckdb-extension-iceberg==1.5.5 duckdb-extension-avro==1.5.5
+# Jars of Iceberg's Java library for Spark 3.5, from the index that has the rest.
+ICEBERG_JAVA := snowpark-connect-deps-iceberg==1.0.3
 # What builds the site of the documentation: 15,000 files, which are unpacked beside the others.
 SITE := mkdocs-material
 # What is read by people: `make docs` checks its spelling, and so does a test.
@@ -30,7 +32,7 @@ INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=store
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
-  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite native sanitize analyze
+  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java native sanitize analyze
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -45,7 +47,7 @@ test: $(VENV)/.installed-dev java  ## Style, types and tests (about 6 minutes on
 pytest: $(VENV)/.installed-dev java
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: $(VENV)/.installed-dev java check  ## The same with the slow cases
+test-all: $(VENV)/.installed-dev java check install-iceberg-java  ## The same with the slow cases
 	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(VENV)/.installed-dev  ## Style and types alone
@@ -72,8 +74,7 @@ compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from 
 # Apart, beside the environment: its PySpark stays as it is.
 test-spark: $(VENV)/.installed-dev java  ## The tests of Spark on another version, with its row in docs/compatibility.md; VERSION=3.5
 	@[ -n "$(VERSION)" ] || { echo "which version? make test-spark VERSION=3.5" >&2; exit 1; }
-	@[ -d $(VENV)/spark-$(VERSION)/pyspark ] || { echo "installing into $(VENV)/spark-$(VERSION)"; \
-	  $(INSTALL_SPARK) --target $(VENV)/spark-$(VERSION) 'pyspark==$(VERSION).*'; }
+	@$(MAKE) --no-print-directory install-spark
 	PYTHONPATH=$(CURDIR)/$(VENV)/spark-$(VERSION) $(BIN)/python -m pytest --quiet -m "not slow" tests/spark
 	PYTHONPATH=$(CURDIR)/$(VENV)/spark-$(VERSION) $(BIN)/python -m pytest --quiet tests/spark/test_versions.py \
 	  --compatibility docs/compatibility.md
@@ -156,6 +157,16 @@ install-connect:
 install-duckdb:
 	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
 	  echo "without $(DUCKDB_EXTENDED) no test reads Delta or Iceberg tables by DuckDB"
+
+# Iceberg's Java library has a runtime for Spark 3.5, not for the PySpark of the environment.
+install-iceberg-java: $(VENV)/.installed-dev  ## What the tests of Iceberg's Java library need: it and PySpark 3.5, apart
+	@{ $(MAKE) --no-print-directory install-spark VERSION=3.5 && { [ -d $(VENV)/iceberg-java ] || \
+	  $(INSTALL) --no-deps --target $(VENV)/iceberg-java $(ICEBERG_JAVA); }; } || \
+	  echo "without $(ICEBERG_JAVA) no test reads Iceberg tables by Iceberg's Java library"
+
+install-spark:
+	@[ -d $(VENV)/spark-$(VERSION)/pyspark ] || { echo "installing into $(VENV)/spark-$(VERSION)"; \
+	  $(INSTALL_SPARK) --target $(VENV)/spark-$(VERSION) 'pyspark==$(VERSION).*'; }
 
 install-site:
 	@$(INSTALL) --target $(VENV)/site $(SITE) || echo "without $(SITE) the site's tests are skipped"

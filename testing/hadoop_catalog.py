@@ -1,4 +1,4 @@
-"""A catalog of pyiceberg that keeps tables as Iceberg's Java HadoopCatalog does, so both share them.
+"""A catalog of pyiceberg in the layout of Iceberg's Java HadoopCatalog, so both share tables.
 
 Iceberg's spec, "File System Tables": metadata files are called ``v1.metadata.json`` and so on.  A
 commit is a new file of the next number, which must not be there yet.

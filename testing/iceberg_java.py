@@ -18,7 +18,7 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -159,10 +159,3 @@ class IcebergSpark:
 
 class IcebergSparkError(Exception):
     """What Spark, or Iceberg's Java library, refused."""
-
-
-@pytest.fixture(scope="session")
-def iceberg_spark() -> Iterator[IcebergSpark]:
-    """One process for all tests that ask Iceberg's Java library."""
-    with IcebergSpark() as spark:
-        yield spark

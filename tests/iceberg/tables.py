@@ -116,7 +116,8 @@ def entries(table: Table) -> list[ManifestEntry]:
 
 
 def local(location: str) -> Path:
-    return Path(location.removeprefix("file://"))
+    # Java writes file:/x, Python file:///x.
+    return Path(location.removeprefix("file:"))
 
 
 class _Deletes(ManifestWriterV2):

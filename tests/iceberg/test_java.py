@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,7 @@ from pyiceberg.types import IntegerType
 
 import secure_bloom as sb
 from testing.hadoop_catalog import HadoopCatalog, in_settings
-from testing.iceberg_java import (
-    IcebergSpark,
-    IcebergSparkError,
-    iceberg_spark,  # noqa: F401 - a fixture
-    relocated,
-)
+from testing.iceberg_java import IcebergSpark, IcebergSparkError, relocated
 from tests.iceberg.tables import NAME, all_rows, data_files, entries, local, people, rows
 
 Rows = list[dict[str, Any]]
@@ -40,11 +36,18 @@ class Lake:
         return self._spark.sql(f"SELECT * FROM {self.name} {more} ORDER BY id")
 
 
+@pytest.fixture(scope="session")
+def iceberg_spark() -> Iterator[IcebergSpark]:
+    """One process for all tests that ask Iceberg's Java library."""
+    with IcebergSpark() as spark:
+        yield spark
+
+
 @pytest.fixture
 def lake(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    iceberg_spark: IcebergSpark,  # noqa: F811
+    iceberg_spark: IcebergSpark,
 ) -> Lake:
     return Lake(in_settings(tmp_path, monkeypatch), iceberg_spark)
 
@@ -57,7 +60,7 @@ def _head(table: Table) -> int:
 
 def test_java_reads_the_same_rows_after_add(
     lake: Lake,
-    iceberg_spark: IcebergSpark,  # noqa: F811
+    iceberg_spark: IcebergSpark,
 ) -> None:
     """Position deletes and equality deletes are written by Java itself."""
     table = people(lake.catalog, **MERGE_ON_READ)
@@ -81,7 +84,7 @@ def test_java_reads_the_same_rows_after_add(
 
 
 @pytest.mark.slow
-def test_java_deletes_and_writes_on(lake: Lake, iceberg_spark: IcebergSpark) -> None:  # noqa: F811
+def test_java_deletes_and_writes_on(lake: Lake, iceberg_spark: IcebergSpark) -> None:
     """A table with our snapshots goes on to be written by Java, and by us after it."""
     table = people(lake.catalog, **MERGE_ON_READ)
     for low in (0, 100):
@@ -97,7 +100,7 @@ def test_java_deletes_and_writes_on(lake: Lake, iceberg_spark: IcebergSpark) -> 
 @pytest.mark.slow
 def test_java_reads_partitions_and_schemas_of_their_time(
     lake: Lake,
-    iceberg_spark: IcebergSpark,  # noqa: F811
+    iceberg_spark: IcebergSpark,
 ) -> None:
     table = people(lake.catalog, files=2)
     with table.update_spec() as spec:
@@ -129,10 +132,17 @@ def _without_values(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_java_asks_our_filters_before_it_reads_pages(lake: Lake) -> None:
-    # Java looks into dictionaries first.  These columns leave theirs after the first values.
+def test_java_asks_our_filters_before_it_reads_pages(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,
+) -> None:
+    # Java looks into dictionaries first, and writes none where this little is allowed for them.
     table = people(lake.catalog, files=0, **{"write.parquet.dict-size-bytes": "1"})
-    table.append(rows(0, 5000))
+    iceberg_spark.sql(
+        f"INSERT INTO {lake.name} SELECT /*+ REPARTITION(1) */ id, "
+        "concat('user', id, '@example.org'), 'city' FROM range(100)"
+    )
+    table.refresh()
     absent = "WHERE email = 'user55x@example.org'"
     old = local(data_files(table)[0])
     sb.add_bloom_filters(NAME, columns=["email"])
@@ -151,7 +161,7 @@ def test_java_asks_our_filters_before_it_reads_pages(lake: Lake) -> None:
 @pytest.mark.slow
 def test_javas_own_rewrite_loses_equality_deletes_and_ours_keeps_them(
     lake: Lake,
-    iceberg_spark: IcebergSpark,  # noqa: F811
+    iceberg_spark: IcebergSpark,
 ) -> None:
     """RewriteFiles of Iceberg 1.10 drops a delete file as soon as all older files are replaced.
 
@@ -177,7 +187,7 @@ def test_javas_own_rewrite_loses_equality_deletes_and_ours_keeps_them(
 @pytest.mark.slow
 def test_a_streaming_reader_goes_on_over_our_snapshot(
     lake: Lake,
-    iceberg_spark: IcebergSpark,  # noqa: F811
+    iceberg_spark: IcebergSpark,
     tmp_path: Path,
 ) -> None:
     table = people(lake.catalog)
