@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from pyiceberg.manifest import ManifestEntry
+from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.adding.new_files import marked_name, new_run, remove_new_file
 from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
@@ -20,7 +21,7 @@ from secure_bloom.errors import PolicyError, SecureBloomError, UnfinishedWriteEr
 from secure_bloom.iceberg.catalog import CommitTable, open_table
 from secure_bloom.iceberg.commit import commit
 from secure_bloom.iceberg.live_files import Chosen, IcebergSelection, Manifests
-from secure_bloom.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of
+from secure_bloom.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of, spec_of
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage import name_of
 from secure_bloom.tables.iceberg_table import opened_location
@@ -31,13 +32,17 @@ OPERATION: Final = "replace"
 
 @dataclass(slots=True, kw_only=True)
 class IcebergRun:
-    """The table, its data files that are wanted, and what the snapshots are to say of the run."""
+    """The table, its data files that are wanted, and what the snapshots are to say of the run.
+
+    ``base`` is the snapshot in which the files were chosen.
+    """
 
     table: CommitTable
     request: FilterRequest
     chosen: Chosen
     commit_every: int | None
     manifests: Manifests
+    base: Snapshot | None
     name: str = field(default_factory=new_run)
     commits: list[TableCommit] = field(default_factory=list)
     _gone: list[str] = field(default_factory=list)
@@ -110,7 +115,7 @@ class IcebergRun:
     def _new_location(self, entry: ManifestEntry) -> str:
         """Return where the table wants the new file: beside others of its partition."""
         old = entry.data_file
-        spec = self.table.metadata.specs()[old.spec_id]
+        spec = spec_of(old.spec_id, self.table)
         name = marked_name(name_of(opened_location(old.file_path)), self.name, unique=old.file_path)
         provider = self.table.table.location_provider()
         if spec.is_unpartitioned():
@@ -120,7 +125,7 @@ class IcebergRun:
 
     def _commit(self, replacements: Sequence[NewDataFile]) -> None:
         try:
-            done = commit(self.table, self.manifests, replacements, self._properties)
+            done = commit(self.table, self.manifests, self.base, replacements, self._properties)
         except UnfinishedWriteError:
             raise  # the snapshot may be there, so what it names must stay
         except BaseException:
@@ -184,6 +189,7 @@ def open_run(
         chosen=chosen.files(table, manifests),
         commit_every=commit_every,
         manifests=manifests,
+        base=table.head,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestContent, ManifestEntry
+from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import FileChangedError, SecureBloomError, UnfinishedWriteError
 from secure_bloom.iceberg.catalog import CommitTable
@@ -91,16 +92,20 @@ class _Retries:
 def commit(
     table: CommitTable,
     manifests: Manifests,
+    base: Snapshot | None,
     replacements: Sequence[NewDataFile],
     properties: Mapping[str, str],
 ) -> SnapshotCommit:
     """Put the new files in the places of the old ones that are still live without new deletes.
 
-    Raises FileChangedError if other writers were faster every time, and UnfinishedWriteError if
-    nobody can say whether the commit is there.
+    ``base`` is the snapshot in which the old files were chosen.  Raises FileChangedError if other
+    writers were faster every time, and UnfinishedWriteError if nobody can say whether the commit
+    is there.
     """
-    base = table.head
     standing = tuple(replacements)
+    if table.head != base:
+        # An earlier commit of the run has looked at the catalog again, where others may have been.
+        standing = tuple(still_standing(table, manifests, base, standing))
     retries = _Retries.of(table.metadata.properties).waits()
     while standing:
         # The id of a snapshot is random, so a snapshot with this id is our own.

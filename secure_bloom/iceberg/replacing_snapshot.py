@@ -32,6 +32,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    AssertCurrentSchemaId,
     AssertRefSnapshotId,
     AssertTableUUID,
     SetSnapshotRefUpdate,
@@ -108,6 +109,8 @@ class SnapshotWriter:
             AssertRefSnapshotId(
                 **{"ref": self.table.branch, "snapshot-id": snapshot.parent_snapshot_id}
             ),
+            # The snapshot names it, and a schema may be removed once it is not the current one.
+            AssertCurrentSchemaId(**{"current-schema-id": self.table.metadata.current_schema_id}),
         )
         return requirements, updates
 
@@ -159,7 +162,7 @@ class SnapshotWriter:
         yield from self.manifests.of(head, ManifestContent.DELETES)
 
     def _written_manifest(self, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        spec = self.table.metadata.specs()[spec_id]
+        spec = spec_of(spec_id, self.table)
         location = self._new_file(f"{self._uuid}-m{len(self.written)}.avro")
         with write_manifest(
             self.table.metadata.format_version,
@@ -182,6 +185,19 @@ class SnapshotWriter:
     @property
     def _codec(self) -> Any:
         return self.table.metadata.properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC)
+
+
+def spec_of(spec_id: int, table: CommitTable) -> PartitionSpec:
+    """Return a partition spec of the table.
+
+    Raises UnsupportedFeatureError if it was removed, though data files were written by it.
+    """
+    found: PartitionSpec | None = table.metadata.specs().get(spec_id)
+    if found is None:
+        raise UnsupportedFeatureError(
+            f"the table has lost the partition spec {spec_id} of its data files", path=table.path
+        )
+    return found
 
 
 def schema_of(spec: PartitionSpec, table: CommitTable) -> Schema:

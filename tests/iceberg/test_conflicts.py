@@ -1,0 +1,221 @@
+"""Others write while a run adds filters: no row is lost or comes back, and nothing is left over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.table import Table
+from pyiceberg.table.update import RemovePartitionSpecsUpdate, RemoveSchemasUpdate
+from pyiceberg.transforms import IdentityTransform
+
+import secure_bloom as sb
+from secure_bloom.errors import FileChangedError, UnfinishedWriteError, UnsupportedFeatureError
+from secure_bloom.iceberg.catalog import CommitTable
+from tests.iceberg.tables import (
+    NAME,
+    all_rows,
+    committed_meanwhile,
+    data_files,
+    delete_by_vector,
+    delete_positions,
+    in_settings,
+    local,
+    people,
+    rows,
+)
+
+BY_CITY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "city"))
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
+    return in_settings(tmp_path, monkeypatch)
+
+
+def ids(table: Table) -> list[int]:
+    return [row["id"] for row in all_rows(table)]
+
+
+def unnamed(table: Table) -> set[str]:
+    """The names of new data files that no snapshot has."""
+    named: set[str] = set()
+    for snapshot in table.refresh().snapshots():
+        files = table.inspect.files(snapshot.snapshot_id).column("file_path").to_pylist()
+        named |= {local(path).name for path in files}
+    return {path.name for path in local(table.location()).rglob("*.sb-*")} - named
+
+
+def _deletes_rows(table: Table) -> None:
+    table.refresh().delete("id >= 150")
+
+
+def _deletes_by_position(table: Table) -> None:
+    for number, path in enumerate(data_files(table)):
+        delete_positions(table, path, [0], f"p{number}")
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (_deletes_rows, list(range(150))),
+        (_deletes_by_position, [i for i in range(300) if i % 100]),
+    ],
+)
+def test_deletes_between_two_commits_of_a_run(
+    catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Table], None],
+    left: list[int],
+) -> None:
+    """The first commit looks at the catalog again; the next ones must see what came meanwhile."""
+    table = people(catalog)
+    with committed_meanwhile(monkeypatch, lambda: change(table)):
+        report = sb.add_bloom_filters(NAME, columns=["email"], commit_every=1, jobs=1)
+    assert ids(table) == left
+    assert not report.failed
+    assert unnamed(table) == set()
+
+
+def test_a_deletion_vector_that_came_meanwhile(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(catalog)
+    first = data_files(table)[0]
+    with committed_meanwhile(monkeypatch, lambda: delete_by_vector(table, first, [3], "dv")):
+        sb.add_bloom_filters(NAME, columns=["email"])
+    assert first in data_files(table)
+    # pyiceberg reads vectors of version 3 alone: the rows are those of our own reader.
+    assert sb.read_table(NAME).num_rows == 299
+    assert unnamed(table) == set()
+
+
+def _loses_its_spec(table: Table) -> None:
+    with table.update_spec() as spec:
+        spec.remove_field("city")
+    table.append(rows(900))
+    update = RemovePartitionSpecsUpdate(spec_ids=[0])
+    table.catalog.commit_table(table, (), (update,))
+
+
+def _loses_its_schema(table: Table) -> None:
+    with table.update_spec() as spec:
+        spec.remove_field("city")
+    _drops_a_column(table)
+
+
+def _drops_a_column(table: Table) -> None:
+    with table.update_schema() as schema:
+        schema.delete_column("city")
+    table.catalog.commit_table(table.refresh(), (), (RemoveSchemasUpdate(schema_ids=[0]),))
+
+
+@pytest.mark.parametrize("change", [_loses_its_spec, _loses_its_schema])
+def test_a_spec_or_schema_of_data_files_that_is_gone(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, change: Callable[[Table], None]
+) -> None:
+    table = people(catalog, spec=BY_CITY)
+    with (
+        committed_meanwhile(monkeypatch, lambda: change(table)),
+        pytest.raises(UnsupportedFeatureError, match="partition spec"),
+    ):
+        sb.add_bloom_filters(NAME, columns=["email"])
+    assert not list(local(table.location()).rglob("*.sb-*"))
+
+
+def test_a_snapshot_names_a_schema_that_the_table_still_has(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(catalog)
+    with committed_meanwhile(monkeypatch, lambda: _drops_a_column(table)):
+        sb.add_bloom_filters(NAME, columns=["email"])
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    assert snapshot.schema_id in table.schemas()
+    assert ids(table) == list(range(300))
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_an_outcome_that_nobody_knows(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    table = people(catalog)
+    asked = CommitTable.commit
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        if arrives:
+            asked(self, *given)
+        raise CommitStateUnknownException("the connection broke")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        if arrives:
+            assert len(sb.add_bloom_filters(NAME, columns=["email"]).commits[0].files) == 3
+        else:
+            with pytest.raises(UnfinishedWriteError, match="did not say"):
+                sb.add_bloom_filters(NAME, columns=["email"])
+            # The request may still arrive, so its files stay.
+            assert len(unnamed(table)) == 3
+    assert ids(table) == list(range(300))
+    report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(report.commits) == (0 if arrives else 1)
+    assert ids(table) == list(range(300))
+
+
+def test_others_that_are_faster_each_time(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = {"commit.retry.num-retries": "2", "commit.retry.min-wait-ms": "1"}
+    table = people(catalog, **properties)
+    asked, tries = CommitTable.commit, []
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        tries.append(1)
+        table.refresh().append(rows(300 + len(tries), 1))
+        asked(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        with pytest.raises(FileChangedError, match="other writers were faster"):
+            sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(tries) == 3
+    assert len(ids(table)) == 303
+    assert not list(local(table.location()).rglob("*.sb-*"))
+
+
+_KILLED = """
+import os, signal, sys
+import secure_bloom as sb
+from secure_bloom.iceberg.catalog import CommitTable
+asked = CommitTable.commit
+def commit(self, *given):
+    if sys.argv[1] == "after":
+        asked(self, *given)
+    os.kill(os.getpid(), signal.SIGKILL)
+CommitTable.commit = commit
+sb.add_bloom_filters("iceberg://lake/db.people", columns=["email"], jobs=1)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_and_the_next_run(catalog: SqlCatalog, when: str) -> None:
+    table = people(catalog)
+    snapshots = len(table.snapshots())
+    done = subprocess.run([sys.executable, "-c", _KILLED, when], env=dict(os.environ), check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert ids(table) == list(range(300))
+    assert len(table.refresh().snapshots()) == snapshots + (when == "after")
+    report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert not report.failed
+    assert len(report.commits) == (1 if when == "before" else 0)
+    assert ids(table) == list(range(300))
+    assert sb.probe(NAME, "email", ["nobody"]).verdicts == {sb.Verdict.ABSENT}
