@@ -31,7 +31,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts
 INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=stored pyspark
 
 .DEFAULT_GOAL := help
-.PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
+.PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative histories format clean java \
   install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java native sanitize analyze
 
 help:  ## Show what can be made
@@ -94,6 +94,9 @@ integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for ever
 
 no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
 	$(BIN)/python -m campaigns no_false_negative
+
+histories: $(VENV)/.installed-dev java install-iceberg-java  ## Random histories of Iceberg tables with other writers (an hour); writes docs/reliability.md
+	$(BIN)/python -m campaigns histories
 
 native: $(VENV)/.installed-dev  ## Build the C extension in place, with all warnings as errors (needs gcc or clang)
 	$(BIN)/python hatch_build.py --strict

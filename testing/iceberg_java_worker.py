@@ -53,7 +53,10 @@ class Calls:
     def delete_equal(self, table: str, column: str, values: list[str]) -> None:
         loaded = self._table(table)
         schema = loaded.schema().select([column])
-        spec = self._iceberg.PartitionSpec.unpartitioned()
+        # Deletes of a spec without partitions are of all partitions; here it is the table's first.
+        spec = loaded.specs().get(0)
+        if not spec.isUnpartitioned():
+            raise ValueError("the table's first partition spec has partitions")
         ids = self._spark.sparkContext._gateway.new_array(self._jvm.int, 1)
         ids[0] = loaded.schema().findField(column).fieldId()
         factory = self._iceberg.data.GenericAppenderFactory(
