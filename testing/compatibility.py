@@ -132,6 +132,8 @@ DuckDB before 2.0 does not find binary values (BYTE_ARRAY without a type) with b
 printable ASCII, because it hashes the text of the constant instead of its bytes: 1.5.5 lost 199 of
 199 values. DuckDB 2.0.0 finds all of them.
 
+[Iceberg's Java library](iceberg.md#icebergs-java-library) was asked about whole tables.
+
 What is in parentheses limits this to some encodings or encryption modes; otherwise it holds
 for all of the row, and all of the reader.
 """

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,36 @@ def test_others_that_are_faster_each_time(
     assert len(tries) == 3
     assert len(ids(table)) == 303
     assert not list(local(table.location()).rglob("*.sb-*"))
+
+
+def test_writers_that_work_at_the_same_time(catalog: SqlCatalog) -> None:
+    """Real threads, whenever the machine lets them: a writer appends, two of us add filters."""
+    table = people(
+        catalog, files=1, **{"commit.retry.num-retries": "50", "commit.retry.min-wait-ms": "5"}
+    )
+    failed: list[Exception] = []
+
+    def append_more() -> None:
+        for number in range(1, 6):
+            catalog.load_table("db.people").append(rows(100 * number, 2))
+
+    def add_often() -> None:
+        for _ in range(3):
+            try:
+                sb.add_bloom_filters(NAME, columns=["email"], jobs=1)
+            except Exception as error:
+                failed.append(error)
+
+    threads = [threading.Thread(target=work) for work in (append_more, add_often, add_often)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(ids(table)) == len(set(ids(table))) == 110
+    assert unnamed(table) == set()
+    assert len(data_files(table)) == 6
 
 
 _KILLED = """

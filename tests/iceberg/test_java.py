@@ -8,9 +8,24 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform
-from pyiceberg.types import IntegerType
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
 
 import secure_bloom as sb
 from testing.hadoop_catalog import HadoopCatalog, in_settings
@@ -122,7 +137,8 @@ def test_java_reads_partitions_and_schemas_of_their_time(
 
 def _without_values(path: Path) -> None:
     """Overwrite the pages of a file's columns, so that who reads one fails."""
-    columns = [pq.read_metadata(path).row_group(0).column(i) for i in range(3)]
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(position) for position in range(group.num_columns)]
     content = bytearray(path.read_bytes())
     for column in columns:
         start, length = column.data_page_offset, column.total_compressed_size
@@ -149,6 +165,7 @@ def test_java_asks_our_filters_before_it_reads_pages(
     (new,) = map(local, data_files(table))
     _without_values(new)
     assert lake.rows(absent) == []
+    # A value that is there is looked for in the pages.
     with pytest.raises(IcebergSparkError):
         lake.rows("WHERE email = 'user55@example.org'")
     # The same question to the file without filters: its pages are read.
@@ -156,6 +173,76 @@ def test_java_asks_our_filters_before_it_reads_pages(
     before = table.refresh().snapshots()[0].snapshot_id
     with pytest.raises(IcebergSparkError):
         lake.rows(f"VERSION AS OF {before} {absent}")
+
+
+#: Type of a column -> its value for a number, in Spark's SQL.
+_VALUES = {
+    "int": "cast({} as int)",
+    "long": "cast({} as bigint)",
+    "float": "cast({} as float)",
+    "double": "cast({} as double)",
+    "string": "concat('user', cast({} as string))",
+    "binary": "cast(concat('user', cast({} as string)) as binary)",
+    "fixed": "cast(lpad(cast({} as string), 8, '0') as binary)",
+    "uuid": "concat('00000000-0000-0000-0000-', lpad(cast({} as string), 12, '0'))",
+    "date": "date_add(date'2026-01-01', cast({} as int))",
+    "timestamp": "cast(timestamp_seconds(1767225600 + {}) as timestamp_ntz)",
+    "timestamptz": "timestamp_seconds(1767225600 + {})",
+    "decimal9": "cast({} as decimal(9, 2))",
+    "decimal18": "cast({} as decimal(18, 2))",
+    "decimal38": "cast({} as decimal(38, 2))",
+}
+_TYPES = {
+    "int": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "fixed": FixedType(8),
+    "uuid": UUIDType(),
+    "date": DateType(),
+    "timestamp": TimestampType(),
+    "timestamptz": TimestamptzType(),
+    "decimal9": DecimalType(9, 2),
+    "decimal18": DecimalType(18, 2),
+    "decimal38": DecimalType(38, 2),
+}
+
+
+@pytest.mark.slow
+def test_java_finds_every_value_of_every_type(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,
+) -> None:
+    """Even numbers are there.  Of odd ones a filter says so, and no page is read."""
+    fields = [
+        NestedField(number, f"c_{name}", kind, required=False)
+        for number, (name, kind) in enumerate(_TYPES.items(), 1)
+    ]
+    properties = {"format-version": "2", "write.parquet.dict-size-bytes": "1"}
+    table = lake.catalog.create_table("db.people", Schema(*fields), properties=properties)
+    values = ", ".join(value.format("id") for value in _VALUES.values())
+    source = f"SELECT /*+ REPARTITION(1) */ {values} FROM range(0, 400, 2)"
+    iceberg_spark.sql(f"INSERT INTO {lake.name} {source}")
+    report = sb.add_bloom_filters(NAME, columns=[it.name for it in fields])
+    assert len(report.files[0].filters) == len(fields)
+
+    def found(name: str, number: int, at: str = "") -> int:
+        where = f"c_{name} = {_VALUES[name].format(number)}"
+        return len(iceberg_spark.sql(f"SELECT c_int FROM {lake.name} {at} WHERE {where}"))
+
+    for name in _VALUES:
+        assert [found(name, number) for number in range(0, 400, 40)] == [1] * 10, name
+    (replaced,) = report.commits[0].files
+    _without_values(local(replaced.removed))
+    _without_values(local(replaced.added))
+    first = f"VERSION AS OF {table.refresh().snapshots()[0].snapshot_id}"
+    for name in _VALUES:
+        assert [found(name, number) for number in (51, 151)] == [0, 0], name
+        # The file without filters has to be read.
+        with pytest.raises(IcebergSparkError):
+            found(name, 51, first)
 
 
 @pytest.mark.slow
