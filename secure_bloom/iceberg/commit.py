@@ -186,7 +186,7 @@ def still_standing(
     """
     live = manifests.live(table.head)
     known = {entry.data_file.file_path for entry in manifests.deletes(base)}
-    new = _deletes_since(table, manifests, known)
+    new = _deletes_since(table, manifests, base, known)
     lost = paths_with_deleted_rows(new, [it.path for it in replacements], table.io)
     for it in replacements:
         entry = live.get(it.path)
@@ -197,13 +197,13 @@ def still_standing(
 
 
 def _deletes_since(
-    table: CommitTable, manifests: Manifests, known: set[str]
+    table: CommitTable, manifests: Manifests, base: Snapshot | None, known: set[str]
 ) -> list[ManifestEntry]:
-    """Return the delete files of the branch's snapshots that the base did not have."""
+    """Return the delete files of the branch's snapshots after the base that it did not have."""
     found: dict[str, ManifestEntry] = {}
     seen: set[str] = set()
     snapshot = table.head
-    while snapshot is not None:
+    while snapshot is not None and snapshot != base:
         for manifest in manifests.of(snapshot, ManifestContent.DELETES):
             if manifest.manifest_path not in seen:
                 seen.add(manifest.manifest_path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemovePartitionSpecsUpdate, RemoveSchemasUpdate
 from pyiceberg.transforms import IdentityTransform
 
@@ -28,6 +31,7 @@ from tests.iceberg.tables import (
     committed_meanwhile,
     data_files,
     delete_by_vector,
+    delete_equal,
     delete_positions,
     in_settings,
     local,
@@ -85,6 +89,25 @@ def test_deletes_between_two_commits_of_a_run(
     assert ids(table) == left
     assert not report.failed
     assert unnamed(table) == set()
+
+
+def test_a_conflict_is_looked_for_after_the_base_alone(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table may have thousands of snapshots; each has a file that lists its manifests."""
+    table = people(catalog, files=8)
+    before = {it.manifest_list for it in table.snapshots()[:-1]}
+    read, manifests = [], Snapshot.manifests
+
+    def noted(self: Snapshot, io: Any) -> Any:
+        read.append(self.manifest_list)
+        return manifests(self, io)
+
+    with committed_meanwhile(monkeypatch, lambda: table.append(rows(900))):
+        monkeypatch.setattr(Snapshot, "manifests", noted)
+        sb.add_bloom_filters(NAME, columns=["email"], commit_every=4, jobs=1)
+    assert not before & set(read)
+    assert len(ids(table)) == 900
 
 
 def test_a_deletion_vector_that_came_meanwhile(
@@ -250,3 +273,37 @@ def test_a_kill_and_the_next_run(catalog: SqlCatalog, when: str) -> None:
     assert len(report.commits) == (1 if when == "before" else 0)
     assert ids(table) == list(range(300))
     assert sb.probe(NAME, "email", ["nobody"]).verdicts == {sb.Verdict.ABSENT}
+
+
+_RUN = """
+import secure_bloom as sb
+print("ready", flush=True)
+sb.add_bloom_filters("iceberg://lake/db.people", columns=["email"], replace_filters=True, jobs=1)
+"""
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments(catalog: SqlCatalog) -> None:
+    table, chance = people(catalog), random.Random(0)
+    delete_equal(table, [7], "eq")
+    expected = [i for i in range(300) if i != 7]
+    snapshots, longest, killed = 0, 0.0, 0
+    for number in range(40):
+        with subprocess.Popen([sys.executable, "-c", _RUN], stdout=subprocess.PIPE) as run:
+            assert run.stdout is not None
+            run.stdout.readline()
+            started = time.monotonic()
+            if number < 2:
+                run.wait()
+                longest = max(longest, time.monotonic() - started)
+            else:
+                time.sleep(chance.uniform(0.3, 1) * longest)
+                run.kill()
+        killed += run.returncode == -signal.SIGKILL
+        # pyiceberg reads no equality deletes.
+        assert sb.read_table(NAME).sort_by("id")["id"].to_pylist() == expected
+        snapshots = len(table.refresh().snapshots())
+    assert killed > 10
+    assert snapshots > 6
+    assert not sb.add_bloom_filters(NAME, columns=["email"]).failed
+    assert sb.read_table(NAME).sort_by("id")["id"].to_pylist() == expected
