@@ -134,6 +134,14 @@ class IcebergSpark:
         """Commit an equality delete file of a text column for all partitions."""
         self._ask("delete_equal", table=table, column=column, values=list(values))
 
+    def plan_delete(self, table: str, path: str, positions: Sequence[int]) -> None:
+        """Write a position delete file of the table of now; `commit_delete` commits it."""
+        self._ask("plan_delete", table=table, path=path, positions=list(positions))
+
+    def commit_delete(self) -> None:
+        """Commit what was planned.  Raises IcebergSparkError if its data file is gone."""
+        self._ask("commit_delete")
+
     def rewrite(self, table: str, replaced: dict[str, str]) -> None:
         """Put new files in the places of old ones by RewriteFiles, with a data sequence number."""
         self._ask("rewrite", table=table, replaced=replaced)

@@ -34,6 +34,7 @@ class Calls:
         self._spark = builder.getOrCreate()
         self._jvm: Any = self._spark._jvm
         self._iceberg = self._jvm.org.apache.iceberg
+        self._planned: Any = None
 
     def catalog(self, name: str, options: dict[str, str]) -> None:
         prefix = f"spark.sql.catalog.{name}"
@@ -72,6 +73,26 @@ class Calls:
             writer.write(record)
         writer.close()
         loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+    def plan_delete(self, table: str, path: str, positions: list[int]) -> None:
+        loaded = self._table(table)
+        factory = self._iceberg.data.GenericAppenderFactory(loaded.schema(), loaded.spec())
+        parquet = self._iceberg.FileFormat.PARQUET
+        files = self._iceberg.io.OutputFileFactory.builderFor(loaded, 1, 2)
+        output = files.format(parquet).suffix("deletes").build().newOutputFile()
+        writer = factory.newPosDeleteWriter(output, parquet, None)
+        delete = self._iceberg.deletes.PositionDelete.create()
+        for position in positions:
+            writer.write(delete.set(path, position, None))
+        writer.close()
+        # As Spark does: what was planned on must be there at the commit.
+        planned = loaded.newRowDelta().addDeletes(writer.toDeleteFile())
+        planned.validateFromSnapshot(loaded.currentSnapshot().snapshotId())
+        planned.validateDataFilesExist([path]).validateDeletedFiles()
+        self._planned = planned
+
+    def commit_delete(self) -> None:
+        self._planned.commit()
 
     def rewrite(self, table: str, replaced: dict[str, str]) -> None:
         loaded = self._table(table)

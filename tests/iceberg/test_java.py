@@ -113,6 +113,27 @@ def test_java_deletes_and_writes_on(lake: Lake, iceberg_spark: IcebergSpark) -> 
 
 
 @pytest.mark.slow
+def test_java_notices_that_a_file_of_its_delete_was_replaced(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,
+) -> None:
+    """A delete by position that names a replaced file would delete nothing: it must fail."""
+    table = people(lake.catalog)
+    first, second, _ = data_files(table)
+    iceberg_spark.plan_delete(lake.name, first, [0, 1])
+    sb.add_bloom_filters(NAME, columns=["email"])
+    with pytest.raises(IcebergSparkError, match="missing data files"):
+        iceberg_spark.commit_delete()
+    assert len(lake.rows()) == 300
+    # Planned on what is there now, it is committed, also after an append.
+    (new,) = (it for it in data_files(table) if local(second).stem in it)
+    iceberg_spark.plan_delete(lake.name, new, [0, 1])
+    table.refresh().append(rows(300, 1))
+    iceberg_spark.commit_delete()
+    assert len(lake.rows()) == 299
+
+
+@pytest.mark.slow
 def test_java_reads_partitions_and_schemas_of_their_time(
     lake: Lake,
     iceberg_spark: IcebergSpark,
