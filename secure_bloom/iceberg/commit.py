@@ -23,7 +23,7 @@ from secure_bloom.errors import FileChangedError, SecureBloomError, UnfinishedWr
 from secure_bloom.iceberg.catalog import CommitTable
 from secure_bloom.iceberg.live_files import Manifests, paths_with_deleted_rows
 from secure_bloom.iceberg.replacing_snapshot import NewDataFile, SnapshotWriter
-from secure_bloom.tables.iceberg_catalog import catalog_errors, is_denied
+from secure_bloom.tables.iceberg_catalog import catalog_errors, is_busy, is_denied
 
 #: Exceptions of a catalog after which it is certain that nothing was committed.
 _NOTHING_DONE: Final = frozenset(
@@ -139,10 +139,10 @@ def _is_committed(
         raise
     try:
         table.commit(requirements, updates)
-    except CommitFailedException:
-        _remove(table, writer)
-        return False
     except Exception as exc:
+        if isinstance(exc, CommitFailedException) or is_busy(exc):
+            _remove(table, writer)
+            return False
         if type(exc).__name__ in _NOTHING_DONE or is_denied(exc):
             _remove(table, writer)
             with catalog_errors(table.path):

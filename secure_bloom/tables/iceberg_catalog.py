@@ -51,14 +51,26 @@ _ERRORS: Final[Mapping[str, tuple[type[PolicyError], str]]] = {
 
 #: What databases call a write that they deny: SQLite's name of the error, SQLSTATE of the others.
 _DENIED: Final = ("SQLITE_READONLY", "42501")
+#: And one that they gave up because of another transaction: PostgreSQL's serialization failure,
+#: deadlock, and lock that was not available.
+_BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 
 
 def is_denied(error: Exception) -> bool:
     """Return whether the database of a catalog denied a write, and so did none of it."""
+    return _is_named(error, _DENIED)
+
+
+def is_busy(error: Exception) -> bool:
+    """Return whether the database of a catalog gave a write up for another one, and did none."""
+    return _is_named(error, _BUSY)
+
+
+def _is_named(error: Exception, wanted: tuple[str, ...]) -> bool:
     # SQLAlchemy keeps the error of the database's own driver.
     cause = getattr(error, "orig", None)
     names = (getattr(cause, name, None) for name in ("sqlite_errorname", "sqlstate", "pgcode"))
-    return any(str(name).startswith(_DENIED) for name in names)
+    return any(str(name).startswith(wanted) for name in names)
 
 
 def is_in_catalog(path: str) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,17 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemovePartitionSpecsUpdate, RemoveSchemasUpdate
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
-from secure_bloom.errors import FileChangedError, UnfinishedWriteError, UnsupportedFeatureError
+from secure_bloom.errors import (
+    FileChangedError,
+    MissingPathError,
+    UnfinishedWriteError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.iceberg.catalog import CommitTable
+from testing.iceberg_rest import rest_catalog
 from tests.iceberg.tables import (
     NAME,
     all_rows,
@@ -193,6 +202,57 @@ def test_an_outcome_that_nobody_knows(
     report = sb.add_bloom_filters(NAME, columns=["email"])
     assert len(report.commits) == (0 if arrives else 1)
     assert ids(table) == list(range(300))
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_database_that_another_writer_has_locked(
+    catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_over: bool
+) -> None:
+    """Nothing was committed, and that is certain: the run tries again."""
+    properties = {"commit.retry.num-retries": "1", "commit.retry.min-wait-ms": "1"}
+    table = people(catalog, **properties)
+    # Sooner than after the five seconds of Python's default.
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/catalog.db?timeout=0")
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    asked = CommitTable.commit
+    with closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as other:
+
+        def commit(self: CommitTable, *given: Any) -> None:
+            other.execute("BEGIN IMMEDIATE")
+            try:
+                asked(self, *given)
+            finally:
+                other.execute("ROLLBACK")
+                if is_over:
+                    monkeypatch.setattr(CommitTable, "commit", asked)
+
+        monkeypatch.setattr(CommitTable, "commit", commit)
+        if is_over:
+            assert len(sb.add_bloom_filters(NAME, columns=["email"]).commits[0].files) == 3
+        else:
+            with pytest.raises(FileChangedError, match="other writers were faster"):
+                sb.add_bloom_filters(NAME, columns=["email"])
+    assert ids(table) == list(range(300))
+    assert unnamed(table) == set()
+
+
+def test_a_rest_catalog_says_that_another_writer_was_faster(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit goes through pyiceberg's client of REST catalogs; status 409 means a conflict."""
+    table = people(catalog)
+    first = data_files(table)[0]
+    with rest_catalog(catalog) as address:
+        monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", address)
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+        with committed_meanwhile(monkeypatch, lambda: delete_positions(table, first, [0], "late")):
+            report = sb.add_bloom_filters(NAME, columns=["email"])
+        assert len(report.commits[0].files) == 2
+        assert sb.read_table(NAME).num_rows == 299
+        with pytest.raises(MissingPathError):
+            sb.add_bloom_filters("iceberg://lake/db.nobody", columns=["email"])
+    assert len(ids(table)) == 299
+    assert unnamed(table) == set()
 
 
 def test_others_that_are_faster_each_time(
