@@ -146,6 +146,14 @@ class IcebergSpark:
         """Put new files in the places of old ones by RewriteFiles, with a data sequence number."""
         self._ask("rewrite", table=table, replaced=replaced)
 
+    def expire(self, table: str) -> None:
+        """Let all snapshots but the current one expire, and remove what only they named."""
+        self._ask("expire", table=table)
+
+    def rewrite_manifests(self, table: str) -> None:
+        """Write the manifests of data files anew."""
+        self._ask("rewrite_manifests", table=table)
+
     def stream(self, table: str, checkpoint: Path) -> list[dict[str, Any]]:
         """Return the rows that a streaming reader finds since its last look."""
         found: list[dict[str, Any]] = self._ask("stream", table=table, checkpoint=str(checkpoint))

@@ -113,6 +113,14 @@ class Calls:
         rewrite.dataSequenceNumber(min(numbers))
         rewrite.commit()
 
+    def expire(self, table: str) -> None:
+        loaded = self._table(table)
+        newest = loaded.currentSnapshot().timestampMillis()
+        loaded.expireSnapshots().expireOlderThan(newest).retainLast(1).commit()
+
+    def rewrite_manifests(self, table: str) -> None:
+        self._table(table).rewriteManifests().commit()
+
     def stream(self, table: str, checkpoint: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
 

@@ -320,7 +320,7 @@ sb.add_bloom_filters("iceberg://lake/db.people", columns=["email"], jobs=1)
 """
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.slow)])
 def test_a_kill_and_the_next_run(catalog: SqlCatalog, when: str) -> None:
     table = people(catalog)
     snapshots = len(table.snapshots())

@@ -67,6 +67,10 @@ def lake(
     return Lake(in_settings(tmp_path, monkeypatch), iceberg_spark)
 
 
+def _data(table: Table) -> list[Path]:
+    return [it for it in (local(table.location()) / "data").iterdir() if it.suffix == ".parquet"]
+
+
 def _head(table: Table) -> int:
     snapshot = table.refresh().current_snapshot()
     assert snapshot is not None
@@ -110,6 +114,36 @@ def test_java_deletes_and_writes_on(lake: Lake, iceberg_spark: IcebergSpark) -> 
     assert [row["id"] for row in lake.rows()] == expected
     assert lake.rows() == all_rows(table)
     assert sb.read_table(NAME).sort_by("id").to_pylist() == lake.rows()
+
+
+@pytest.mark.slow
+def test_javas_maintenance_removes_the_old_files_alone(
+    lake: Lake,
+    iceberg_spark: IcebergSpark,
+) -> None:
+    """Java decides by the entries of manifests which files only old snapshots name."""
+    table = people(lake.catalog, **MERGE_ON_READ)
+    iceberg_spark.delete_equal(lake.name, "email", ["user150@example.org"])
+    iceberg_spark.sql(f"DELETE FROM {lake.name} WHERE id = 5")
+    before = lake.rows()
+    (commit,) = sb.add_bloom_filters(NAME, columns=["email"]).commits
+    numbers = iceberg_spark.sql(
+        "SELECT sequence_number AS data, file_sequence_number AS file, status FROM "
+        f"{lake.name}.entries WHERE data_file.content = 0 AND status < 2 ORDER BY data"
+    )
+    # Two new files are of the sixth snapshot, with the rows of their first day.
+    assert sorted((it["data"], it["file"]) for it in numbers) == [(1, 1), (2, 6), (3, 6)]
+    sb.add_bloom_filters(NAME, columns=["city"])
+    iceberg_spark.rewrite_manifests(lake.name)
+    assert lake.rows() == before
+    iceberg_spark.expire(lake.name)
+    assert lake.rows() == before == sb.read_table(NAME).sort_by("id").to_pylist()
+    assert len(table.refresh().snapshots()) == 1
+    assert {local(path) for path in data_files(table)} <= set(_data(table))
+    gone = [local(it.removed) for it in commit.files] + [local(it.added) for it in commit.files]
+    assert not [path for path in gone if path.exists()]
+    # Three data files and two of deletes.
+    assert len(_data(table)) == 5
 
 
 @pytest.mark.slow
