@@ -128,7 +128,8 @@ class IcebergRun:
             done = commit(self.table, self.manifests, self.base, replacements, self._properties)
         except UnfinishedWriteError:
             raise  # the snapshot may be there, so what it names must stay
-        except BaseException:
+        # Ctrl-C may come while the catalog takes the commit: then they stay too.
+        except SecureBloomError:
             _remove(it.opened for it in replacements)
             raise
         kept = {it.path for it in done.replaced}

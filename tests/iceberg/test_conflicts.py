@@ -204,6 +204,25 @@ def test_an_outcome_that_nobody_knows(
     assert ids(table) == list(range(300))
 
 
+def test_a_run_that_is_interrupted_during_its_commit(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the answer is awaited: the catalog has the snapshot, so its files must stay."""
+    table = people(catalog)
+    asked = CommitTable.commit
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        asked(self, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        with pytest.raises(KeyboardInterrupt):
+            sb.add_bloom_filters(NAME, columns=["email"])
+    assert ids(table) == list(range(300))
+    assert sb.add_bloom_filters(NAME, columns=["email"]).commits == ()
+
+
 @pytest.mark.parametrize("is_over", [True, False])
 def test_a_database_that_another_writer_has_locked(
     catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_over: bool
