@@ -194,7 +194,8 @@ def advise_column(
     case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
     verdict, reason = decide(case)
     better = None
-    if verdict is AdviceVerdict.GAINS and options == BloomFilterOptions():
+    is_new = not trial.had_filters
+    if verdict is AdviceVerdict.GAINS and is_new and options == BloomFilterOptions():
         better = other_fpp(
             trial, lambda fpp: trier.column(candidate, BloomFilterOptions(fpp=fpp), tick)
         )

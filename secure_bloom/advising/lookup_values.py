@@ -86,6 +86,7 @@ def lookup_values(
         beside = filter(None, (_absent(ascending, row, chance) for row in rows))
         present += [SampledValue(path=path, row_group=group, value=row) for row in rows]
         absent += [SampledValue(path=path, row_group=group, value=value) for value in beside]
+    absent = [it for it in absent if not counter.has(it.value)]
     # Shuffled together with their origins: the first few must not all be of one row group.
     chance.shuffle(present)
     chance.shuffle(absent)
@@ -257,6 +258,10 @@ class _DistinctCounter:
         if not self._together or self._bytes + distinct.nbytes <= _COUNTED_BYTES:
             self._together.append(distinct)
             self._bytes += distinct.nbytes
+
+    def has(self, value: pa.Scalar) -> bool:
+        """Return whether one of the row groups that were counted together has the value."""
+        return any(pc.index(distinct, value).as_py() >= 0 for distinct in self._together)
 
     def estimate(self, sample: TableSample) -> DistinctValues:
         """Return the number of distinct values in a row group, and an estimate for the table."""

@@ -54,8 +54,11 @@ class ColumnAdvice:
 
     @property
     def lookups_until_it_pays(self) -> int | None:
-        """The lookups that save the bytes which building reads and writes; None if none do."""
-        if self.trial is None or self.saved <= 0:
+        """The lookups that save the bytes which building reads and writes.
+
+        None if none do, or if the filters are there already.
+        """
+        if self.trial is None or self.trial.had_filters or self.saved <= 0:
             return None
         cost = self.trial.bytes_read_to_build + self.trial.bytes_added
         return max(1, math.ceil(cost / self.saved))

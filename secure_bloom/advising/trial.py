@@ -116,7 +116,9 @@ class Trier:
         self._sample = sample
         self._resolver = resolver
         self._policy = policy
-        self._plain = LookupTrials(sample.table, resolver, open_file=sample.open)
+        self._plain = LookupTrials(
+            sample.table, resolver, open_file=sample.open, ignores_filters=True
+        )
 
     def column(
         self,
@@ -173,13 +175,16 @@ class Trier:
     ) -> LookupComparison | None:
         without: list[_Tried] = []
         with_: list[_Tried] = []
+        in_vain = 0
         for lookup in lookups:
             found = self._tried(self._plain, path, lookup)
             if found.rows == 0 or is_present:
                 without.append(found)
                 with_.append(self._tried(trials, path, lookup))
+            else:
+                in_vain += found.read
             tick()
-            if len(without) == MOST_LOOKUPS or _is_enough(without, with_):
+            if len(without) == MOST_LOOKUPS or _is_enough(without, with_, in_vain):
                 break
         if not without:
             return None
@@ -260,9 +265,12 @@ def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
     return {path: groups for path, groups in others.items() if groups}
 
 
-def _is_enough(without: Sequence[_Tried], with_: Sequence[_Tried]) -> bool:
-    """Return whether more lookups would hardly change the means, or take too long."""
-    if sum(it.read for it in (*without, *with_)) > _MOST_READ:
+def _is_enough(without: Sequence[_Tried], with_: Sequence[_Tried], in_vain: int) -> bool:
+    """Return whether more lookups would hardly change the means, or take too long.
+
+    ``in_vain`` are the bytes that were read of values that turned out present.
+    """
+    if in_vain + sum(it.read for it in (*without, *with_)) > _MOST_READ:
         return len(with_) >= _LEAST_AT_ALL
     if len(with_) < _LEAST_LOOKUPS:
         return False

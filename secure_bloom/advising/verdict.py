@@ -66,14 +66,8 @@ def decide(case: ColumnCase) -> tuple[AdviceVerdict, str]:
     for rule in _AGAINST:
         reason = rule(case)
         if reason is not None:
-            return AdviceVerdict.NO, reason
-    return AdviceVerdict.GAINS, _gain(case)
-
-
-def _has_filters(case: ColumnCase) -> str | None:
-    if case.trial.had_filters:
-        return "it has filters already"
-    return None
+            return AdviceVerdict.NO, reason + ("; it has filters" if case.trial.had_filters else "")
+    return AdviceVerdict.GAINS, ("has one: " if case.trial.had_filters else "") + _gain(case)
 
 
 def _without_values(case: ColumnCase) -> str | None:
@@ -175,7 +169,6 @@ _CAUSES: tuple[Callable[[ColumnCase], str | None], ...] = (
     _no_gain,
 )
 _AGAINST: tuple[Callable[[ColumnCase], str | None], ...] = (
-    _has_filters,
     _without_values,
     _fractions,
     _sorted,

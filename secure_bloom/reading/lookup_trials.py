@@ -57,7 +57,10 @@ class TrialTable:
 
 
 class LookupTrials:
-    """Reads of files of one table, which ``open_file`` opens, for one condition after another."""
+    """Reads of files of one table, which ``open_file`` opens, for one condition after another.
+
+    With ``ignores_filters`` the reads are those of files without Bloom filters.
+    """
 
     def __init__(
         self,
@@ -65,8 +68,10 @@ class LookupTrials:
         resolver: KeyResolver,
         *,
         open_file: Callable[[str], InputFile] = open_input,
+        ignores_filters: bool = False,
     ) -> None:
         self._table = table
+        self._ignores_filters = ignores_filters
         self._resolver = resolver
         self._open_file = open_file
         self._opener = SourceOpener(resolver)
@@ -76,7 +81,7 @@ class LookupTrials:
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
         """Return the bytes of each file that a read of these row groups takes."""
         asked = self._table.request(self._table.output, where)
-        context = PruningContext(asked, explain=True)
+        context = PruningContext(asked, ignores_filters=self._ignores_filters, explain=True)
         value_scan, planner = ValueScan(context), Planner(context)
         reports = []
         for path, groups in row_groups.items():

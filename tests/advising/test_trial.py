@@ -64,9 +64,26 @@ def test_a_part_of_a_table_tells_of_the_whole(
         assert part["bytes_per_lookup"]["absent"][filters] == pytest.approx(wanted, rel=TOLERANCE)
 
 
-def test_filters_that_are_there_are_told(tmp_path: Path) -> None:
-    TABLES["one row group"](tmp_path)
-    sb.add_bloom_filters(tmp_path, columns=["email"])
-    [column] = sb.advise(tmp_path, columns=["email"]).columns
-    assert column.reason == "it has filters already"
-    assert column.to_dict()["bytes_added"] == 0
+def test_a_column_with_filters_is_compared_with_none(tmp_path: Path) -> None:
+    TABLES["clustered"](tmp_path)
+    [before] = sb.advise(tmp_path, columns=["customer"]).columns
+    sb.add_bloom_filters(tmp_path, columns=["customer"])
+    [after] = sb.advise(tmp_path, columns=["customer"]).columns
+    assert before.gains
+    assert after.gains
+    assert after.reason.startswith("has one: absent lookups read ")
+    assert after.lookups_until_it_pays is None
+    assert after.to_dict()["bytes_added"] == 0
+    for kind, cost in before.to_dict()["bytes_per_lookup"].items():
+        found = after.to_dict()["bytes_per_lookup"][kind]
+        assert found["without"] == pytest.approx(cost["without"], rel=TOLERANCE)
+        assert found["with"] == pytest.approx(cost["with"], rel=TOLERANCE)
+
+
+def test_a_filter_that_serves_nothing_is_still_named(tmp_path: Path) -> None:
+    TABLES["sorted ids"](tmp_path)
+    sb.add_bloom_filters(tmp_path, columns=["id"])
+    [column] = sb.advise(tmp_path, columns=["id"]).columns
+    assert not column.gains
+    assert column.reason.startswith("sorted: ")
+    assert column.reason.endswith("; it has filters")

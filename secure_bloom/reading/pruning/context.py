@@ -22,15 +22,22 @@ from secure_bloom.reading.table.footer import FileFooter
 class PruningContext:
     """One request, and its conditions as columns of files store them.
 
-    ``without_filter_keys``: a condition on a column whose key is not available is left out.  Safe
-    for threads: if two of them compute the same thing, both results are equal.
+    ``without_filter_keys``: a condition on a column whose key is not available is left out.
+    ``ignores_filters``: no Bloom filter is asked.  Safe for threads: if two of them compute the
+    same thing, both results are equal.
     """
 
     def __init__(
-        self, request: Request, *, without_filter_keys: bool = False, explain: bool = False
+        self,
+        request: Request,
+        *,
+        without_filter_keys: bool = False,
+        ignores_filters: bool = False,
+        explain: bool = False,
     ) -> None:
         self.request = request
         self.without_filter_keys = without_filter_keys
+        self.ignores_filters = ignores_filters
         self.explain = explain
         self.conditions = bound_conditions(request.predicate)
         self._predicates: dict[tuple[int, int], ColumnPredicate] = {}

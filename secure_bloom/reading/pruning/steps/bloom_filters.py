@@ -16,6 +16,8 @@ from secure_bloom.reading.pruning.plan import Reason, Step, percent
 
 def prune_by_filters(pruner: FilePruner) -> None:
     """Check the filters that could skip a row group; all are read first, in few requests."""
+    if pruner.context.ignores_filters:
+        return
     groups = pruner.alive()
     lookups = [(group, found) for group in groups if (found := pruner.lookups(group, has_filter))]
     filters = read_filters(

@@ -101,9 +101,10 @@ def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:
 
 def prune_by_dictionaries(pruner: FilePruner) -> None:
     """Look values up in dictionaries, unless a Bloom filter answers the same for fewer bytes."""
+    choose = has_all_values if pruner.context.ignores_filters else _is_cheaper
     for group in pruner.alive():
         known: dict[int, ChunkDictionary] = {}
-        for lookup in pruner.lookups(group, _is_cheaper):
+        for lookup in pruner.lookups(group, choose):
             if _ends(pruner, group, lookup, known):
                 break
 
