@@ -2,19 +2,23 @@
 
     python -m benchmarks [--quick] [--only SUITE]...
 
-A *suite* is a module of this package with one function,
+A *suite* is a module of :mod:`benchmarks.suites` with one function,
 
     def cases(folder: Path, *, quick: bool) -> Iterable[Result]
 
-which does its work in ``folder``, a new and empty one, and gives a :class:`results.Result` for each
-thing that it measured.  ``quick`` asks for sizes at which all is done in seconds; such numbers say
-that a suite works, and nothing more.  :data:`SUITES` lists the suites in the order they run.
+which does its work in ``folder``, a new and empty one, and gives a :class:`harness.results.Result`
+for each thing that it measured.  ``quick`` asks for sizes at which all is done in seconds; such
+numbers say that a suite works, and nothing more.  :data:`SUITES` lists the suites in the order they
+run.
 
 The rules that they keep: both sides of a comparison in one run, in turns, warm, medians
-(:func:`timing.medians`); only ratios are judged; what is left out of a side's time is said in the
-result's ``note``.  ``results.json``, `docs/benchmarks.md`, the page of each suite below
+(:func:`harness.timing.medians`); only ratios are judged; what is left out of a side's time is said
+in the result's ``note``.  ``results.json``, `docs/benchmarks.md`, the page of each suite below
 `docs/benchmarks` and the pictures come from the same results, so they never disagree.  The first
-line of a suite's docstring stands on its page.
+line of a suite's docstring is on its page.
+
+:mod:`benchmarks.harness` has what suites share: tables to measure on, clocks, results, and the
+pages and pictures that are made of them.  It imports no suite.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results.json"
+SUITE_FILES: Final = ROOT / "benchmarks" / "suites"
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 SUITE_PAGES: Final = ROOT / "docs" / "benchmarks"
 PICTURES: Final = ROOT / "docs" / "pictures"

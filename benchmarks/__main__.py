@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import RESULTS, SUITES
-from benchmarks.results import Result, Run, read_run, write_run
-from benchmarks.tables import print_table
+from benchmarks.harness.results import Result, Run, read_run, write_run
+from benchmarks.harness.tables import print_table
 from testing.project import cpu_model
 
 PACKAGES = ("secure-bloom", "numpy", "pyarrow", "pyspark", "duckdb", "cryptography")
@@ -49,7 +49,7 @@ def parse() -> argparse.Namespace:
 
 def run_suite(suite: str, *, quick: bool) -> Iterator[Result]:
     """The results of one suite, in a folder of its own."""
-    module = import_module(f"benchmarks.{suite}")
+    module = import_module(f"benchmarks.suites.{suite}")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         for result in module.cases(Path(folder), quick=quick):
             print(f"{suite}: {result.case}", file=sys.stderr, flush=True)
@@ -67,8 +67,8 @@ def merged(run: Run) -> Run:
 
 def publish(run: Run) -> None:
     """Write all that is said of the results."""
-    from benchmarks.pages import write_pages
-    from benchmarks.pictures import draw
+    from benchmarks.harness.pages import write_pages
+    from benchmarks.harness.pictures import draw
 
     write_run(RESULTS, run)
     write_pages(read_run(RESULTS))

@@ -12,9 +12,17 @@ import pytest
 
 from benchmarks import PAGE, PICTURES, RESULTS, ROOT, SUITE_PAGES, SUITES
 from benchmarks.__main__ import merged
-from benchmarks.pages import BEGIN, END, TITLES, file_name, overview, suite_page, write_pages
-from benchmarks.results import Measure, Result, Run, read_run, write_run
-from benchmarks.tables import cells
+from benchmarks.harness.pages import (
+    BEGIN,
+    END,
+    TITLES,
+    file_name,
+    overview,
+    suite_page,
+    write_pages,
+)
+from benchmarks.harness.results import Measure, Result, Run, read_run, write_run
+from benchmarks.harness.tables import cells
 
 
 def test_a_quick_run_measures_both_sides(tmp_path: Path) -> None:
@@ -114,8 +122,8 @@ def test_a_run_of_some_suites_writes_the_pages_of_all(
 ) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text(f"before\n{BEGIN}{END}after\n")
-    monkeypatch.setattr("benchmarks.pages.PAGE", page)
-    monkeypatch.setattr("benchmarks.pages.SUITE_PAGES", tmp_path / "benchmarks")
+    monkeypatch.setattr("benchmarks.harness.pages.PAGE", page)
+    monkeypatch.setattr("benchmarks.harness.pages.SUITE_PAGES", tmp_path / "benchmarks")
     run = read_run(RESULTS)
     [result] = run.of("scaling")
     measured = Run(machine=run.machine, quick=False, results=(replace(result, case="anew"),))

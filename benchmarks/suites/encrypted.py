@@ -1,8 +1,8 @@
 """The same table encrypted, beside Spark reading it and writing it with its own encrypted filters.
 
-`python -m benchmarks.encrypted FOLDER ROWS RUNS` is the process that both run in: Spark's start-up
-and one run of each side do not count.  Spark gets the number of distinct values in one of its two
-turns; in the other it makes filters of their largest size, as it does by default.
+`python -m benchmarks.suites.encrypted FOLDER ROWS RUNS` is the process that both run in: Spark's
+start-up and one run of each side do not count.  Spark gets the number of distinct values in one of
+its two turns; in the other it makes filters of their largest size, as it does by default.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.data import COLUMNS, ROW_GROUPS, add, fresh_copy, write_policy, write_wide
-from benchmarks.results import Result
-from benchmarks.sessions import local_session
-from benchmarks.timing import Side, medians, python
+from benchmarks.harness.data import COLUMNS, ROW_GROUPS, add, fresh_copy, write_policy, write_wide
+from benchmarks.harness.results import Result
+from benchmarks.harness.sessions import local_session
+from benchmarks.harness.timing import Side, medians, python
 from secure_bloom.spark import session_config
 
 if TYPE_CHECKING:

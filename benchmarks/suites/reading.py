@@ -1,7 +1,7 @@
 """Rows read through filters, beside full scans and other engines: 1,000 row groups in 100 files.
 
-`python -m benchmarks.reading FOLDER` keeps the tables (12 GB) in FOLDER for the next run, prints
-the results and publishes nothing.
+`python -m benchmarks.suites.reading FOLDER` keeps the tables (12 GB) in FOLDER for the next run,
+prints the results and publishes nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet.encryption as pe
 
 import secure_bloom as sb
-from benchmarks.lake import Lake, email_of, iban_of
-from benchmarks.results import Measure, Result
-from benchmarks.tables import print_table
-from benchmarks.timing import Side, medians, python
+from benchmarks.harness.lake import Lake, email_of, iban_of
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.tables import print_table
+from benchmarks.harness.timing import Side, medians, python
 from testing.tables import KEYRING, crypto_factory
 
 PYARROW = "pyarrow's full scan"
@@ -80,7 +80,9 @@ def one_key(lake: Lake, runs: int) -> Iterator[Result]:
 
 def on_spark(lake: Lake, runs: int) -> Iterator[Result]:
     """The same keys, beside Spark's own reader; and our data source on Spark."""
-    output = python("-m", "benchmarks.source", lake.folder, *map(str, shape(lake)), str(runs))
+    output = python(
+        "-m", "benchmarks.suites.source", lake.folder, *map(str, shape(lake)), str(runs)
+    )
     for found in json.loads(output.splitlines()[-1]):
         for way, said in (("read", "sb.read_table"), ("source", "data source on Spark")):
             yield Result(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.data import add, fresh_copy, write_wide
-from benchmarks.files import rewrite
-from benchmarks.results import Measure, Result
-from benchmarks.timing import Side, medians
+from benchmarks.harness.data import add, fresh_copy, write_wide
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import Side, medians
+from benchmarks.suites.files import rewrite
 
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:

@@ -1,8 +1,8 @@
 """A key looked up on Spark: the process behind the suite `reading`.
 
-`python -m benchmarks.source FOLDER FILES GROUPS ROWS RUNS` looks keys up in the encrypted table of
-:class:`benchmarks.lake.Lake` by Spark's own reader, by the data source on Spark and by
-`sb.read_table`, in turns, in one session that is warm; it prints the median seconds as JSON.
+`python -m benchmarks.suites.source FOLDER FILES GROUPS ROWS RUNS` looks keys up in the encrypted
+table of :class:`benchmarks.harness.lake.Lake` by Spark's own reader, by the data source on Spark
+and by `sb.read_table`, in turns, in one session that is warm; it prints the median seconds as JSON.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import secure_bloom as sb
-from benchmarks.data import POLICY, write_policy
-from benchmarks.lake import Lake, email_of
-from benchmarks.sessions import local_session
-from benchmarks.timing import Side, medians
+from benchmarks.harness.data import POLICY, write_policy
+from benchmarks.harness.lake import Lake, email_of
+from benchmarks.harness.sessions import local_session
+from benchmarks.harness.timing import Side, medians
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import register, session_config
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from benchmarks.results import Measure, Result
+from benchmarks.harness.results import Measure, Result
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions

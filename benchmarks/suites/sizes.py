@@ -1,7 +1,7 @@
 """The size of filters where nobody knows the number of distinct values, beside what others make.
 
 Columns of one row group, int64 without a dictionary, each with another number of distinct values.
-`python -m benchmarks.sizes FOLDER` is the process in which Spark writes its filters.
+`python -m benchmarks.suites.sizes FOLDER` is the process in which Spark writes its filters.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from benchmarks.data import add, stored_filter
-from benchmarks.results import Measure, Point, Result
-from benchmarks.sessions import local_session
-from benchmarks.timing import python
+from benchmarks.harness.data import OURS, PYARROW, PYARROW_TOLD, SPARK_TOLD, add, stored_filter
+from benchmarks.harness.results import Measure, Point, Result
+from benchmarks.harness.sessions import local_session
+from benchmarks.harness.timing import python
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from testing.surgery import opened
@@ -33,15 +33,12 @@ FPP = 0.01
 #: What pyarrow asks for where it is told nothing; Spark asks for ``FPP``.
 PYARROW_FPP = 0.05
 REQUESTS = (0.1, 0.01, 0.001, 0.0001)
-PYARROW = "pyarrow's default"
 #: Absent values, which no column has: they are below 0.
 ABSENT = xxh64.hash_fixed(-1 - np.arange(1_000_000))
 SPARK_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "Spark's default": {},
     "Spark's adaptive filters": {"parquet.bloom.filter.adaptive.enabled": "true"},
 }
-PYARROW_TOLD, SPARK_TOLD = "pyarrow told the exact number", "Spark told the exact number"
-OURS = "secure-bloom"
 
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:

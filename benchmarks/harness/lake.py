@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import secure_bloom as sb
-from benchmarks.data import add
+from benchmarks.harness.data import add
 from testing.tables import KEYRING, Mode, write
 
 FPP = 0.01

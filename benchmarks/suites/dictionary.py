@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data import add
-from benchmarks.results import Measure, Result
-from benchmarks.timing import Side, medians
+from benchmarks.harness.data import add
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import Side, medians
 from secure_bloom.parquet import column_values
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.pages import read_pages

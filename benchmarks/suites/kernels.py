@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.results import Measure, Result
-from benchmarks.timing import Side, medians
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import Side, medians
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 

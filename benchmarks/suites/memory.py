@@ -1,7 +1,7 @@
 """The most memory that an add takes beyond a process that has added before.
 
-`python -m benchmarks.memory FILE WAY` is that process: it adds to a small file and then to FILE,
-and prints how far its resident memory rose, in bytes.
+`python -m benchmarks.suites.memory FILE WAY` is that process: it adds to a small file and then to
+FILE, and prints how far its resident memory rose, in bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.data import add
-from benchmarks.results import Measure, Result
-from benchmarks.timing import python
+from benchmarks.harness.data import add
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import python
 from testing.tables import KEYRING, Mode, write
 
 MIB = 1 << 20

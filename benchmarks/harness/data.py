@@ -25,6 +25,9 @@ COLUMNS = ("id", "email")
 WORDS = ("word0", "word1", "word2")
 ROW_GROUPS = 4
 POLICY = "policy.toml"
+#: Who makes the filters whose sizes are compared.
+OURS, PYARROW = "secure-bloom", "pyarrow's default"
+PYARROW_TOLD, SPARK_TOLD = "pyarrow told the exact number", "Spark told the exact number"
 
 
 def wide_table(rows: int) -> pa.Table:

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import secure_bloom as sb
-from benchmarks.data import add, stored_filter
-from benchmarks.results import Measure, Point, Result
+from benchmarks.harness.data import add, stored_filter
+from benchmarks.harness.results import Measure, Point, Result
 from secure_bloom.bloom.entries import count_missed
 from secure_bloom.bloom.sizing import expected_fpp
 from secure_bloom.parquet.column_values import read_entries

@@ -1,4 +1,6 @@
-"""The three filters of the lake side by side: `python benchmarks/filters.py`, extra "bench".
+"""The three filters of the lake side by side.
+
+`python -m benchmarks.suites.filters`, extra "bench".
 
 Parquet's split-block filter, Paimon's BloomFilter64 and Hudi's DYNAMIC_V0 with the same keys, in
 turns in one process and on one thread.  Sizes and false positives are what they are anywhere; of
@@ -29,7 +31,7 @@ from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.paimon import BloomFilter64, hash_longs, sizing
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 KEYS, ABSENT, LENGTH = 100_000, 1_000_000, 36
 RUNS = 9
 FPPS = (0.2, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-5)

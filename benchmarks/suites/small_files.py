@@ -1,7 +1,7 @@
 """What a file costs where files are small, or wide: whole lakes of them, beside pyarrow and DuckDB.
 
-`python -m benchmarks.small_files SOURCE TARGET [--synced]` is pyarrow's side: two processes read
-each file of a folder and write it anew with filters.
+`python -m benchmarks.suites.small_files SOURCE TARGET [--synced]` is pyarrow's side: two processes
+read each file of a folder and write it anew with filters.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from benchmarks.data import COLUMNS, add, copy_beside, fresh_copy, wide_table
-from benchmarks.results import Measure, Result
-from benchmarks.timing import Side, medians, process, seconds
+from benchmarks.harness.data import COLUMNS, add, copy_beside, fresh_copy, wide_table
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import Side, medians, process, seconds
 
 RUNS = 2
 _ROWS = 2000

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.data import add, fresh_copy
-from benchmarks.results import Measure, Result
-from benchmarks.timing import Side, medians
+from benchmarks.harness.data import add, fresh_copy
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import Side, medians
 
 COLUMNS = 100
 ROWS = 4

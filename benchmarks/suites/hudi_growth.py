@@ -1,4 +1,4 @@
-"""False positives as a filter gets fuller than expected: `python benchmarks/hudi_growth.py`.
+"""False positives as a filter gets fuller: `python -m benchmarks.suites.hudi_growth`.
 
 Hudi's SIMPLE and DYNAMIC_V0 and our folded split-block filter, all bounded by the same bytes, with
 0.1 to 20 times the keys that they were made for.  Needs the extra "bench".  Prints the table of
@@ -23,7 +23,7 @@ from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "hudi-growth.png"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "hudi-growth.png"
 FPP = 0.01
 BYTES = 65_536
 ROWS = 4

@@ -1,8 +1,8 @@
 """The step on Spark: what it costs beside one process, and what its driver holds.
 
-`python -m benchmarks.spark FOLDER CORES RUNS [SETTING=VALUE...]` is the process of the step: it
-prints the median seconds of the step, and of one process that does the same files in turn, as JSON.
-Spark's start-up and its first run do not count.
+`python -m benchmarks.suites.spark FOLDER CORES RUNS [SETTING=VALUE...]` is the process of the step:
+it prints the median seconds of the step, and of one process that does the same files in turn, as
+JSON. Spark's start-up and its first run do not count.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import driver_memory
-from benchmarks.data import POLICY, add, copy_beside, write_policy
-from benchmarks.results import Measure, Result
-from benchmarks.sessions import local_session
-from benchmarks.timing import Side, medians, python
+from benchmarks.harness.data import POLICY, add, copy_beside, write_policy
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.sessions import local_session
+from benchmarks.harness.timing import Side, medians, python
+from benchmarks.suites import driver_memory
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, session_config
 from testing.tables import Mode, customers, write

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import PICTURES
-from benchmarks.results import Measure, Point, Result, Run
-from benchmarks.sizes import OURS, PYARROW, PYARROW_TOLD, SPARK_TOLD
-from benchmarks.tables import quantity
+from benchmarks.harness.data import OURS, PYARROW, PYARROW_TOLD, SPARK_TOLD
+from benchmarks.harness.results import Measure, Point, Result, Run
+from benchmarks.harness.tables import quantity
 from secure_bloom.bloom.sizing import expected_fpp
 from secure_bloom.bloom.split_block import BYTES_PER_BLOCK
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.data import COLUMNS, fresh_copy
-from benchmarks.results import Measure, Result
-from benchmarks.small_files import costs, write_lake
-from benchmarks.timing import process
+from benchmarks.harness.data import COLUMNS, fresh_copy
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import process
+from benchmarks.suites.small_files import costs, write_lake
 
 RUNS = 3
 _ROWS = 2000

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from benchmarks.data import COLUMNS, ROW_GROUPS, WORDS, add, fresh_copy, write_wide
-from benchmarks.results import Result
-from benchmarks.timing import Side, medians, process
+from benchmarks.harness.data import COLUMNS, ROW_GROUPS, WORDS, add, fresh_copy, write_wide
+from benchmarks.harness.results import Result
+from benchmarks.harness.timing import Side, medians, process
 
 #: The same by pyarrow alone, as a process: its arguments are the file, the new one, rows a group.
 REWRITE = """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.data import add, write_keyring
-from benchmarks.results import Measure, Result
-from benchmarks.timing import medians, process, python
+from benchmarks.harness.data import add, write_keyring
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import medians, process, python
 from testing.tables import KEYRING, Mode, write
 
 VALUE = "user7@example.com"

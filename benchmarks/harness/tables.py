@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.results import Measure, Result
+from benchmarks.harness.results import Measure, Result
 
 HEADINGS = ("case", "ours", "against", "other", "ratio", "goal", "reached")
 

@@ -2,7 +2,7 @@
 
 Every request takes 30 ms longer here (``store_proxy``), from a store that takes no time of its own.
 The sides run as processes, because a process is what a user starts; the libraries are loaded before
-the clock starts.  `python -m benchmarks.objects SIDE PORT FOLDER` is one of them.
+the clock starts.  `python -m benchmarks.suites.objects SIDE PORT FOLDER` is one of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.results import Measure, Result
-from benchmarks.timing import python
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import python
 from testing.store_proxy import Counts, StoreProxy, store_proxy
 
 DELAY = 0.03
@@ -79,7 +79,7 @@ class Ran:
 def run_side(proxy: StoreProxy, side: str, folder: Path) -> Ran:
     """A side in a process of its own."""
     proxy.counts()
-    told = json.loads(python("-m", "benchmarks.objects", side, proxy.port, folder, env=_ENV))
+    told = json.loads(python("-m", "benchmarks.suites.objects", side, proxy.port, folder, env=_ENV))
     return Ran(seconds=told[0], mib=told[1], said=told[2], counts=proxy.counts())
 
 

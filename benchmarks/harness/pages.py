@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from pathlib import Path
 
-from benchmarks import PAGE, SUITE_PAGES, SUITES
-from benchmarks.results import Result, Run
-from benchmarks.tables import markdown
+from benchmarks import PAGE, SUITE_FILES, SUITE_PAGES, SUITES
+from benchmarks.harness.results import Result, Run
+from benchmarks.harness.tables import markdown
 
 BEGIN, END = "<!-- results: `make bench` writes what follows -->\n", "<!-- end of results -->\n"
 
@@ -104,7 +103,7 @@ def suite_page(suite: str, results: list[Result]) -> str:
 
 def about(suite: str) -> str:
     """The first line of the suite's docstring; the suite itself is not imported."""
-    source = Path(__file__).with_name(f"{suite}.py").read_text()
+    source = (SUITE_FILES / f"{suite}.py").read_text()
     docstring = ast.get_docstring(ast.parse(source)) or ""
     return docstring.partition("\n\n")[0].replace("\n", " ")
 

@@ -2,8 +2,8 @@
 
 Each file has 2 or 3 row groups and 10 columns, most with dictionaries; no two files are alike.
 
-`python -m benchmarks.different_files SOURCE TARGET [--encrypted]` is pyarrow's side: two processes
-read each file of a folder and write it anew with filters.
+`python -m benchmarks.suites.different_files SOURCE TARGET [--encrypted]` is pyarrow's side: two
+processes read each file of a folder and write it anew with filters.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
 import secure_bloom as sb
-from benchmarks.data import COLUMNS, POLICY, copy_beside, write_policy
-from benchmarks.results import Measure, Result
-from benchmarks.small_files import against_pyarrow, costs
-from benchmarks.timing import Side, process
+from benchmarks.harness.data import COLUMNS, POLICY, copy_beside, write_policy
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.timing import Side, process
+from benchmarks.suites.small_files import against_pyarrow, costs
 from testing.tables import KEYRING, Mode, crypto_factory, write
 
 RUNS = 3
@@ -149,7 +149,7 @@ def _cpu_seconds() -> float:
 
 
 def cpu_medians(*sides: Side, runs: int) -> list[float]:
-    """As :func:`benchmarks.timing.medians`, in seconds of the CPU."""
+    """As :func:`benchmarks.harness.timing.medians`, in seconds of the CPU."""
     import statistics
 
     def cost(side: Side) -> float:

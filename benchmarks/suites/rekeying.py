@@ -1,7 +1,7 @@
 """Files under other keys: beside Spark and pyarrow, which decode and encode them, and beside `cp`.
 
-`python -m benchmarks.rekeying FOLDER ROWS RUNS` is the process that the first cases run in: Spark's
-start-up and one run of each side do not count.
+`python -m benchmarks.suites.rekeying FOLDER ROWS RUNS` is the process that the first cases run in:
+Spark's start-up and one run of each side do not count.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
 import secure_bloom as sb
-from benchmarks.data import fresh_copy, write_keyring, write_wide
-from benchmarks.results import Measure, Result
-from benchmarks.sessions import local_session
-from benchmarks.timing import Side, medians, python
+from benchmarks.harness.data import fresh_copy, write_keyring, write_wide
+from benchmarks.harness.results import Measure, Result
+from benchmarks.harness.sessions import local_session
+from benchmarks.harness.timing import Side, medians, python
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.parquet.footer.locate import read_tail

@@ -17,7 +17,7 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.results import Measure, Result
+from benchmarks.harness.results import Measure, Result
 from testing.spark.cluster import standalone_cluster
 
 if TYPE_CHECKING:
