@@ -70,7 +70,7 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 PARTS_OF_ENCRYPTION = [
     {"cipher", "configuration"},
     {"kms"},
-    {"policy", "policy_tables", "policy_text", "spark_columns", "spark_ddl", "spark_properties"},
+    {"policy", "policy_tables", "spark_ddl", "spark_properties"},
     {"trust"},
     {"file_keys"},
     {"access"},

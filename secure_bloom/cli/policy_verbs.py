@@ -12,7 +12,7 @@ from secure_bloom.cli.arguments import JSON, keyring_option, load_keys, read_tex
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
+from secure_bloom.encryption.policy import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
 
@@ -131,7 +131,7 @@ def _problems(
 ) -> tuple[KeyPolicy | None, list[SecureBloomError], Sequence[Leaf]]:
     """Return the policy, if it can be read, its problems, and the columns of the table."""
     from secure_bloom.encryption.policy import draft_policy
-    from secure_bloom.encryption.spark_columns import spark_problems
+    from secure_bloom.encryption.spark_properties import spark_problems
 
     loaded, problems = draft_policy(file)
     if loaded is None:

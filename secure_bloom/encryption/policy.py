@@ -2,15 +2,18 @@
 
 A policy holds names of keys and no keys.  A policy may be sent to executors, kept in version
 control and given to an auditor.  It also gives the properties that make Spark write by it.
+
+:func:`policy_text` is a policy to begin with, which names every column of a table.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from typing import Final
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.calling.options import (
@@ -26,12 +29,14 @@ from secure_bloom.encryption.policy_tables import (
     ColumnRule,
     EncryptionOptions,
     check_key_name,
+    is_column_path,
     policy_fields,
     problems,
     read_toml,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
 from secure_bloom.errors import PolicyError, located
+from secure_bloom.reports.text import without_commands
 
 #: The end of a hint about a key that the policy does not name.
 _READ_AS_IT_IS = f"to read it as it is: {ALLOW_UNPROTECTED}"
@@ -111,7 +116,6 @@ class KeyPolicy:
         >>> print(sb.KeyPolicy.draft("id long, email string").splitlines()[-3])
         # [columns."email"]                        # string
         """
-        from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
         from secure_bloom.encryption.spark_ddl import schema_columns
 
         if client not in KMS_LINES:
@@ -227,3 +231,72 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 def _folder(path: str | PathLike[str]) -> Path:
     """Return the folder of a policy file, at which its relative paths start."""
     return Path(path).absolute().parent
+
+
+#: Client of [kms] -> its lines.
+KMS_LINES: Final[Mapping[str, tuple[str, ...]]] = {
+    "keyring": (
+        'client = "keyring"',
+        'keyring = "keyring.json"    # made by: secure-bloom keys new keyring.json --policy THIS',
+    ),
+    "vault": (
+        'client = "vault"            # HashiCorp Vault or OpenBao, transit engine',
+        'address = "https://vault.example.com:8200"',
+        '# mount = "transit"',
+        '# auth = "token"            # or "approle", "kubernetes"; tokens come from VAULT_TOKEN',
+    ),
+    "aws": (
+        'client = "aws"              # master keys are key ids or alias/...',
+        'region = "eu-central-1"',
+    ),
+    "gcp": (
+        'client = "gcp"',
+        'key_ring = "projects/PROJECT/locations/LOCATION/keyRings/RING"',
+    ),
+    "azure": ('client = "azure"', 'vault_url = "https://NAME.vault.azure.net"'),
+}
+_HEAD: Final = """\
+# Which master key protects which column.  A policy names keys and holds none.
+# It is a beginning: remove the '#' of the columns that are sensitive, and name your keys.
+# Then: secure-bloom policy check FILE --table TABLE; secure-bloom keys check --policy FILE
+"""
+_FOOTER: Final = """
+# With mode "plaintext" everybody may read the schema; the footer is signed with this key.
+[footer]
+key = "k_footer"
+mode = "encrypted"
+
+# A column with a key is encrypted.  `bloom = true` asks for a filter, to look values up by it.
+# A nested column is the path of its leaf, as Spark wants it.
+"""
+
+
+def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
+    """Return the text for columns, given as dotted name and type; each of them is commented out."""
+    kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
+    # A rule is for all columns of its dotted name, and TOML takes no table twice.
+    kinds = dict(columns)
+    return _HEAD + kms + _FOOTER + "".join(_column(name, kind) for name, kind in kinds.items())
+
+
+def toml_string(text: str) -> str:
+    """Return the text as a string of TOML; all that is not plain ASCII is escaped."""
+    # Not JSON's form: it writes characters beyond U+FFFF as two surrogates, which TOML refuses,
+    # and DEL as it is.
+    return without_commands('"' + "".join(map(_toml_character, text)) + '"')
+
+
+def _toml_character(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if char.isascii() and char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
+def _column(name: str, kind: str) -> str:
+    if not is_column_path(name):
+        why = "a part of its path is empty"
+        return f"\n# Column {toml_string(name)} cannot be named in a policy: {why}.\n"
+    table = f"[columns.{toml_string(name)}]"
+    return f'\n# {table:<40} # {kind}\n# key = "k_pii"\n# bloom = true\n'

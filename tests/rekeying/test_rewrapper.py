@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.encryption.file_keys import KeyMaterial, UnwrapsOnce
-from secure_bloom.encryption.file_keys.unwrapped_keys import KekCache
 from secure_bloom.encryption.file_keys.wrapping import (
+    KekCache,
     KeyEncryptionKey,
     unwrap,
     wrap_once,

@@ -31,8 +31,7 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import DATA_KEY_BITS, Algorithm
-from secure_bloom.encryption.spark_columns import column_problem
-from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE, column_problem
 
 _PREFIX = "spark.hadoop."
 _FACTORY = "parquet.crypto.factory.class"

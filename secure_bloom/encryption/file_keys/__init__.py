@@ -15,7 +15,7 @@ from secure_bloom.encryption.file_keys.resolver import (
     KeyResolver,
     explicit_keys,
 )
-from secure_bloom.encryption.file_keys.unwrapped_keys import UnwrapsOnce, asked_once
+from secure_bloom.encryption.file_keys.wrapping import UnwrapsOnce, asked_once
 
 __all__ = [
     "DataKey",

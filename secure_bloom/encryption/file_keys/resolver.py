@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from secure_bloom.encryption.file_keys import wrapping
 from secure_bloom.encryption.file_keys.material import ExternalReference, KeyMaterial
-from secure_bloom.encryption.file_keys.unwrapped_keys import KekCache
+from secure_bloom.encryption.file_keys.wrapping import KekCache
 from secure_bloom.encryption.kms.client import KeyInventory, KmsClient
-from secure_bloom.encryption.kms.explicit import ExplicitKeys
-from secure_bloom.encryption.kms.keyring import Keyring
+from secure_bloom.encryption.kms.keyring import ExplicitKeys, Keyring
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
 

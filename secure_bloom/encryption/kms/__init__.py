@@ -18,23 +18,24 @@ from secure_bloom.encryption.kms.client import (
     KeyInventory,
     KeyMisfitError,
     KeyMover,
+    KeyNotNamedError,
     KeyRewrapper,
     KeyVersions,
     KmsClient,
+    NamedKeys,
     moved_with,
     rewrap_with,
     try_master_key,
     unwrap_with,
     wrap_with,
 )
-from secure_bloom.encryption.kms.explicit import ExplicitKeys
 from secure_bloom.encryption.kms.keyring import (
+    ExplicitKeys,
     Keyring,
     KeyringPermissionWarning,
     add_master_keys,
     new_keyring,
 )
-from secure_bloom.encryption.kms.named_keys import KeyNotNamedError, NamedKeys
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.kms.providers import kms_client, version_in

@@ -7,6 +7,7 @@ import json
 import pickle
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -250,3 +251,27 @@ class TestNewKeyring:
 
 def test_an_address_in_a_file_is_not_visited() -> None:
     assert_no_visit(Keyring(master_keys={"k": bytes(16)}), "k")
+
+
+TEXT_KEY = b"0123456789012345"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"footer": b"short"}, "the explicit footer key"),
+        ({"columns": {"email": b"short"}}, "explicit key of column 'email'"),
+        ({"data_keys": {"kf": b"short"}}, "data key 'kf'"),
+        ({"footer": TEXT_KEY.decode()}, "the explicit footer key is of type str"),
+    ],
+)
+def test_a_key_that_aes_does_not_take_is_named(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(PolicyError, match=named) as caught:
+        ExplicitKeys(**given)
+    assert "short" not in str(caught.value)
+    assert TEXT_KEY.decode() not in str(caught.value)
+
+
+def test_no_key_shows() -> None:
+    keys = ExplicitKeys(footer=TEXT_KEY, columns={"email": KEY}, data_keys={"kf": KEY})
+    assert TEXT_KEY.decode() not in repr(keys)
