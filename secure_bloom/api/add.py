@@ -13,7 +13,7 @@ from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.adding.run import FileTask, rewrite_files
 from secure_bloom.adding.table_change import TableChange, Work, new_sizes, with_gone_files
-from secure_bloom.calling.signatures import takes
+from secure_bloom.calling.arguments import takes
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.paths import as_paths

@@ -5,7 +5,36 @@
       @checked_arguments
       def probe(paths: Paths, column: str, ...) -> ProbeReport: ...
 
-- `signatures` lets a function take one request, a dataclass, and be called with its fields.
+  and lets a function take one request, a dataclass, and be called with its fields (`takes`).
 - `options` has the options of a filter, and the words that more than one room uses for them.
-- `lazy_names` imports the public names of a package when they are first used.
+- `lazy_names` imports the public names of a package when they are first used: a probe of one value
+  must not pay for the writer's pyarrow.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562).
+
+    ``homes`` maps a module of the package to the public names that live in it.  A module that is
+    public itself has no names.
+    """
+    module_of = {name: module for module, names in homes.items() for name in names or [module]}
+
+    def getattr_(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{module_of[name]}")
+        return getattr(module, name) if name in homes[module_of[name]] else module
+
+    def dir_() -> list[str]:
+        return sorted(module_of)
+
+    return getattr_, dir_

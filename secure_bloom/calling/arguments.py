@@ -1,6 +1,9 @@
 """Arguments of public functions: of the types that the signature declares, or a PolicyError.
 
 The annotations are the rule.  An alias (``Paths``, ``Where``) is checked where its value is read.
+
+Functions that take the same many arguments have them in one record, which mypy checks: with
+:func:`takes` a function takes that record and is called with its fields.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache, wraps
+from inspect import Signature, signature
 from os import PathLike
 from typing import Any, ParamSpec, TypeVar
 
@@ -150,3 +154,35 @@ _ELSEWHERE = frozenset(
         *("Names", "Paths", "Predicate", "Where"),
     }
 )
+
+
+_Given = ParamSpec("_Given")
+_Request = TypeVar("_Request")
+_Result = TypeVar("_Result")
+
+
+def takes(
+    request: Callable[_Given, _Request],
+) -> Callable[[Callable[[_Request], _Result]], Callable[_Given, _Result]]:
+    """Make a function of a ``request``, a dataclass, one of the fields of it."""
+
+    def decorated(function: Callable[[_Request], _Result]) -> Callable[_Given, _Result]:
+        @wraps(function)
+        def public(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+            try:
+                asked = request(*args, **kwargs)
+            except TypeError as error:
+                # A caller who misspells an argument called the function, and never heard of its
+                # request.
+                called = str(error).replace(f"{request.__qualname__}.__init__", function.__name__)
+                raise TypeError(called) from None
+            return function(asked)
+
+        # help() and notebooks show the arguments, and not that they are handed on.
+        public.__signature__ = Signature(  # type: ignore[attr-defined]
+            list(signature(request).parameters.values()),
+            return_annotation=signature(function).return_annotation,
+        )
+        return public
+
+    return decorated

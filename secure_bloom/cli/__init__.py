@@ -18,7 +18,7 @@ from secure_bloom.cli.timeout import requested_limit
 from secure_bloom.cli.verbosity import tell
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, TimeLimitError, causes
-from secure_bloom.running.process_start import settle_process
+from secure_bloom.running import settle_process
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.calling.signatures import takes
+from secure_bloom.calling.arguments import checked_arguments, takes
 from secure_bloom.encryption.access import GivenKeys, resolver_with
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan

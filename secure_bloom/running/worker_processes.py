@@ -46,7 +46,7 @@ try:
     parent = Connection(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:] = parent.recv()
-    from secure_bloom.running.process_start import settle_process
+    from secure_bloom.running import settle_process
     from secure_bloom.running.worker_processes import serve
 except (ImportError, EOFError, OSError):
     sys.exit(1)

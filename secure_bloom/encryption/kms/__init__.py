@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secure_bloom.calling.lazy_names import lazy_names
+from secure_bloom.calling import lazy_names
 from secure_bloom.encryption.kms.client import (
     KeyInventory,
     KeyMisfitError,

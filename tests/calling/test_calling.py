@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.calling.lazy_names import lazy_names
+from secure_bloom.calling import lazy_names
 
 
 def test_a_module_is_loaded_by_the_first_of_its_names(

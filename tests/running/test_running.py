@@ -17,7 +17,7 @@ from testing.tables import customers, read, write
 
 THREADS = """
 import os, threading
-from secure_bloom.running.process_start import settle_process
+from secure_bloom.running import settle_process
 settle_process()
 import numpy
 print(len(os.listdir("/proc/self/task")))
