@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
@@ -153,7 +153,7 @@ def inspect(
         >>> sb.inspect("out/", policy="keys/policy.toml")
         <InspectReport: 1 file (1 encrypted)>
     """
-    resolver = KeyResolver(keys_of(keys, loaded_policy(policy)))
+    resolver = Access.of(keys, policy).describing_resolver()
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
     listing = list_tables(as_paths(paths), at)
     return InspectReport(

@@ -15,11 +15,11 @@ from secure_bloom.adding.request import (
     FilterRequest,
     Keys,
     filter_request,
-    request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, files_to_write, rewrite_files, summary_notes
 from secure_bloom.calling.arguments import Progress, check_fields
+from secure_bloom.encryption.access import Access
 from secure_bloom.storage.paths import Paths
 
 if TYPE_CHECKING:
@@ -57,9 +57,10 @@ class AddRequest:
 
     def rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
         """Makes the work on single files, in this process or in another one."""
-        return partial(
-            _rewriter, filters, self.keys, mode, allow_unprotected=self.allow_unprotected
+        access = Access(
+            keys=self.keys, policy=filters.policy, allow_unprotected=self.allow_unprotected
         )
+        return partial(_rewriter, filters, access, mode)
 
 
 def add_to_files(asked: AddRequest) -> AddReport:
@@ -84,8 +85,5 @@ def add_to_files(asked: AddRequest) -> AddReport:
     return AddReport(files=tuple(reports), notes=notes, dry_run=asked.dry_run)
 
 
-def _rewriter(
-    filters: FilterRequest, keys: Keys | None, mode: WriteMode, *, allow_unprotected: bool
-) -> Rewriter:
-    resolver = request_resolver(filters, keys, allow_unprotected=allow_unprotected)
-    return Rewriter(request=filters, resolver=resolver, mode=mode)
+def _rewriter(filters: FilterRequest, access: Access, mode: WriteMode) -> Rewriter:
+    return Rewriter(request=filters, resolver=access.checked_resolver(), mode=mode)

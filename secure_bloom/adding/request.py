@@ -8,10 +8,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
-from secure_bloom.encryption.access import check_master_keys, keys_of, loaded_policy
-from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
-from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.schema import Leaf, select
@@ -148,31 +146,3 @@ def filter_request(
     return FilterRequest(
         columns=wanted, policy=policy, replace_filters=replace_filters, whole=whole
     )
-
-
-def request_resolver(
-    request: FilterRequest, keys: Keys | None, *, allow_unprotected: bool = False
-) -> KeyResolver:
-    """Return the keys of a run, and what it accepts of files: no more than the policy says."""
-    trust = Trust(policy=request.policy, allow_unprotected=allow_unprotected)
-    return KeyResolver(request_keys(request, keys, any_key=allow_unprotected), trust)
-
-
-def request_keys(
-    request: FilterRequest, keys: Keys | None, *, any_key: bool = False
-) -> Keys | None:
-    """Return the keys of a run.
-
-    Those given, else the policy's KMS, which must know the policy's keys.
-    """
-    policy = request.policy
-    if policy is None:
-        return keys
-    # A policy with keys and no [kms] is an error that kms_client tells; one without keys needs
-    # none.
-    if keys is None and not policy.kms and policy.master_keys():
-        keys = policy.kms_client()
-    keys = keys_of(keys, policy, any_key=any_key)
-    if keys is not None and not isinstance(keys, ExplicitKeys):
-        check_master_keys(policy, keys)
-    return keys

@@ -15,7 +15,7 @@ from secure_bloom.advising.trial import MOST_LOOKUPS, ColumnTrial, LookupCompari
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.calling.options import BloomFilterOptions, as_names
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.schema import unknown_column
@@ -109,13 +109,13 @@ def advise(
         >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
         ['email', 'city']
     """
-    trust = trust_of(policy, allow_unprotected=allow_unprotected)
-    options = FilterOptions(fpp=fpp, policy=trust.policy)
-    resolver = resolver_of(keys, trust)
+    access = Access.of(keys, policy, allow_unprotected=allow_unprotected)
+    options = FilterOptions(fpp=fpp, policy=access.policy)
+    resolver = access.resolver()
     sample = sample_table(as_paths(paths), resolver, progress=progress)
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
-    trier = Trier(sample, resolver, trust.policy)
+    trier = Trier(sample, resolver, access.policy)
     meter = _Ticks(progress, len(wanted) * _steps(sample))
     found = []
     for candidate in wanted:

@@ -17,7 +17,6 @@ from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.scope import AuditScope, policy_digest
 from secure_bloom.auditing.selection import Selection, selection
 from secure_bloom.calling.options import as_texts
-from secure_bloom.encryption.access import guarded_keys
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
@@ -87,7 +86,7 @@ def plan_audit(
     request = AuditRequest(
         policy=taken, with_keys=not options.without_keys, check_values=options.check_values
     )
-    at_hand = audit_keys(request, keys)
+    at_hand = request.key_source(keys)
     if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
         findings += tuple(policies.check_master_keys(taken, at_hand))
     roots = as_paths(paths)
@@ -147,19 +146,6 @@ def _policy(
             return None, tuple(policies.check_draft(problems, path))
         policy = draft
     return policy, tuple(policies.check_policy(policy))
-
-
-def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
-    """Return the keys of an audit: the given ones, else the policy's KMS.
-
-    None for an outsider's view.
-    """
-    policy = request.policy
-    if not request.with_keys:
-        return None
-    if keys is None and (policy.kms or policy.master_keys()):
-        return policy.kms_client()
-    return guarded_keys(keys, policy)
 
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.calling.options import BloomFilterOptions
+from secure_bloom.encryption.access import Access, GivenKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.schema import Leaf
 
@@ -29,6 +30,15 @@ class AuditRequest:
     policy: KeyPolicy
     with_keys: bool = True
     check_values: bool = False
+
+    def key_source(self, keys: GivenKeys = None) -> GivenKeys:
+        """Return the keys of an audit: those given, else the policy's KMS.
+
+        None for an outsider's view.
+        """
+        if not self.with_keys:
+            return None
+        return Access(keys=keys, policy=self.policy).required_key_source()
 
     def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
         """Return the policy's requirements for each leaf of a file."""

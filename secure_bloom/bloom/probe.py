@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
@@ -172,8 +172,10 @@ def probe(
         >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
         <ProbeReport: column email, 1 file, 0 of 2 row groups may hold a value>
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    resolver = resolver_of(keys, trust)
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
+    resolver = access.resolver()
     every = _as_values(values)
     known = set[str]()
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)

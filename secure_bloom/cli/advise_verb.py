@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.arguments import (
-    Access,
+    AccessOptions,
     with_access_to_sign,
     with_common_options,
     with_form_options,
@@ -179,7 +179,7 @@ def advise_command(
     columns: tuple[str, ...],
     form: str,
     output: Path | None,
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,  # noqa: ARG001 - the advice is whole without it
     **options: Any,

@@ -18,7 +18,7 @@ import click
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.cli.defaults import default_keyring, default_policy
 from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
-from secure_bloom.encryption.kms import Keyring, KmsClient
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError, refused_by_system
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ _POLICY = policy_option(POLICY_HELP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class AccessOptions:
     """The caller's words about keys, the policy, and files that are taken all the same."""
 
     keyring: Path | None
@@ -237,7 +237,7 @@ def _with_access(function: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(function)
     def call(*args: Any, keyring: Path | None, policy_path: Path | None, **options: Any) -> int:
         allowed = {name: options.pop(name) for name in list(options) if name.startswith("allow_un")}
-        access = Access(keyring=keyring, policy_path=policy_path, allowed=allowed)
+        access = AccessOptions(keyring=keyring, policy_path=policy_path, allowed=allowed)
         return function(*args, access=access, **options)
 
     return call
@@ -280,11 +280,9 @@ def _parse_column(
     return name, options
 
 
-def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring | KmsClient | None:
-    """Return the keys of the named keyring, else of the policy's KMS, else none."""
-    if keyring is not None:
-        return Keyring.load(keyring)
-    return policy.kms_client() if policy is not None and policy.kms else None
+def load_keys(keyring: Path | None) -> Keyring | None:
+    """Return the keys of the named keyring, if any."""
+    return None if keyring is None else Keyring.load(keyring)
 
 
 def load_policy(path: Path | None) -> KeyPolicy | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from secure_bloom.cli.arguments import (
-    Access,
+    AccessOptions,
     with_access_to_read,
     with_access_to_sign,
     with_common_options,
@@ -60,7 +60,7 @@ def hudi() -> None:
 def show_command(
     paths: tuple[str, ...],
     show_range: bool,
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -117,7 +117,7 @@ def add_command(
     num_entries: int | None,
     fpp: float,
     max_entries: int,
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,
     **options: Any,
@@ -157,7 +157,7 @@ def lookup_command(
     keys: tuple[str, ...],
     source: Any,
     column: str,
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,
 ) -> int:

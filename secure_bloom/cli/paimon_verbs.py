@@ -9,7 +9,7 @@ import click
 
 from secure_bloom.cli.arguments import (
     JSON,
-    Access,
+    AccessOptions,
     parse_settings,
     with_access_to_read,
     with_common_options,
@@ -89,7 +89,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 def build_command(
     paths: tuple[str, ...],
     column_texts: tuple[str, ...],
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,
     **options: Any,
@@ -136,7 +136,7 @@ def probe_command(
     where: str,
     type_texts: tuple[str, ...],
     as_paimon: bool,
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,
 ) -> int:

@@ -11,6 +11,7 @@ import click
 from secure_bloom.cli.arguments import JSON, keyring_option, load_keys, read_text
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
@@ -83,7 +84,7 @@ def _columns_of_table(path: str, keyring: Path | None) -> list[tuple[str, str]]:
     from secure_bloom.parquet.logical_types import describe
     from secure_bloom.reading.table_leaves import table_leaves
 
-    leaves = table_leaves(path, load_keys(keyring))
+    leaves = table_leaves(path, Access(keys=load_keys(keyring)))
     return [(leaf.name, _kind(leaf, describe(leaf.element))) for leaf in leaves]
 
 
@@ -162,7 +163,7 @@ def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, 
     try:
         return table_leaves(table)
     except KeyUnavailableError:
-        return table_leaves(table, load_keys(keyring, policy))
+        return table_leaves(table, Access(keys=load_keys(keyring), policy=policy))
 
 
 def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:

@@ -9,7 +9,7 @@ import click
 
 from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
 from secure_bloom.cli.arguments import (
-    Access,
+    AccessOptions,
     read_lines,
     with_access_to_read,
     with_common_options,
@@ -39,7 +39,7 @@ def probe_command(
     column: str,
     values: tuple[str, ...],
     source: str | None,
-    access: Access,
+    access: AccessOptions,
     at: dict[str, Any],
     as_json: bool,
     verbose: bool,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.arguments import (
-    Access,
+    AccessOptions,
     read_parameters,
     read_text,
     with_access_to_read,
@@ -91,7 +91,7 @@ def read_command(
     form: str | None,
     output: str | None,
     for_spreadsheets: bool,
-    access: Access,
+    access: AccessOptions,
     without_filter_keys: bool,
     at: dict[str, Any],
     as_json: bool,

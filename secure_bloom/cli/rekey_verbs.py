@@ -11,7 +11,7 @@ import click
 
 from secure_bloom.cli.add_verb import print_commits
 from secure_bloom.cli.arguments import (
-    Access,
+    AccessOptions,
     load_keys,
     load_policy,
     with_access_to_read,
@@ -114,7 +114,7 @@ def decrypt_command(
     output: str,
     verify: bool,
     jobs: int | None,
-    access: Access,
+    access: AccessOptions,
     as_json: bool,
     verbose: bool,
 ) -> int:

@@ -5,8 +5,8 @@ keys; ``policy`` says which master key a column has; ``trust`` refuses files tha
 less; ``file_keys`` finds the data keys of one file; ``access`` makes all of it from the arguments
 of a caller::
 
-    trust = trust_of("policy.toml")
-    resolver = resolver_of(None, trust)  # asks the KMS of the policy
+    access = Access.of(None, "policy.toml")
+    resolver = access.resolver()  # asks the KMS of the policy
     keys = resolver.for_file()
     key = keys.column_key("email", key_metadata).key
 """

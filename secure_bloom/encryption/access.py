@@ -1,7 +1,17 @@
-"""The keys of a run, made from the arguments of a caller: keys, a policy, what it accepts."""
+"""The access of a run: whose keys it uses, which policy files must obey, what it accepts of them.
+
+    access = Access.of(keys, policy, allow_unprotected=True)
+    resolver = access.resolver()  # opens files; a KMS is asked once for each wrapped key
+    trust = access.trust()  # the requirements to files
+
+The record travels to the other processes of a run, and each of them makes its own clients.  On
+Spark it travels without keys: executors ask the policy's KMS themselves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,18 +28,81 @@ GivenKeys: TypeAlias = Keyring | KmsClient | ExplicitKeys | None
 GivenPolicy: TypeAlias = "KeyPolicy | str | PathLike[str] | None"
 
 
-def trust_of(
-    policy: GivenPolicy, *, allow_unverified: bool = False, allow_unprotected: bool = False
-) -> Trust:
-    """Return the trust of a run, from the caller's arguments.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The keys of a run, the policy of its files, and what it accepts although the policy does not.
 
-    PolicyError for a policy that is none.
+    Without ``keys`` the policy's KMS is asked.  With a policy, a KMS is asked only for master keys
+    that the policy names, unless ``allow_unprotected`` is given.
+    The record can be pickled if its keys can.
     """
-    return Trust(
-        policy=loaded_policy(policy),
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
-    )
+
+    keys: GivenKeys = field(default=None, repr=False)
+    policy: KeyPolicy | None = None
+    allow_unverified: bool = False
+    allow_unprotected: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        keys: GivenKeys,
+        policy: GivenPolicy,
+        *,
+        allow_unverified: bool = False,
+        allow_unprotected: bool = False,
+    ) -> Access:
+        """Return the access that a caller's arguments give; PolicyError for what is no policy."""
+        return cls(
+            keys=keys,
+            policy=loaded_policy(policy),
+            allow_unverified=allow_unverified,
+            allow_unprotected=allow_unprotected,
+        )
+
+    def trust(self) -> Trust:
+        """Return the requirements to files."""
+        return Trust(
+            policy=self.policy,
+            allow_unverified=self.allow_unverified,
+            allow_unprotected=self.allow_unprotected,
+        )
+
+    def resolver(self) -> KeyResolver:
+        """Return what finds the keys of files that meet the requirements."""
+        return KeyResolver(asked_once(self.key_source()), self.trust())
+
+    def checked_resolver(self) -> KeyResolver:
+        """Return :meth:`resolver`; PolicyError where the KMS lacks a master key of the policy."""
+        source = self.required_key_source()
+        if self.policy is not None and isinstance(source, KmsClient):
+            check_master_keys(self.policy, source)
+        return KeyResolver(asked_once(source), self.trust())
+
+    def describing_resolver(self) -> KeyResolver:
+        """Return what finds the keys of files that are only described, whatever protects them."""
+        return KeyResolver(asked_once(self.key_source()))
+
+    def key_source(self, *, also: Collection[str] = (), way_out: str | None = None) -> GivenKeys:
+        """Return the keys given, else the policy's KMS, else None.
+
+        ``also`` are master keys that a KMS may be asked for beside those of the policy, and
+        ``way_out`` ends the hint about any other key.
+        """
+        keys, policy = self.keys, self.policy
+        # Keys that are given win: whoever gives some may have no way to the policy's KMS.
+        if keys is None and policy is not None and policy.kms:
+            keys = policy.unguarded_kms_client()
+        if policy is None or self.allow_unprotected or not isinstance(keys, KmsClient):
+            return keys
+        hint = {} if way_out is None else {"way_out": way_out}
+        return policy.guarded(keys, also=also, **hint)
+
+    def required_key_source(self) -> GivenKeys:
+        """Return :meth:`key_source`; PolicyError for a policy that names keys and has no KMS."""
+        policy = self.policy
+        if self.keys is None and policy is not None and policy.master_keys() and not policy.kms:
+            policy.kms_client()
+        return self.key_source()
 
 
 def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
@@ -46,39 +119,6 @@ def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
             f"policy is of type {type(policy).__name__}, wanted a KeyPolicy or the path of one"
         )
     return policy
-
-
-def keys_of(keys: GivenKeys, policy: KeyPolicy | None, *, any_key: bool = False) -> GivenKeys:
-    """Return the keys given, else the KMS of the policy, else None.
-
-    With a policy, a KMS is asked only for master keys that the policy names, unless ``any_key``.
-    """
-    return guarded_keys(_given_or_of_policy(keys, policy), policy, any_key=any_key)
-
-
-def guarded_keys(keys: GivenKeys, policy: KeyPolicy | None, *, any_key: bool = False) -> GivenKeys:
-    """Return ``keys``; a KMS among them is asked only for master keys that the policy names."""
-    if policy is None or any_key or not isinstance(keys, KmsClient):
-        return keys
-    return policy.guarded(keys)
-
-
-def resolver_of(keys: GivenKeys, trust: Trust) -> KeyResolver:
-    """Return the keys of a run that reads; a KMS is asked once for each wrapped key."""
-    return resolver_with(_given_or_of_policy(keys, trust.policy), trust)
-
-
-def resolver_with(keys: GivenKeys, trust: Trust) -> KeyResolver:
-    """Like :func:`resolver_of`, with the given keys alone: the policy's KMS is not asked."""
-    guarded = guarded_keys(keys, trust.policy, any_key=trust.allow_unprotected)
-    return KeyResolver(asked_once(guarded), trust)
-
-
-def _given_or_of_policy(keys: GivenKeys, policy: KeyPolicy | None) -> GivenKeys:
-    # Keys that are given win: whoever gives some may have no way to the policy's KMS.
-    if keys is None and policy is not None and policy.kms:
-        return policy.unguarded_kms_client()
-    return keys
 
 
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
@@ -117,12 +117,14 @@ def read_record_key_filter(
         FormatError: The entries are damaged.
     """
     name = as_path(path)
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
     # Reading one file changes nothing, so Hudi's own log need not be asked; another log may say
     # that the file is gone.
     refuse_managed(name, honoured=[TableLog.HUDI])
     with located(path=name), open_input(name) as file:
-        footer = _footer(file, resolver_of(keys, trust))
+        footer = _footer(file, access.resolver())
         warn_unverified(() if footer.is_verified else (name,))
         entry = read_entry(footer)
         if entry is None:
@@ -145,8 +147,10 @@ def show(
     A file whose footer or filter cannot be read, or trusted as :func:`read_record_key_filter`
     says, is reported with its error and does not stop the others.
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    resolver = resolver_of(keys, trust)
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
+    resolver = access.resolver()
     files = tuple(
         _show(path, resolver) for path in find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
     )

@@ -18,9 +18,8 @@ from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.run import FileTask, files_to_write, rewrite_files, summary_notes
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys
-from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
@@ -122,8 +121,7 @@ def add_record_key_filter(
     files, targets = files_to_write(paths, in_place=in_place, output=output)
     open_rewriter = partial(
         _rewriter,
-        keys,
-        trust_of(policy, allow_unprotected=allow_unprotected),
+        Access.of(keys, policy, allow_unprotected=allow_unprotected),
         mode=WriteMode(in_place=in_place, dry_run=dry_run),
         column=column,
         options=options or RecordKeyFilterOptions(),
@@ -136,8 +134,8 @@ def add_record_key_filter(
     return AddReport(files=reports, notes=notes, dry_run=dry_run)
 
 
-def _rewriter(keys: GivenKeys, trust: Trust, **settings: Any) -> RecordKeyRewriter:
-    return RecordKeyRewriter(resolver=resolver_of(keys, trust), **settings)
+def _rewriter(access: Access, **settings: Any) -> RecordKeyRewriter:
+    return RecordKeyRewriter(resolver=access.resolver(), **settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

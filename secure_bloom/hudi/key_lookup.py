@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import as_texts
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
@@ -201,8 +201,10 @@ def lookup(
     texts = as_texts("keys_to_find", keys_to_find, each="key", many="record keys")
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))
     searched = SearchedKeys(wanted.values())
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    resolver = resolver_of(keys, trust)
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
+    resolver = access.resolver()
     # A Hudi table's own log is left to the caller; that of another format may say that files are
     # gone.
     files = find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])

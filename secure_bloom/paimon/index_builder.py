@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import (
@@ -147,11 +147,11 @@ def build_index(
         PolicyError: A column is encrypted, and ``allow_clear_index`` is not given.
         FormatError: The index that is there is damaged.
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
-    builder = _Builder(
-        columns, resolver_of(keys, trust), allow_clear_index=allow_clear_index, merge=merge
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
     )
+    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
+    builder = _Builder(columns, access.resolver(), allow_clear_index=allow_clear_index, merge=merge)
     report = builder.build(as_path(data_file))
     warn_unverified(() if report.verified else (report.path,))
     return report
@@ -198,15 +198,15 @@ def build_indexes(
         >>> sb.paimon.build_indexes("plain/", "email")
         <BuildReport: 1 file (1 built)>
     """
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
     open_work = partial(
         _reporter,
         columns,
-        keys,
-        policy,
+        access,
         IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run),
         allow_clear_index=allow_clear_index,
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
     )
     work = open_work()
     paths = find_unmanaged(as_paths(paths))
@@ -223,18 +223,10 @@ def build_indexes(
 
 
 def _reporter(
-    columns: Columns,
-    keys: GivenKeys,
-    policy: GivenPolicy,
-    merge: IndexMerge,
-    *,
-    allow_clear_index: bool,
-    allow_unverified: bool,
-    allow_unprotected: bool,
+    columns: Columns, access: Access, merge: IndexMerge, *, allow_clear_index: bool
 ) -> Callable[[str], IndexReport]:
     """Return the work on one file, in whichever process."""
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    resolver = resolver_of(keys, trust)
+    resolver = access.resolver()
     return _Builder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge).report
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
 from secure_bloom.paimon import version_0_9
@@ -124,10 +124,12 @@ def probe(
         >>> sb.paimon.probe("plain/", "email = 'nobody@example.com'")
         <PaimonProbe: 1 file (1 no_filter)>
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    access = Access.of(
+        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
     run = _Run(
         predicate=as_predicate(where),
-        columns=ColumnTypes(given=_as_types(types or {}), resolver=resolver_of(keys, trust)),
+        columns=ColumnTypes(given=_as_types(types or {}), resolver=access.resolver()),
         rules=_as_rules(rules),
     )
     files = tuple(run.verdict_of(path) for path in find_indexed(paths))

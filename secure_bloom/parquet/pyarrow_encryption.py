@@ -14,7 +14,7 @@ import pyarrow.parquet.encryption as pe
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.kms import ExplicitKeys, KmsClient, unwrap_with, wrap_with
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, PolicyError, UnsupportedFeatureError
@@ -98,12 +98,13 @@ def pyarrow_encryption(
         >>> properties = encryption.encryption_properties()  # doctest: +SKIP
         >>> pq.write_table(table, "x.parquet", encryption_properties=properties)  # doctest: +SKIP
     """
-    loaded = loaded_policy(policy)
+    access = Access.of(keys, policy)
+    loaded = access.policy
     if loaded is None or loaded.footer_key is None:
         raise PolicyError("the policy encrypts nothing", hint="write without encryption properties")
     if not loaded.encryption.internal_storage:
         raise UnsupportedFeatureError("pyarrow writes no key material beside files")
-    kms = keys_of(keys, loaded)
+    kms = access.key_source()
     if isinstance(kms, ExplicitKeys):
         raise PolicyError("explicit keys wrap no keys", hint="give a keyring or a KMS client")
     return PyarrowEncryption(

@@ -6,11 +6,12 @@ Four functions have one signature, the fields of a :class:`ReadRequest`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from secure_bloom.calling.arguments import checked_arguments, takes
-from secure_bloom.encryption.access import GivenKeys, resolver_with
+from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.read_request import ReadRequest
@@ -200,8 +201,7 @@ def read_row_groups(
         >>> sum(batch.num_rows for batch in sb.read_row_groups(plan, file, keys=keys))
         1
     """
-    # The policy's KMS is not asked here: whoever carries a plan out brings the keys.
-    resolver = resolver_with(keys, plan.trust)
+    resolver = replace(plan.access, keys=keys).resolver()
     with located(path=file.path), open_input(file.path) as opened:
         footer = read_footer(CountedFile(opened), resolver, SchemaCache(plan.names))
         if (footer.written, footer.digest) != (file.written, file.digest):

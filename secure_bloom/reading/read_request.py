@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.calling.arguments import check_fields
 from secure_bloom.calling.options import Names, as_names
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, trust_of
-from secure_bloom.encryption.trust import Trust
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
@@ -60,9 +59,10 @@ class ReadRequest:
             raise PolicyError(f"limit is {rows}, it must not be negative")
         return rows
 
-    def trust(self) -> Trust:
-        """Return the rules by which files are accepted."""
-        return trust_of(
+    def access(self) -> Access:
+        """Return whose keys the read uses, and which files it accepts."""
+        return Access.of(
+            self.keys,
             self.policy,
             allow_unverified=self.allow_unverified,
             allow_unprotected=self.allow_unprotected,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
+from secure_bloom.encryption.access import Access
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
@@ -13,16 +12,14 @@ from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import list_tables
 
 
-def table_leaves(
-    paths: Paths, keys: Keyring | KmsClient | ExplicitKeys | None = None
-) -> tuple[Leaf, ...]:
+def table_leaves(paths: Paths, access: Access | None = None) -> tuple[Leaf, ...]:
     """Return every leaf that a file at ``paths`` has, once.
 
     Only footers are read, signatures unchecked.
     If the table has a log, its live files count, and columns have the names of the table.  Raises
     KeyUnavailableError for an encrypted footer without its key.
     """
-    resolver = KeyResolver(keys)
+    resolver = (access or Access()).describing_resolver()
     found: dict[tuple[str, ...], Leaf] = {}
     listing = list_tables(as_paths(paths))
     for path in listing.paths:

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from secure_bloom.encryption.access import resolver_of
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.request import request
@@ -51,10 +50,12 @@ class TableRead:
         # Mistakes in the request are told before anything is opened.
         self._limit = asked.whole_limit()
         wanted = asked.wanted_columns()
-        self._trust = asked.trust()
+        access = asked.access()
+        # A plan travels to where keys must not.
+        self._access = replace(access, keys=None)
         given = as_paths(asked.paths)
         self._predicate = asked.predicate()
-        self._resolver = resolver_of(asked.keys, self._trust)
+        self._resolver = access.resolver()
         self._explain = explain
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
@@ -127,7 +128,7 @@ class TableRead:
             table=self.request.schema,
             partitions=self.request.partitions,
             predicate=self._predicate,
-            trust=self._trust,
+            access=self._access,
             names=self._files.state.names,
         )
 

@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping
 from os import PathLike
 
 from secure_bloom.encryption.access import (
+    Access,
     GivenKeys,
     GivenPolicy,
     check_master_keys,
     loaded_policy,
-    resolver_of,
-    trust_of,
 )
 from secure_bloom.encryption.file_keys import KeyResolver, UnwrapsOnce, asked_once, explicit_keys
 from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
@@ -70,17 +69,9 @@ def reencryption(
     )
 
 
-def decryption(
-    policy: GivenPolicy,
-    keys: GivenKeys,
-    *,
-    allow_unverified: bool,
-    allow_unprotected: bool,
-    verify: bool = False,
-) -> Reencryption:
+def decryption(access: Access, *, verify: bool = False) -> Reencryption:
     """Return the work of :func:`.run.decrypt` on one file."""
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None, verify=verify)
+    return Reencryption(resolver=access.resolver(), policy=None, maker=None, verify=verify)
 
 
 def rotation(
@@ -126,11 +117,7 @@ def _kms(policy: KeyPolicy, keys: GivenKeys, *, also: Collection[str] = ()) -> G
 
     ``also`` are other master keys that it may be asked for.
     """
-    if keys is None and policy.kms:
-        keys = policy.unguarded_kms_client()
-    if not isinstance(keys, KmsClient):
-        return keys
-    return policy.guarded(keys, also=also, way_out=_WAY_OUT)
+    return Access(keys=keys, policy=policy).key_source(also=also, way_out=_WAY_OUT)
 
 
 def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> GivenKeys:

@@ -20,7 +20,7 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import refuse_options_of_files
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import MissingPathError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
@@ -155,10 +155,9 @@ def decrypt(
     """
     open_work = partial(
         decryption,
-        policy,
-        keys,
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
+        Access.of(
+            keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+        ),
         verify=verify,
     )
     work = open_work()

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
-from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver, asked_once
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import version_in
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
@@ -159,14 +159,14 @@ def keys_used(
         >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
         1
     """
-    loaded = loaded_policy(policy)
-    resolver = KeyResolver(asked_once(keys_of(keys, loaded)))
+    access = Access.of(keys, policy)
+    resolver = access.describing_resolver()
     names = as_names("only", only)
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
     listing = list_tables(as_paths(paths), at)
     files = KeyPrefetch(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
-    told = (_of_keys(_with_standings(file, loaded), names) for file in found)
+    told = (_of_keys(_with_standings(file, access.policy), names) for file in found)
     return KeyUseReport(files=tuple(file for file in told if file is not None), only=tuple(names))
 
 

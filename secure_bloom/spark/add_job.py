@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import Columns, filter_request, request_keys
+from secure_bloom.adding.request import Columns, filter_request
 from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_task
 from secure_bloom.spark.delta_job import (
@@ -105,16 +107,17 @@ def add_bloom_filters(
     """
     wanted = reporting(on_error, report, progress)
     request = filter_request(columns, policy, replace_filters=replace_filters)
-    request_keys(request, None)
+    access = Access(policy=request.policy, allow_unprotected=allow_unprotected)
+    access.checked_resolver()
     every = as_paths(paths)
     folder = delta_table([absolute_path(path) for path in every])
     if folder is not None:
         refuse_options_of_files(folder, in_place=in_place, output=False)
         chosen = table_selection(where, since)
         run = open_run(folder, request, chosen)
-        beside = _beside_job(spark, run, allow_unprotected=allow_unprotected, dry_run=dry_run)
+        beside = _beside_job(spark, run, access, dry_run=dry_run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=dry_run)
-    shared = ship((request, allow_unprotected))
+    shared = ship((request, access))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
@@ -127,11 +130,11 @@ def add_bloom_filters(
 
 
 def _beside_job(
-    spark: SparkSession, run: AddRun, *, allow_unprotected: bool, dry_run: bool
+    spark: SparkSession, run: AddRun, access: Access, *, dry_run: bool
 ) -> BesideJob[FileAddReport]:
     """Return the work on the files of a Delta table, after a look at a few of them."""
     # The request in the names of the files, which may differ from the table's.
-    shared = ship((run.request, allow_unprotected))
+    shared = ship((run.request, replace(access, policy=run.request.policy)))
     check_request(
         table_files(spark, run, {path: path for path in run.paths}),
         functools.partial(add_task.survey, shared=shared),

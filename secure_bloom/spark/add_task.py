@@ -11,8 +11,9 @@ from dataclasses import asdict
 
 from secure_bloom.adding.preflight import Survey, survey_file
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import FilterRequest, request_resolver
+from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.package_archive import opened_once
@@ -54,9 +55,9 @@ def rows(report: FileAddReport) -> Iterator[Row]:
 
 
 @opened_once
-def _opened(shipped: tuple[FilterRequest, bool]) -> tuple[FilterRequest, KeyResolver]:
-    request, allow_unprotected = shipped
-    return request, request_resolver(request, None, allow_unprotected=allow_unprotected)
+def _opened(shipped: tuple[FilterRequest, Access]) -> tuple[FilterRequest, KeyResolver]:
+    request, access = shipped
+    return request, access.checked_resolver()
 
 
 # If an executor cannot reach the KMS, its files fail and not the whole job: hence two `except`.

@@ -17,9 +17,8 @@ from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import Trier
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
@@ -66,9 +65,9 @@ def advise(
     Raises:
         PolicyError: The table lacks a column, or a path leads to no file.
     """
-    trust = trust_of(policy, allow_unprotected=allow_unprotected)
+    access = Access.of(None, policy, allow_unprotected=allow_unprotected)
     given = [absolute_path(path) for path in as_paths(paths)]
-    shared = ship(trust)
+    shared = ship(access)
     [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=[[0]])
     sample = _result(found)
     wanted = wanted_columns(sample, columns)
@@ -76,8 +75,8 @@ def advise(
     names = [candidate.name for candidate in wanted]
     work = functools.partial(
         _advise,
-        shared=ship((trust, sample)),
-        options=FilterOptions(fpp=fpp, policy=trust.policy),
+        shared=ship((access, sample)),
+        options=FilterOptions(fpp=fpp, policy=access.policy),
         log=log,
     )
     with task_progress(spark, progress, total=len(names), tasks=len(names)):
@@ -100,14 +99,14 @@ def _sample(given: list[str], shared: bytes, _item: str) -> TableSample | Secure
 
 
 @opened_once
-def _resolver(trust: Trust) -> KeyResolver:
-    return resolver_of(None, trust)
+def _resolver(access: Access) -> KeyResolver:
+    return access.resolver()
 
 
 @opened_once
-def _trier(shipped: tuple[Trust, TableSample]) -> tuple[TableSample, Trier]:
-    trust, sample = shipped
-    return sample, Trier(sample, resolver_of(None, trust), trust.policy)
+def _trier(shipped: tuple[Access, TableSample]) -> tuple[TableSample, Trier]:
+    access, sample = shipped
+    return sample, Trier(sample, access.resolver(), access.policy)
 
 
 def _advise(

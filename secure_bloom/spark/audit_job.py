@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, audit_keys, plan_audit
+from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.auditor import conclude
 from secure_bloom.auditing.failures import file_failure
@@ -130,7 +130,7 @@ def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
 
 @opened_once
 def _opened(request: AuditRequest) -> tuple[AuditRequest, KeyResolver]:
-    return request, KeyResolver(audit_keys(request))
+    return request, KeyResolver(request.key_source())
 
 
 def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import Access, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.encryption.trust import Trust, warn_unverified
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
@@ -80,8 +80,10 @@ def hudi_lookup(
         absolute_path(path) for path in find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
     ]
     groups = _group_count(spark, len(files), file_groups)
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    shared = ship(trust)
+    access = Access.of(
+        None, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
+    shared = ship(access)
     copies = _copies(_wanted(keys, _key_column(keys, key)), groups)
     # A plain Python UDTF: it needs no pandas, and Spark Connect has it too.
     handler = _handler(files, groups, column, shared)
@@ -141,8 +143,8 @@ def _group_count(spark: SparkSession, files: int, asked: int | None) -> int:
 
 
 @opened_once
-def _resolver(trust: Trust) -> KeyResolver:
-    return resolver_of(None, trust)
+def _resolver(access: Access) -> KeyResolver:
+    return access.resolver()
 
 
 def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:

@@ -25,9 +25,8 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
-from secure_bloom.encryption.access import GivenKeys, keys_of, resolver_with
+from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import asked_once
-from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.from_text import from_text
@@ -141,7 +140,7 @@ class SecureBloomReader(sd.DataSourceReader):
                 paths,
                 where=self._where(folders),
                 columns=self._stored_columns(),
-                keys=_keys(self._options),
+                keys=self._options.access().keys,
                 policy=self._options.policy,
                 without_filter_keys=self._options.without_filter_keys,
                 allow_unverified=self._options.allow_unverified,
@@ -218,7 +217,7 @@ def _refuse_to(act: str, *, hint: str) -> NoReturn:
 
 
 def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
-    return table_schema(list(options.paths), resolver_with(_keys(options), options.trust), choose)
+    return table_schema(list(options.paths), options.access().resolver(), choose)
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
@@ -229,16 +228,10 @@ def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
     return list(dict.fromkeys(wanted)) or names
 
 
-def _keys(options: SourceOptions) -> GivenKeys:
-    if options.keyring is not None:
-        return Keyring.load(options.keyring)
-    return keys_of(None, options.policy, any_key=options.allow_unprotected)
-
-
 @opened_once
 def _opened_keys(options: SourceOptions) -> GivenKeys:
     """Return the keys of a query; a KEK is unwrapped once."""
-    return asked_once(_keys(options))
+    return asked_once(options.access().key_source())
 
 
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:

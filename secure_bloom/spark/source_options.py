@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import local_path
 from secure_bloom.storage.paths import absolute_path
@@ -48,10 +49,10 @@ class SourceOptions:
     allow_unprotected: bool = False
     columns: tuple[str, ...] = ()
 
-    @property
-    def trust(self) -> Trust:
-        """The requirements to files."""
-        return Trust(
+    def access(self) -> Access:
+        """Return whose keys a query uses, and what it accepts; a keyring is read now."""
+        return Access(
+            keys=None if self.keyring is None else Keyring.load(self.keyring),
             policy=self.policy,
             allow_unverified=self.allow_unverified,
             allow_unprotected=self.allow_unprotected,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.request import filter_request, request_resolver
+from secure_bloom.adding.request import filter_request
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
+from secure_bloom.encryption.access import Access
 from secure_bloom.storage import InputFile
 from testing.surgery import filter_of
 from testing.tables import KEYRING, Mode, customers, write
@@ -24,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 def rewriter(kind: type[Rewriter] = Rewriter, **mode: bool) -> Rewriter:
     request = filter_request(["email"], None)
-    resolver = request_resolver(request, KEYRING)
+    resolver = Access(keys=KEYRING).checked_resolver()
     return kind(request=request, resolver=resolver, mode=WriteMode(**mode))
 
 

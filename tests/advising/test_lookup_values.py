@@ -14,7 +14,7 @@ import pytest
 
 from secure_bloom.advising.lookup_values import LookupValues, lookup_values
 from secure_bloom.advising.sample import sample_table
-from secure_bloom.encryption.access import resolver_of, trust_of
+from secure_bloom.encryption.access import Access
 from secure_bloom.reading.lookup_trials import LookupTrials
 
 ROWS = 600
@@ -24,7 +24,7 @@ DAY = datetime.date(1990, 1, 1)
 
 def found_in(folder: Path, values: pa.Array, count: int = 12) -> LookupValues:
     pq.write_table(pa.table({"c": values}), folder / "a.parquet", row_group_size=150)
-    resolver = resolver_of(None, trust_of(None))
+    resolver = Access().resolver()
     sample = sample_table([str(folder)], resolver)
     return lookup_values(LookupTrials(sample.table, resolver), sample, ("c",), count)
 

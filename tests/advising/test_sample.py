@@ -13,7 +13,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.advising import sample as sampling
 from secure_bloom.advising.sample import TableSample, sample_table
-from secure_bloom.encryption.access import resolver_of, trust_of
+from secure_bloom.encryption.access import Access
 from testing import delta_logs as logs
 from testing.table_readers import deletion_vector
 from tests.tables.test_table_listing import mapped
@@ -30,7 +30,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sampled(table: Path) -> TableSample:
-    return sample_table([str(table)], resolver_of(None, trust_of(None)))
+    return sample_table([str(table)], Access().resolver())
 
 
 def test_all_footers_are_counted_and_some_files_chosen(table: Path) -> None:

@@ -12,8 +12,9 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.request import filter_request, request_resolver
+from secure_bloom.adding.request import filter_request
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
+from secure_bloom.encryption.access import Access
 from testing import delta_logs as logs
 from testing.delta_tables import (
     actions,
@@ -162,7 +163,7 @@ def test_a_task_that_runs_twice_writes_its_file_once(tmp_path: Path) -> None:
     """As Spark's do: the second attempt finds the file of the first one, and reports the same."""
     request = filter_request("email", None)
     rewriter = Rewriter(
-        request=request, resolver=request_resolver(request, None), mode=WriteMode(only_changes=True)
+        request=request, resolver=Access().checked_resolver(), mode=WriteMode(only_changes=True)
     )
     source = tmp_path / "x.parquet"
     pq.write_table(batch(0), source)

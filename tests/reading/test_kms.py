@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +64,20 @@ def test_a_plan_that_is_carried_out_asks_once_a_file(tmp_path: Path) -> None:
     rows = [batch for file in plan.files for batch in sb.read_row_groups(plan, file, keys=kms)]
     assert pa.Table.from_batches(rows).num_rows == FILES * 30
     assert len(kms.asked) == FILES * KEYS
+
+
+def test_a_plan_that_is_carried_out_without_keys_asks_the_kms_of_its_policy(tmp_path: Path) -> None:
+    lake(tmp_path, shared=True)
+    # `CountingKms` has the master keys of the tests, and is made anew from the policy.
+    policy = sb.KeyPolicy(
+        footer_key="k_footer",
+        older_keys=frozenset({"k_pii", "k_finance"}),
+        kms={"client": "testing.tables:CountingKms"},
+    )
+    plan = sb.plan_read(tmp_path, keys=KEYRING, policy=policy)
+    [rows] = sb.read_row_groups(plan, plan.files[0])
+    assert rows.num_rows == 30
+    assert all(key not in pickle.dumps(plan) for key in KEYRING.master_keys.values())
 
 
 def test_a_refusal_names_the_client_that_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.access import resolver_of, trust_of
+from secure_bloom.encryption.access import Access
 from secure_bloom.reading.lookup_trials import LookupTrials, TrialTable
 from testing.tables import KEYRING, Mode, customers, write
 
@@ -29,7 +29,7 @@ def trials_of(lake: Path) -> tuple[LookupTrials, list[str]]:
     paths = [str(path) for path in sorted(lake.iterdir())]
     schema = sb.read_table(lake, keys=KEYRING, limit=0).schema
     table = TrialTable(schema=schema, partitions={path: {} for path in paths})
-    return LookupTrials(table, resolver_of(KEYRING, trust_of(None))), paths
+    return LookupTrials(table, Access(keys=KEYRING).resolver()), paths
 
 
 @pytest.mark.parametrize("where", [("email", "=", "user77@example.com"), ("email", "=", "user5x")])
@@ -69,7 +69,7 @@ def test_a_row_group_of_a_few_bytes_is_not_held_beyond_the_budget(
     pq.write_table(pa.table({"a": pa.repeat(pa.scalar(7, pa.int64()), 2_000_000)}), path)
     assert path.stat().st_size < 100_000
     table = TrialTable(schema=pa.schema({"a": pa.int64()}), partitions={str(path): {}})
-    trials = LookupTrials(table, resolver_of(None, trust_of(None)))
+    trials = LookupTrials(table, Access().resolver())
     assert len(trials.values(str(path), 0, ["a"])) == 1024 * 1024
     monkeypatch.setenv("SECURE_BLOOM_MEMORY", "6MiB")
     with pytest.raises(sb.UnsupportedFeatureError, match=r"row group 0.*column a, as a whole,"):

@@ -12,7 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi
-from secure_bloom.encryption.access import trust_of
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import HashType
@@ -152,7 +152,7 @@ def test_many_candidates_do_not_pile_up(lake: Path) -> None:
 
 
 def test_what_travels_holds_no_key(lake: Path) -> None:
-    shared = ship(trust_of(None, allow_unverified=False, allow_unprotected=False))
+    shared = ship(Access())
     assert step._handler([str(lake)], 1, KEY_COLUMN, shared)().searches == {}
     assert step._resolver(shared).explicit.columns == {}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.encryption.trust import Trust
+from secure_bloom.encryption.access import Access
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.footer import FileFooter
@@ -149,7 +149,7 @@ class ReadPlan:
     table: pa.Schema = field(repr=False)
     partitions: tuple[str, ...] = field(repr=False)
     predicate: Predicate | None = field(repr=False)
-    trust: Trust = field(default_factory=Trust, repr=False)
+    access: Access = field(default_factory=Access, repr=False)
     names: ColumnMapping | None = field(default=None, repr=False)
 
     def request(self) -> Request:
