@@ -79,7 +79,10 @@ class FileRewriter(ABC):
         target: str | None = None,
         run: Mapper = map,
     ) -> FileAddReport:
-        """Do one file, in its place or to ``target``; our errors become a report of a failure."""
+        """Process one file, in place or to ``target``.
+
+        Errors of this package become a failed report.
+        """
         started = time.perf_counter()
         cuts: list[Truncation] = []
         try:

@@ -185,7 +185,7 @@ def with_key_prefetch(ahead: KeyPrefetch, tasks: Sequence[FileTask]) -> Iterator
 
 
 def _work(open_rewriter: Callable[[], FileRewriter]) -> Callable[[FileTask], FileAddReport]:
-    """Return the work of another process."""
+    """Return the work in another process."""
     rewriter = open_rewriter()
     return lambda task: rewriter.rewrite(task.path, target=task.target)
 

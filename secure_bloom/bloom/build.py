@@ -1,4 +1,4 @@
-"""The values of a column chunk -> its filter, or the check of a filter that is there.
+"""Build the filter of a column chunk's values, or check an existing filter against them.
 
 A filter is built large enough for as many distinct values as there are values.  Then it is folded
 in halves as long as the exact false-positive probability of its bits stays within the request.
@@ -21,10 +21,10 @@ from secure_bloom.parquet.value_arrays import EncodedValues, Entries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltFilter:
-    """A filter and how many values went into it, from which source.
+    """A filter, the number of values inserted into it, and their source.
 
-    ``missed`` counts the values that the replaced filter did not have.  If there are any, queries
-    lost rows because of that filter.
+    ``missed`` counts the values that the replaced filter lacked.  If there are any, queries lost
+    rows because of the old filter.
     """
 
     filter: SplitBlockBloomFilter
@@ -40,7 +40,7 @@ def build_filter(
     *,
     old: SplitBlockBloomFilter | None = None,
 ) -> BuiltFilter:
-    """Return the smallest filter of ``values`` that keeps ``options``.
+    """Return the smallest filter of ``values`` that stays within ``options``.
 
     Consumes ``values.entries``.
     """
@@ -64,7 +64,7 @@ def build_filter(
 
 
 def check_filter(values: ChunkEntries[Entries], bloom_filter: SplitBlockBloomFilter) -> int:
-    """Return the number of ``values`` that the filter does not have.
+    """Return the number of ``values`` that the filter lacks.
 
     Consumes ``values.entries``.
     """

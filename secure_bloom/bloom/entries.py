@@ -1,4 +1,4 @@
-"""A column's physical values, as arrays -> the entries of its filter.
+"""Turn a column's physical values, as arrays, into the entries of its filter.
 
 A filter hashes bits, but engines compare values, and some equal values have different bits:
 
@@ -8,10 +8,10 @@ A filter hashes bits, but engines compare values, and some equal values have dif
 
 Some values are inserted in a second form, because some reader looks for that form:
 
-- a FLOAT16 as the four bytes of a FLOAT: DuckDB (seen in 2.0.0) would lose every row with a filter
-  that has only what the format says;
-- a BYTE_ARRAY decimal without the leading bytes that only repeat its sign: readers look numbers up
-  in their shortest form.
+- a FLOAT16 also as the four bytes of a FLOAT: otherwise DuckDB (seen in 2.0.0) would lose every
+  row, because it looks for these bytes instead of the format's;
+- a BYTE_ARRAY decimal also without the leading bytes that only repeat its sign: readers look
+  numbers up in their shortest form.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def insert_entries(
 def count_missed(
     bloom_filter: SplitBlockBloomFilter, values: Entries, *, both_zeros: bool = True
 ) -> int:
-    """Return the number of ``values`` that the filter does not have, though it should have all.
+    """Return the number of ``values`` that the filter lacks.
 
-    Only the form that the format prescribes is asked for, and ``both_zeros`` where either occurs.
-    Other writers' filters need not have NaN.
+    Only the form that the format prescribes is looked up. With ``both_zeros``, both zeros are
+    looked up if one occurs.  Other writers' filters need not have NaN.
     """
     chunks = _hashes(_without_nans(_with_both_zeros(values) if both_zeros else values))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
 
 
 def _has_further_forms(leaf: Leaf) -> bool:
-    """Return whether values may go in with other bits than their own."""
+    """Return whether values may be inserted with other bits than their own."""
     return leaf.type in (Type.FLOAT, Type.DOUBLE) or forms(leaf) > 1
 
 
@@ -93,7 +93,7 @@ def _is_byte_array_decimal(leaf: Leaf) -> bool:
 
 
 def _without_padding(numbers: Binary) -> Binary:
-    """Cut leading bytes off big-endian numbers that only repeat the sign."""
+    """Remove leading bytes of big-endian numbers that only repeat the sign."""
     offsets, data = numbers.offsets, numbers.data
     kept = np.ones(len(data), np.bool_)
     # Values of PLAIN pages stand behind their lengths, which are no part of the number.

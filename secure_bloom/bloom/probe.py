@@ -1,7 +1,6 @@
-"""Probe filters: whether a row group may hold a value, for files, folders and globs.
+"""Probe filters: say whether a row group may hold a value, for files, folders and globs.
 
-Only footers and filters are read.  This does not need pyarrow, so a single probe starts
-fast.
+Only footers and filters are read.  This does not need pyarrow, so a single probe starts fast.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class FileProbe:
     """One file: its row groups, or why it could not be probed.
 
     A signed file whose key is missing is not ``verified``: its content may be forged.  ``note``
-    says why the filters of the column cannot answer.
+    gives the reason if the column's filters cannot answer.
     """
 
     path: str
@@ -146,8 +145,8 @@ def probe(
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
-    A file that cannot be probed is reported with its error and does not stop the others.  A value
-    of a deleted row may be there.
+    A file that cannot be probed is reported with its error and does not stop the others.  The
+    verdict on a value that occurs only in deleted rows may be "maybe".
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
@@ -203,7 +202,10 @@ def probe(
 
 
 def _as_values(values: object) -> list[object]:
-    """Return the values given; a text, bytes and what is no collection are single ones."""
+    """Return the given values as a list.
+
+    A text, bytes, or an object that is no collection is one value.
+    """
     values = python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [_distinguishable(values)]
@@ -211,7 +213,7 @@ def _as_values(values: object) -> list[object]:
 
 
 def _distinguishable(value: object) -> object:
-    """Return the value; PolicyError for a value that cannot be looked up, such as a list."""
+    """Return the value. Raises PolicyError for a value that cannot be looked up, such as a list."""
     try:
         hash(value)
     except TypeError:
@@ -246,7 +248,10 @@ def _probe_file(
 
 
 def _ordinal(footer: Footer, column: str, known: set[str]) -> int | None:
-    """Return the column's leaf; None for a file without it, PolicyError for a column of several."""
+    """Return the ordinal of the column's leaf, or None for a file without the column.
+
+    Raises PolicyError for a column with several leaves.
+    """
     ordinals = select(footer.leaves, column)
     if ordinals:
         # A column with leaves inside is known by its own name too, and gets the better error below.
@@ -261,7 +266,7 @@ def _ordinal(footer: Footer, column: str, known: set[str]) -> int | None:
 
 
 def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
-    """Return the places of filters, as far as the footer names them."""
+    """Return the places of filters, if the footer names both offset and length."""
     every = [(it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length) for it in chunks]
     return [(start, start + length) for start, length in every if start and length]
 
@@ -298,7 +303,7 @@ def _probe_row_group(
 def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | None) -> Verdict:
     """Return the filter's verdict on a value in any of its encodings.
 
-    For None it is always MAYBE.
+    The verdict is MAYBE if ``encodings`` is None.
     """
     # None: a filter cannot answer for the value, which is null or NaN.
     if encodings is None or any(bloom_filter.check(encoding) for encoding in encodings):

@@ -1,7 +1,7 @@
-"""The size of a split-block filter: the fpp to expect of it, and the blocks to build it at.
+"""The size of a split-block filter: the fpp to expect of it, and the number of blocks to build.
 
 The usual formula of writers, (1 - e^(-8n/m))^8, is too small: by a factor of 1.15 at 10 %, of ten
-at 0.001 %.  Here the blocks, which get different numbers of values, are taken one by one.
+at 0.001 %.  The formula here takes into account that blocks get different numbers of values.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def expected_fpp(values: int, block_count: int) -> float:
 
 
 def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
-    """Return the number of blocks, a power of two, at which to build before folding.
+    """Return the number of blocks, a power of two, to build before folding.
 
-    It is the smallest at which the exact fpp will be at most ``fpp``, whichever way the values
-    fall (six standard deviations are allowed for), as far as ``max_bytes`` permits.  PolicyError
-    for a negative number of values or less than one block of bytes.
+    It is the smallest number at which the exact fpp will be at most ``fpp``, however the values are
+    distributed (six standard deviations are added), unless ``max_bytes`` limits it.  Raises
+    PolicyError for a negative number of values, or for less than one block of bytes.
     """
     if values < 0 or max_bytes < BYTES_PER_BLOCK:
         raise PolicyError(
@@ -49,8 +49,8 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
 def _unlucky_fpp(values: int, block_count: int) -> float:
     """Return the expected fpp plus six standard deviations of the exact fpp over random fillings.
 
-    Six, because the distribution has a long tail if blocks are few: with four deviations,
-    one filter of four blocks in 1,100 exceeded a request of 0.1 %.
+    The distribution has a long tail if blocks are few: with four deviations, one filter of four
+    blocks in 1,100 exceeded a request of 0.1 %.
     """
     mean = expected_fpp(values, block_count)
     mean_square = _poisson_mean(
@@ -68,7 +68,7 @@ def _set_share(i: int) -> float:
 def _set_share_squared(i: int) -> float:
     """Return the mean of (popcount / 32)^2.
 
-    That two random bits, in 1 of 32 cases the same, are set.
+    It is the probability that two random bits are set. In 1 of 32 cases they are the same bit.
     """
     both_set = 1 - 2 * (31 / 32) ** i + (30 / 32) ** i
     return _set_share(i) / 32 + both_set * 31 / 32
@@ -77,9 +77,9 @@ def _set_share_squared(i: int) -> float:
 def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
     """Return the mean of ``per_block(i)`` where i is Poisson with mean ``load``.
 
-    Terms beyond 12 standard deviations are below 1e-20 of the sum.  Another 60 terms are for low
-    loads, whose tail is longer than that of a normal distribution.  A block of 4096 values or more
-    is full, to the precision of a double.
+    Terms beyond 12 standard deviations are below 1e-20 of the sum.  Another 60 terms are added for
+    low loads, whose tail is longer than that of a normal distribution.  A block of 4096 values or
+    more is full, to the precision of a double.
     """
     if load == 0 or load > 4096:
         return per_block(int(load))

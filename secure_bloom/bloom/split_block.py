@@ -37,14 +37,14 @@ _COUNTED_BLOCKS: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One hash: its upper half picks the block of any filter, ``mask`` is the block's bits."""
+    """One hash: its upper half picks the block of any filter, ``mask`` is its bits in the block."""
 
     upper: int
     mask: int
 
     @classmethod
     def of(cls, h: int) -> Probe:
-        """PolicyError for what is no XXH64 hash."""
+        """Return the probe of a hash. Raises PolicyError unless ``h`` is an XXH64 hash."""
         _check_hash(h)
         return cls(upper=h >> 32, mask=_mask(h))
 
@@ -52,8 +52,8 @@ class Probe:
 class SplitBlockBloomFilter:
     """A split-block Bloom filter of a fixed number of blocks, empty at first.
 
-    ``block_count`` is 1 <= z < 2^31 (PolicyError otherwise), 32 bytes each.  Not made for inserting
-    from several threads at once; checking from several is fine.
+    ``block_count`` is 1 <= z < 2^31 (PolicyError otherwise). A block has 32 bytes.  Do not insert
+    from several threads at once. Checking from several threads is safe.
     """
 
     __slots__ = ("_bitset",)
@@ -69,10 +69,10 @@ class SplitBlockBloomFilter:
     @classmethod
     @checked_arguments
     def from_bytes(cls, bitset: bytes | bytearray | memoryview) -> SplitBlockBloomFilter:
-        """Return the filter with these bits; FormatError unless they are whole blocks.
+        """Return the filter with these bits. Raises FormatError unless they are whole blocks.
 
-        ``bytes``, or a view on some, are shared until a value is inserted; bits that their owner
-        may change are copied at once.
+        ``bytes``, or a view of ``bytes``, are shared until a value is inserted. Bits that their
+        owner may change are copied at once.
         """
         byte_count = memoryview(bitset).nbytes
         block_count, rest = divmod(byte_count, BYTES_PER_BLOCK)
@@ -119,7 +119,7 @@ class SplitBlockBloomFilter:
         self.insert_hash(xxh64.hash_value(value))
 
     def check(self, value: bytes) -> bool:
-        """Return whether the value may have been inserted; False is certain."""
+        """Return whether the value may have been inserted. False is certain."""
         return self.check_hash(xxh64.hash_value(value))
 
     def insert_hash(self, h: int) -> None:
@@ -130,11 +130,11 @@ class SplitBlockBloomFilter:
         bitset[span] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
 
     def check_hash(self, h: int) -> bool:
-        """Return whether the hash may have been inserted (block_check); False is certain."""
+        """Return whether the hash may have been inserted (block_check). False is certain."""
         return self.check_probe(Probe.of(h))
 
     def check_probe(self, probe: Probe) -> bool:
-        """:meth:`check_hash` of a hash that many filters are asked for."""
+        """Return :meth:`check_hash` of a probe, which is made once and checked in many filters."""
         # BloomFilter.md's way to pick a block without a division: upper / 2^32 is below 1, so the
         # product's upper half is below the number of blocks.
         try:
@@ -154,7 +154,7 @@ class SplitBlockBloomFilter:
 
     @checked_arguments
     def check_hashes(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
+        """Return :meth:`check_hash` of each hash in a 1-D array, in the same shape."""
         import numpy as np
 
         from secure_bloom.kernels import loops
@@ -177,14 +177,17 @@ class SplitBlockBloomFilter:
         *,
         prefix: int = 0,
     ) -> None:
-        """Insert binary values, as :func:`xxh64.hash_binary` takes them; all of them or none."""
+        """Insert binary values, in the forms that :func:`xxh64.hash_binary` takes.
+
+        After an error none of them is inserted.
+        """
         for hashes in xxh64.binary_chunks(offsets, data, prefix=prefix):
             self.insert_hashes(hashes)
 
     def insert_plain(self, values: NDArray[np.uint8], count: int, width: int) -> None:
         """Insert checked values of a PLAIN page by the C extension.
 
-        ``width`` is that of every value, or 0 for BYTE_ARRAYs.
+        ``width`` is the width of every value, or 0 for BYTE_ARRAYs.
         """
         if extension.native.insert_plain(self._own(), values, count, width) < 0:
             raise FormatError("the values of a page are not those that were counted")
@@ -192,8 +195,8 @@ class SplitBlockBloomFilter:
     def fpp(self) -> float:
         """Return the exact probability that a value which was not inserted passes :meth:`check`.
 
-        The mean over the blocks of the product over their words of popcount / 32, counted in
-        integers: the only rounding is that of the last division.
+        For each block, the shares of set bits (popcount / 32) of its words are multiplied. The fpp
+        is the mean of these products, counted in integers, so that only the last division rounds.
         """
         if extension.native is not None and self.block_count <= _COUNTED_AT_ONCE:
             total = extension.native.sum_of_products(self._bitset)
@@ -221,8 +224,8 @@ class SplitBlockBloomFilter:
     def folded(self) -> SplitBlockBloomFilter:
         """Return the filter that the same values would have made with half the blocks.
 
-        Halving ``z`` halves every block's number, so blocks ``2j`` and ``2j + 1`` meet in ``j``.
-        PolicyError when the number of blocks is odd.
+        Halving ``z`` halves every block's number, so blocks ``2j`` and ``2j + 1`` are merged into
+        ``j``.  Raises PolicyError when the number of blocks is odd.
         """
         import numpy as np
 
@@ -237,8 +240,8 @@ class SplitBlockBloomFilter:
     def folded_to(self, fpp: float) -> SplitBlockBloomFilter:
         """Return the smallest folding of this filter whose exact fpp is at most ``fpp``.
 
-        Folding never lowers the fpp, so the first folding beyond the request ends the search.  The
-        result is this very filter when it cannot be folded, or is beyond the request already.
+        Folding never lowers the fpp, so the first folding beyond the request ends the search.
+        Returns this filter itself when it cannot be folded, or is beyond the request already.
         """
         if extension.native is not None and self.block_count in _FOLDED_AT_ONCE:
             return self._folded_at_once(fpp)
@@ -268,7 +271,7 @@ class SplitBlockBloomFilter:
         return slice(start, start + BYTES_PER_BLOCK)
 
     def _own(self) -> bytearray:
-        """Return the bits, to be changed."""
+        """Return the bits as a bytearray of this filter alone, which may be changed."""
         # Copied by the first insert: until then the bits may be those of a cached file.
         if not isinstance(self._bitset, bytearray):
             self._bitset = bytearray(self._bitset)
@@ -283,11 +286,11 @@ class SplitBlockBloomFilter:
 
 def _check_hash(h: int) -> None:
     if not (isinstance(h, int) and 0 <= h < 1 << 64):
-        raise PolicyError("h is no hash, wanted an unsigned 64-bit integer")
+        raise PolicyError("h is not a hash, wanted an unsigned 64-bit integer")
 
 
 def _mask(h: int) -> int:
-    """``mask(x)`` of the lower half of a hash, its eight words as one 256-bit integer."""
+    """Return ``mask(x)`` of the lower half of a hash, as one 256-bit integer of eight words."""
     x = h & 0xFFFFFFFF
     # The format multiplies in 32 bits and takes the upper five.  Python does not wrap there, so
     # `& 31` drops what is above.

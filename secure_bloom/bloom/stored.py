@@ -1,11 +1,11 @@
-"""A filter <-> its header and bitset modules in a file.
+"""Encode and decode a filter as it is in a file: a header and a bitset.
 
     plain:      BloomFilterHeader | bitset
     encrypted:  BloomFilterHeader module (type 8) | bitset module (type 9)
 
 The modules of an encrypted column are encrypted under the column's own key: a filter in clear would
-show anyone which values the column has.  A module that does not authenticate is an error, never
-"no filter": an attacker could else switch filters off.  BloomFilter.md, Encryption.md 5.1.
+show anyone which values the column has.  A module that does not authenticate is an error, never "no
+filter", because otherwise an attacker could switch filters off.  BloomFilter.md, Encryption.md 5.1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FRAME_OVERHEAD = cipher.LENGTH_SIZE + cipher.NONCE_SIZE + cipher.TAG_SIZE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBloomFilter:
-    """A filter as it is in a file: ``length`` bytes from ``offset``, overhead included."""
+    """A filter as it is in a file: ``length`` bytes from ``offset``, all overhead included."""
 
     offset: int
     length: int
@@ -47,7 +47,7 @@ class StoredBloomFilter:
 def encode_bloom_filter(
     bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None
 ) -> bytes:
-    """Return header and bitset as they go into the file, encrypted where the column is."""
+    """Return header and bitset as they are written, encrypted if the column is."""
     header = _encoded_header(bloom_filter.byte_count)
     bitset = bloom_filter.to_bytes()
     if column_cipher is None:
@@ -71,10 +71,10 @@ def _encoded_header(num_bytes: int) -> bytes:
 def decode_bloom_filter(
     stored: bytes | memoryview, column_cipher: ColumnCipher | None
 ) -> SplitBlockBloomFilter:
-    """Return the filter in exactly these bytes; the mirror of :func:`encode_bloom_filter`.
+    """Return the filter in exactly these bytes, which :func:`encode_bloom_filter` made.
 
     Raises IntegrityError for a module that does not authenticate, UnsupportedFeatureError for
-    another algorithm, hash or compression, FormatError for sizes that cannot be.
+    another algorithm, hash or compression, FormatError for impossible sizes.
     """
     view = memoryview(stored)
     if column_cipher is None:
@@ -111,7 +111,7 @@ def _plain_header(view: memoryview) -> tuple[int, int]:
 
 
 def _header(encoded: bytes | memoryview) -> tuple[int, int]:
-    """numBytes, checked, of the header at the start, and the header's own length."""
+    """Return the checked numBytes of the header at the start, and the header's length."""
     header, length = measured_record(BloomFilterHeader, encoded)
     return _checked_size(header), length
 
@@ -135,7 +135,7 @@ def _checked_size(header: BloomFilterHeader) -> int:
 
 
 def read_bloom_filter(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
-    """Return the chunk's filter, checked; None only where the metadata names none."""
+    """Return the chunk's filter, checked. Return None only if the metadata names no filter."""
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         extent = filter_extent(file, chunk)
         if extent is None:
@@ -148,7 +148,10 @@ def read_bloom_filter(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None
 
 
 def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
-    """Return offset and length of the chunk's filter; None only where the metadata names none."""
+    """Return offset and length of the chunk's filter.
+
+    Return None only if the metadata names none.
+    """
     offset = chunk.meta_data.bloom_filter_offset
     if offset is None:
         return None
@@ -163,7 +166,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
 
 
 def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -> int:
-    """Return the length of a filter whose metadata has no length: files older than format 2.10."""
+    """Return the length of a filter whose metadata has no length, as before format 2.10."""
     if column_cipher is None:
         # The number comes from the footer, and nothing has checked it yet.
         if not 0 <= offset < file.size:

@@ -1,6 +1,6 @@
-"""XXH64 (seed 0) of PLAIN-encoded values, one or in bulk.  BloomFilter.md, "Hash Function".
+"""XXH64 (seed 0) of PLAIN-encoded values, singly or in bulk. BloomFilter.md, "Hash Function".
 
-The hash is over a value's bytes in PLAIN encoding; the length of a BYTE_ARRAY is left out.  The
+The hash is over a value's bytes in PLAIN encoding, but without the length before a BYTE_ARRAY.  The
 ``xxhash`` library hashes single values, ``kernels`` hash arrays.  Only the functions for arrays
 import numpy.
 """
@@ -25,7 +25,10 @@ CHUNK: Final = 1 << 16
 
 
 def hash_value(value: bytes) -> int:
-    """Return the hash of one value's bytes, 0 <= hash < 2^64; PolicyError for what is not bytes."""
+    """Return the hash of one value's bytes, 0 <= hash < 2^64.
+
+    Raises PolicyError if ``value`` is not bytes.
+    """
     # The type is not checked beforehand: this is called for each value of a probe.
     try:
         return xxhash.xxh64_intdigest(value)
@@ -36,8 +39,8 @@ def hash_value(value: bytes) -> int:
 def hash_fixed(values: NDArray[Any]) -> Hashes:
     """Return the hash of each fixed-width value's little-endian bytes.
 
-    ``values`` is 1-D of integers, floats or void, or 2-D uint8 of shape (n, width); the result
-    has shape (n,).  Raises PolicyError for any other array.
+    ``values`` is 1-D of integers, floats or void, or 2-D uint8 of shape (n, width). The result has
+    shape (n,).  Raises PolicyError for any other array.
     """
     return _hash_rows(_rows(values))
 
@@ -47,9 +50,10 @@ def hash_binary(
 ) -> Hashes:
     """Return the hash of each ``data[offsets[i] + prefix:offsets[i + 1]]``.
 
-    Without ``prefix`` that is Arrow's layout of binary values; with 4 it is Parquet's PLAIN, where
-    each value comes after its length.  ``offsets`` has n + 1 items and need not start at 0; the
-    result has shape (n,).  Raises FormatError for offsets that fall or leave ``data``.
+    With ``prefix`` 0 this is Arrow's layout of binary values. With 4 it is Parquet's PLAIN
+    encoding, where a length comes before each value.  ``offsets`` has n + 1 items and need not
+    start at 0. The result has shape (n,).  Raises FormatError for offsets that descend or leave
+    ``data``.
     """
     _check_offsets(offsets, data, prefix)
     return _hash_spans(offsets, data, prefix)
@@ -67,7 +71,7 @@ def binary_chunks(
 ) -> Iterator[Hashes]:
     """Yield the hashes of :func:`hash_binary`, at most ``CHUNK`` at a time.
 
-    All offsets checked first.
+    All offsets are checked first.
     """
     _check_offsets(offsets, data, prefix)
     for start in range(0, len(offsets) - 1, CHUNK):
@@ -112,7 +116,7 @@ def _hash_spans(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> 
 
 
 def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> None:
-    """Refuse arrays of a wrong type, and offsets that would read outside ``data``."""
+    """Raise an error for arrays of a wrong type, and for offsets that leave ``data``."""
     import numpy as np
 
     if offsets.ndim != 1 or offsets.dtype not in (np.int32, np.int64):

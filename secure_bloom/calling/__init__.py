@@ -1,14 +1,15 @@
-"""How public functions are called: what every floor needs to take arguments and to offer names.
+"""How public functions take arguments, and how packages offer their names.
 
 - `arguments` checks each argument against its annotation, and raises PolicyError:
 
       @checked_arguments
       def probe(paths: Paths, column: str, ...) -> ProbeReport: ...
 
-  and lets a function take one request, a dataclass, and be called with its fields (`takes`).
-- `options` has the options of a filter, and the words that more than one room uses for them.
+  and lets a function take one request, a dataclass, but be called with the request's fields
+      (`takes`).
+- `options` has the options of a filter, and checks of names that several rooms use.
 - `lazy_names` imports the public names of a package when they are first used: a probe of one value
-  must not pay for the writer's pyarrow.
+  must not wait for the writer's pyarrow.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package (PEP 562).
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
 
-    ``homes`` maps a module of the package to the public names that live in it.  A module that is
-    public itself has no names.
+    ``homes`` maps a module of the package to the public names in it.  A module that is public
+    itself has no names.
     """
     module_of = {name: module for module, names in homes.items() for name in names or [module]}
 

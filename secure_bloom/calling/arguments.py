@@ -1,9 +1,9 @@
-"""Arguments of public functions: of the types that the signature declares, or a PolicyError.
+"""Check arguments of public functions against the types in the signature, or raise PolicyError.
 
 The annotations are the rule.  An alias (``Paths``, ``Where``) is checked where its value is read.
 
-Functions that take the same many arguments have them in one record, which mypy checks: with
-:func:`takes` a function takes that record and is called with its fields.
+Functions with the same many arguments have them in one dataclass, which mypy checks. With
+:func:`takes` a function takes that dataclass, but is called with its fields.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Kind = tuple[Callable[[object], bool], str]
 
 
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Raise PolicyError for an argument that is of no type of its annotation."""
+    """Make ``function`` raise PolicyError for an argument that does not have its annotated type."""
     names = function.__code__.co_varnames
     # Types of the arguments of calls that passed: such a call always will.
     known: set[tuple[object, ...]] = set()
@@ -49,7 +49,7 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(record: Any) -> None:
-    """Raise PolicyError for a field of a dataclass whose value is not of the annotated type."""
+    """Raise PolicyError for a field of a dataclass whose value does not have the annotated type."""
     for field in fields(record):
         _check(field.name, getattr(record, field.name), str(field.type))
 
@@ -72,7 +72,7 @@ def _is_told_by_type(annotation: str) -> bool:
 
 @cache
 def _kinds(annotation: str) -> tuple[_Kind, ...]:
-    """Return the parts of an annotation; none where one of them is checked elsewhere."""
+    """Return the checks of an annotation's parts, or () if one of them is checked elsewhere."""
     parts = annotation.split(" | ")
     if not _ELSEWHERE.isdisjoint(parts):
         return ()
@@ -80,12 +80,15 @@ def _kinds(annotation: str) -> tuple[_Kind, ...]:
 
 
 def _kind(name: str) -> _Kind:
-    """The kind of ``Mapping[str, Item]`` is Mapping: what is inside is checked where it is read."""
+    """Return the check of one type: ``Mapping[str, Item]`` is checked as a Mapping alone.
+
+    The items are checked where they are read.
+    """
     return _CONTAINERS.get(name) or _class(name.rpartition(".")[2])
 
 
 def _class(name: str) -> _Kind:
-    """Return a class by its name, so that none is imported for the check alone."""
+    """Return the check for a class by its name, so that no class is imported for the check."""
     article = "an" if name[0] in "AEIOU" else "a"
     return lambda value: any(c.__name__ == name for c in type(value).__mro__), f"{article} {name}"
 
@@ -110,7 +113,7 @@ def _is_mapping_of_texts(value: object) -> bool:
 
 
 def _opens_files(value: object) -> bool:
-    """Return whether keys come from it; isinstance of a Protocol is slow."""
+    """Return whether ``value`` can give keys. An isinstance check of a Protocol would be slow."""
     return hasattr(value, "unwrap_key") or type(value).__name__ == "ExplicitKeys"
 
 
@@ -164,7 +167,7 @@ _Result = TypeVar("_Result")
 def takes(
     request: Callable[_Given, _Request],
 ) -> Callable[[Callable[[_Request], _Result]], Callable[_Given, _Result]]:
-    """Make a function of a ``request``, a dataclass, one of the fields of it."""
+    """Return a decorator: a function of ``request`` becomes a function of the request's fields."""
 
     def decorated(function: Callable[[_Request], _Result]) -> Callable[_Given, _Result]:
         @wraps(function)

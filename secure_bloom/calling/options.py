@@ -1,4 +1,4 @@
-"""Options of a filter, and the three modes of a footer: words used on every floor."""
+"""Options of a filter, the modes of a footer, and checks of names: used on every floor."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
 
 
 def as_names(what: str, names: Names) -> list[str]:
-    """Return one name or many as a list; PolicyError for what is no name."""
+    """Return one name or many as a list. Raises PolicyError for anything else."""
     return as_texts(what, names, each="name", many="names of columns")
 
 
 def as_texts(
     what: str, texts: str | Iterable[str], *, each: str = "text", many: str = "texts"
 ) -> list[str]:
-    """Return one text or many as a list; PolicyError for what is no text, in words for ``each``."""
+    """Return one text or many as a list.
+
+    Raises PolicyError for anything else. ``each`` and ``many`` name the texts in the error.
+    """
     given = [texts] if isinstance(texts, str) else texts
     if not hasattr(given, "__iter__"):
         raise PolicyError(f"{what} is of type {type(texts).__name__}, wanted a {each} or a list")
@@ -42,7 +45,7 @@ def as_texts(
 
 
 class FooterMode(enum.StrEnum):
-    """The ways to store a file's footer (Encryption.md 5.4 and 5.5)."""
+    """How a file's footer is stored (Encryption.md 5.4 and 5.5)."""
 
     PLAINTEXT = "plaintext"
     SIGNED = "signed"
@@ -51,10 +54,11 @@ class FooterMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomFilterOptions:
-    """Bounds for one column's filter: at most ``fpp`` false positives, at most ``max_bytes``.
+    """Limits for one column's filter: at most ``fpp`` false positives, at most ``max_bytes``.
 
-    ``fpp`` is a probability, 0 < fpp < 1; ``max_bytes`` bounds the bitset of one row group.  When
-    both cannot be had, ``max_bytes`` wins and the report says which fpp the filter really has.
+    ``fpp`` is a probability, 0 < fpp < 1. ``max_bytes`` limits the bitset of one row group.  If
+    both cannot be kept, ``max_bytes`` is kept and the report shows the fpp that the filter really
+    has.
     """
 
     fpp: float = 0.01
@@ -72,9 +76,8 @@ class BloomFilterOptions:
     @classmethod
     @checked_arguments
     def of(cls, column: str, given: object) -> BloomFilterOptions:
-        """Return options as a caller may write them.
+        """Return options from a caller's value: options, a number (fpp), True or None (default).
 
-        Themselves, a number (fpp), True or None (default).
         Raises PolicyError, which names ``column``, for anything else.
         """
         if isinstance(given, cls):

@@ -1,1 +1,1 @@
-"""Write to Delta tables: new files beside the old ones, and a commit of the table's log."""
+"""Write to Delta tables: write new files beside the old ones, and commit to the table's log."""

@@ -1,9 +1,10 @@
-"""The actions of a commit that puts new files in the place of old ones.
+"""The actions of a commit that replaces old files by new ones.
 
-PROTOCOL.md, "Add File and Remove File": a `remove` and an `add` with `dataChange` false say that
-the same rows are elsewhere now.  Statistics, partition values, tags and the deletion vector go
-along unchanged: no row changes its position.  Bounds of columns that are to be secret leave the
-statistics; an `add` of a file's own path replaces what the log says of it.
+PROTOCOL.md, "Add File and Remove File": a `remove` and an `add` with `dataChange` false mean that
+the same rows are in another file now.  Statistics, partition values, tags and the deletion vector
+are kept unchanged, because no row changes its position.  Bounds of columns that are to be secret
+are removed from the statistics. An `add` of a file's own path replaces what the log says about the
+file.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def _engine() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A live file, by its `add` action, and the new file that is to take its place.
+    """A live file, by its `add` action, and the new file that is to replace it.
 
-    With the old path the file stays, and only what the log says of it is new.
+    If the new path is the old one, the file stays, and only the log's entry for it is new.
     """
 
     old: Action
@@ -58,11 +59,11 @@ class Replacement:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """The identity of a logical file of a table: its path and its deletion vector."""
+        """What identifies a file of a table: its path and its deletion vector."""
         return file_key(self.old)
 
     def actions(self, now: int) -> tuple[Action, ...]:
-        """Return the `remove` and the `add`; ``now`` in milliseconds after 1970."""
+        """Return the `remove` and the `add`. ``now`` is in milliseconds after 1970."""
         if not self.is_new_file:
             return ({"add": self._add(self.old["modificationTime"])},)
         return {"remove": self._remove(now)}, {"add": self._add(now)}
@@ -98,7 +99,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """The description of a commit in its `commitInfo`: its name, and the parameters of the call."""
+    """How `commitInfo` describes a commit: its name, and the parameters of the call."""
 
     name: str
     parameters: Mapping[str, str]
@@ -109,7 +110,7 @@ class Operation:
 
 
 def without_secret_bounds(add: Action, schema: Action, operation: Operation) -> Action:
-    """Return an `add` action without the bounds that this operation takes out of the log."""
+    """Return an `add` action without the bounds that this operation removes from the log."""
     if operation.is_secret is None:
         return add
     with located(path=add["path"]):
@@ -118,7 +119,7 @@ def without_secret_bounds(add: Action, schema: Action, operation: Operation) -> 
 
 
 def file_key(add: Action) -> tuple[str, str | None]:
-    """Return the identity of a logical file of a table: its path and its deletion vector."""
+    """Return what identifies a file of a table: its path and its deletion vector."""
     vector = add.get("deletionVector")
     if not vector:
         return add["path"], None
@@ -129,7 +130,7 @@ def file_key(add: Action) -> tuple[str, str | None]:
 
 
 def metrics(replacements: Iterable[Replacement]) -> dict[str, str]:
-    """Return the ``operationMetrics``: texts, as every engine writes them."""
+    """Return the ``operationMetrics`` as texts, as every engine writes them."""
     every = list(replacements)
     new = [it for it in every if it.is_new_file]
     restated = len(every) - len(new)
@@ -153,7 +154,7 @@ def commit_info(
 ) -> Action:
     """Return the `commitInfo`.
 
-    It is the first action, as tables with in-commit timestamps demand.
+    It is the first action of a commit, as tables with in-commit timestamps require.
     """
     stamp = {} if in_commit_timestamp is None else {"inCommitTimestamp": in_commit_timestamp}
     return {
@@ -176,11 +177,11 @@ def commit_info(
 
 
 def encode(actions: Iterable[Action]) -> bytes:
-    """Return the content of a commit: one action a line."""
+    """Return the content of a commit: one action on each line."""
     lines = (json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
     return "".join(f"{line}\n" for line in lines).encode()
 
 
 def now_ms() -> int:
-    """Return milliseconds after 1970."""
+    """Return the current time in milliseconds after 1970."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""A run that adds filters to a Delta table: the same on one machine and on Spark's executors."""
+"""Add filters to a Delta table: on one machine, and on Spark's executors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OPERATION = "ADD BLOOM FILTERS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRun(TableRun):
-    """With the request in the names that the table's files have."""
+    """A run that adds filters. Its request has the names of columns that the table's files have."""
 
     request: FilterRequest
 
     def in_report(self, report: FileAddReport) -> FileAddReport:
-        """Return the report in the names that people use."""
+        """Return the report with the table's names of columns."""
         return self.names.in_report(report)
 
 
@@ -36,7 +36,7 @@ def open_run(
     *,
     commit_every: int | None = None,
 ) -> AddRun:
-    """Return the run on the table in a folder; raises before anything is written."""
+    """Return the run on the table in a folder. Its errors come before anything is written."""
     check_commit_every(commit_every)
     table = open_table(folder)
     names = ColumnNames.of(table.metadata)
@@ -51,9 +51,9 @@ def open_run(
 
 
 def _operation(request: FilterRequest, chosen: TableSelection) -> Operation:
-    """Return the entry of a run in the table's history.
+    """Return the description of a run for the table's history.
 
-    Names of columns, and which files it took.
+    It names the columns, and how the files were chosen.
     """
     fpps = {name: options.fpp for name, options in request.columns.items()}
     given = {

@@ -1,4 +1,4 @@
-"""Names of columns: the logical ones that people use, and the physical ones that files have.
+"""Translate names of columns: logical names of the table, and physical names of its files.
 
 With column mapping, PROTOCOL.md, each field of the schema has a physical name of its own.  Names of
 nested columns are dotted paths, as everywhere here: ``address.zip``, ``tags.list.element``.
@@ -25,7 +25,7 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """The names of one table's columns; ``is_mapped`` where files have other ones."""
+    """The names of one table's columns. ``is_mapped`` says that the files have other names."""
 
     fields: Sequence[Field]
     partition_columns: tuple[str, ...]
@@ -41,9 +41,9 @@ class ColumnNames:
         )
 
     def in_files(self, request: FilterRequest) -> FilterRequest:
-        """Return the request in the names that files have.
+        """Return the request with the names that the files have.
 
-        PolicyError for a column that is not there.
+        Raises PolicyError for a column that the table does not have.
         """
         for name in request.columns:
             self.require(name)
@@ -62,7 +62,7 @@ class ColumnNames:
         )
 
     def policy_in_files(self, policy: KeyPolicy) -> KeyPolicy:
-        """Return the policy with the names that files have."""
+        """Return the policy with the names that the files have."""
         if not self.is_mapped:
             return policy
         rules = {
@@ -72,7 +72,7 @@ class ColumnNames:
         return replace(policy, columns=rules)
 
     def in_report(self, report: FileAddReport) -> FileAddReport:
-        """Return the report in the names that people use."""
+        """Return the report with the table's names of columns."""
         if not self.is_mapped:
             return report
         filters = tuple(replace(it, column=self.logical(it.column)) for it in report.filters)
@@ -95,7 +95,7 @@ class ColumnNames:
         return found
 
     def logical(self, name: str) -> str:
-        """Return the name that people use of a column of a file."""
+        """Return the table's name of a column of a file."""
         return _translated(self.fields, name, _physical_name, _logical_name) or name
 
 
@@ -112,7 +112,7 @@ def _physical_name(field: Field) -> str:
 def _is_field(fields: Sequence[Field], path: str) -> bool:
     """Return whether a dotted path is a field.
 
-    Those inside lists and maps have levels of the file too.
+    Below lists and maps, a path has the levels of the Parquet file too.
     """
     return any(
         path == field["name"]
@@ -126,7 +126,7 @@ def _is_field(fields: Sequence[Field], path: str) -> bool:
 
 
 def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str | None:
-    """Return a dotted path in other names; None where no field has it."""
+    """Return a dotted path with other names, or None if no field has it."""
     for field in fields:
         name = old(field)
         # A name may hold dots itself, so each field is compared whole before its parts are looked
@@ -141,7 +141,7 @@ def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str
 
 
 def _below(kind: Any, path: str, old: Name, new: Name) -> str | None:
-    """Return the part of a path below a field of this type, in other names."""
+    """Return the rest of a path, below a field of this type, with other names."""
     if not isinstance(kind, Mapping):
         return None
     if kind["type"] == "struct":

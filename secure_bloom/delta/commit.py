@@ -1,7 +1,7 @@
 """Commit replacements to a table's log: exactly one writer gets each version.
 
-A run reads a version and writes new files, and then tries to become the next version.  If another
-writer was first, it looks again which of the old files are still live, with the same deletion
+A run reads a version, writes new files, and then tries to write the next version.  If another
+writer was first, the run checks again which of the old files are still live, with the same deletion
 vector, and tries the version after that.
 """
 
@@ -43,9 +43,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The result of a commit: the table after it, and the replacements that are in it.
+    """The result of a commit: the table after it, and the replacements that it contains.
 
-    ``version`` is None where none of the old files was live any more, and nothing was written.
+    ``version`` is None if none of the old files was live any more, and nothing was written.
     """
 
     table: Snapshot
@@ -54,7 +54,10 @@ class Committed:
 
 
 def open_table(folder: str) -> Snapshot:
-    """Return the latest version of a table, if this package may commit to it."""
+    """Return the latest version of a table.
+
+    Raises an error if this package may not commit to it.
+    """
     table = snapshot(folder)
     if table is None:
         raise MissingPathError("there is no Delta table", path=folder)
@@ -63,7 +66,7 @@ def open_table(folder: str) -> Snapshot:
 
 
 def _with_commit_time(table: Snapshot) -> Snapshot:
-    """Return the table with the time of its last commit, where its next one must be later."""
+    """Return the table with the time of its last commit, if the next commit must be later."""
     if not has_in_commit_timestamps(table.metadata.configuration):
         return table
     said = table.in_commit_timestamp
@@ -79,7 +82,7 @@ def _with_commit_time(table: Snapshot) -> Snapshot:
 
 
 def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Operation) -> Committed:
-    """Put the new files in the place of the old ones, of those that are still live."""
+    """Replace the old files by the new ones, as far as the old files are still live."""
     # Random, so that equal bytes in the log are our own commit and not another writer's.
     transaction = str(uuid.uuid4())
     pause = _FIRST_PAUSE
@@ -108,9 +111,9 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
 def still_live(
     table: Snapshot, replacements: Sequence[Replacement], operation: Operation
 ) -> tuple[Replacement, ...]:
-    """Return the replacements whose old file the table still has, with the same deletion vector.
+    """Return the replacements whose old file is still live with the same deletion vector.
 
-    Statistics and tags are those that the table has for it now.
+    Statistics and tags are those that the table has now.
     """
     live = {file_key(file.add): file.add for file in table.files}
     schema = table.metadata.schema
@@ -141,9 +144,9 @@ def commit_content(
 
 
 def _stamp(table: Snapshot, now: int) -> int | None:
-    """Return the in-commit timestamp.
+    """Return the in-commit timestamp, or None.
 
-    Later than that of the version before, whatever the clock says.
+    It is later than that of the version before, whatever the clock says.
     """
     said = table.in_commit_timestamp
     if said is None or not has_in_commit_timestamps(table.metadata.configuration):
@@ -152,14 +155,14 @@ def _stamp(table: Snapshot, now: int) -> int | None:
 
 
 def log_file(folder: str, version: int) -> str:
-    """Return the path of the commit of a version."""
+    """Return the path of a version's commit."""
     # Twenty digits, so that names in a listing are in the order of versions (PROTOCOL.md, "Delta
     # Log Entries").
     return join(join(folder, LOG_FOLDER), f"{version:020d}.json")
 
 
 def _is_created(table: Snapshot, content: bytes) -> bool:
-    """Return whether this is the next version now; False where another writer's is."""
+    """Create the next version. Return False if another writer has created it."""
     path = log_file(table.folder, table.version + 1)
     try:
         create_file(path, content, like=log_file(table.folder, table.version))
@@ -176,7 +179,7 @@ def _is_created(table: Snapshot, content: bytes) -> bool:
 
 
 def _found(path: str, error: SecureBloomError) -> bytes | None:
-    """Return the bytes at the path of a commit; None if nothing is there."""
+    """Return the bytes of the commit at this path, or None if nothing is there."""
     try:
         with open_input(path) as file:
             return file.all_bytes()
@@ -184,7 +187,7 @@ def _found(path: str, error: SecureBloomError) -> bytes | None:
         return None
     except SecureBloomError:
         raise UnfinishedWriteError(
-            f"it cannot be seen whether the commit is in the log: {error}",
+            f"it is unknown whether the commit is in the log: {error}",
             hint="look at the table's history; the new files of this run stay until VACUUM",
             path=path,
         ) from error

@@ -1,4 +1,4 @@
-"""Find the tables that may be written to: a commit can break none of their rules.
+"""Refuse tables with rules that a commit of this package may break.
 
 PROTOCOL.md, "Table Features": a writer that does not know a feature must not write.
 """
@@ -87,7 +87,7 @@ def refuse_unwritable(table: Snapshot) -> None:
     # Below version 7 there is no list: those versions have only features that are kept here.
     for name in sorted(table.protocol.writer_features):
         if name not in _KEPT:
-            reason = _REFUSED.get(name, "it is not known here what that asks of writers")
+            reason = _REFUSED.get(name, "this program does not know what that asks of writers")
             raise _refusal(f"it has the table feature {name}: {reason}", table.folder)
     for name, reason in _REFUSED_PROPERTIES.items():
         value = table.metadata.configuration.get(name, "")
@@ -98,7 +98,10 @@ def refuse_unwritable(table: Snapshot) -> None:
 
 
 def _refuse_bare_partitions(table: Snapshot) -> None:
-    """A new file must hold the partition columns, and a copy holds those of the old one alone."""
+    """Raise an error if each new file must hold the partition columns.
+
+    A copy holds only the columns of the old file.
+    """
     if _BARE_PARTITIONS in table.protocol.writer_features and table.metadata.partition_columns:
         raise _refusal(
             f"it has the table feature {_BARE_PARTITIONS}: each new file must hold the partition "
@@ -108,14 +111,14 @@ def _refuse_bare_partitions(table: Snapshot) -> None:
 
 
 def has_in_commit_timestamps(configuration: Mapping[str, str]) -> bool:
-    """Return whether each commit must say when it was made, later than the one before."""
+    """Return whether each commit must have a timestamp later than that of the commit before."""
     return configuration.get(_STAMPED, "").lower() == "true"
 
 
 def _refusal(reason: str, path: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"this Delta table is not written to: {reason}",
-        hint="reading is not concerned by this; write filters when the table is made, with its "
+        hint="reading is not affected; write filters when the table is made, with its "
         "engine's own option, or drop the feature or the property",
         path=path,
     )

@@ -24,10 +24,10 @@ def is_of_run(path: str, run: str) -> bool:
 
 
 def new_path(path: str, run: str) -> str:
-    """Return the path in the log of the file that takes the place of ``path``.
+    """Return the path, for the log, of the file that replaces ``path``.
 
-    A file of another table, which a shallow clone names in full, gets its new place in this table's
-    own folder: the VACUUM of the other table would remove it.
+    A file of another table, which a shallow clone names by its full path, is replaced by a file in
+    this table's own folder. The VACUUM of the other table would remove a file in that table.
     """
     is_elsewhere = path.startswith("/") or _SCHEME.match(path) is not None
     folder, slash, name = path.rpartition("/")

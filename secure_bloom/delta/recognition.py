@@ -1,4 +1,4 @@
-"""Recognize paths that mean a Delta table: its folder, given alone."""
+"""Recognize paths that name a Delta table: its folder, given alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOG_FOLDER = "_delta_log"
 
 
 def delta_table(paths: Sequence[str]) -> str | None:
-    """Return the folder of the Delta table that the paths mean; None where they mean files."""
+    """Return the folder of the Delta table that the paths name, or None if they name files."""
     if len(paths) != 1:
         return None
     path = local_path(paths[0])
@@ -26,7 +26,7 @@ def delta_table(paths: Sequence[str]) -> str | None:
 
 
 def refuse_options_of_tables(**given: object) -> None:
-    """Raise PolicyError for options that only a table's log gives a meaning."""
+    """Raise PolicyError for options that only make sense for a table with a log."""
     for name, value in given.items():
         if value is not None:
             raise PolicyError(

@@ -1,4 +1,4 @@
-"""Rewrite files of a table: new files beside the old ones, then commits that exchange them."""
+"""Rewrite files of a table: write new files beside the old ones, then commit the exchange."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rewrite_table(
     commit_every: int | None = None,
     dry_run: bool = False,
 ) -> TableChange:
-    """Do the work on some files of a table, and commit it, after every ``commit_every`` of them."""
+    """Do the work on some files of a table. Commit after every ``commit_every`` files."""
     run = _TableRun(table, files, operation, is_dry=dry_run)
     # Every run cleans up: files of a dead run do not wait for another run of its kind.
     if not dry_run:
@@ -60,11 +60,11 @@ class _TableRun:
 
     @property
     def paths(self) -> list[str]:
-        """All new files that may be written, as the log is to call them."""
+        """All new files that may be written, by their paths in the log."""
         return list(self._new.values())
 
     def rewrite(self, files: Sequence[LiveFile], work: Work) -> None:
-        """Write the new files of some old ones, and commit them."""
+        """Write new files for some old ones, and commit them."""
         replacements = self._written(files, work)
         if not replacements:
             return

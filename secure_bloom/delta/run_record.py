@@ -5,10 +5,10 @@
     .run-<run>.secure-bloom    {"version", "boot", "files": [path, ...]}
 
 A run that is killed leaves new files that no version names.  The next run removes them, but only if
-it is certain that the first run is dead and commits nothing any more.  Three things make that
-certain: its record names the files, it ran under this very start of this machine's kernel, and its
-lock is free.  No commit after the version that it has read names them.  If that cannot be known (an
-object store, another machine), the files are left to the table's VACUUM.
+it is certain that the killed run is dead and commits nothing any more.  That is certain if the
+record names the files, the run ran since this machine's kernel last started, and its lock is free.
+The files must also not be named by a commit after the version that the run has read.  If this
+cannot be known (an object store, another machine), the files are left to the table's VACUUM.
 """
 
 from __future__ import annotations
@@ -42,12 +42,10 @@ _MOST_BYTES = 1 << 30
 
 @contextmanager
 def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[list[str]]:
-    """Note the new files of a run, by their paths in the log, as long as it lives.
+    """Keep a record of a run's new files, by their paths in the log, while the block runs.
 
-    After the run the list that it gives has the notes for a report.
-
-    If the run ends by an error and some of the files are there still, the record stays for the next
-    run.
+    Yields a list, which has notes for a report after the block.  If the run ends by an error and
+    some of the files exist, the record stays for the next run.
     """
     boot = _boot()
     if is_object_uri(folder) or boot is None:
@@ -88,7 +86,7 @@ def _end(opened: OpenFolder, name: str) -> Iterator[str]:
 
 
 def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
-    """Make the record; its descriptor, which holds the lock."""
+    """Create the record. Return its descriptor, which holds the lock."""
     fd = opened.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         # Without a lock nobody could see that this run lives, so nobody may clean up after it.  And
@@ -105,13 +103,16 @@ def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
 
 
 def remove_files(folder: str, files: Iterable[str]) -> None:
-    """Remove new files that no version names, with what is beside them."""
+    """Remove new files that no version names, and the files that belong to them."""
     for file in files:
         remove_new_file(resolve(folder, file))
 
 
 def clean_up(folder: str) -> None:
-    """Remove files that dead runs have left; if one cannot be removed it stays for the next run."""
+    """Remove files that dead runs have left.
+
+    A file that cannot be removed stays for the next run.
+    """
     boot = _boot()
     if is_object_uri(folder) or boot is None:
         return
@@ -144,7 +145,7 @@ def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: 
 
 
 def _record(fd: int) -> dict[str, Any] | None:
-    """Return a record as it was written; None for one whose writer died before it wrote a file."""
+    """Return the content of a record, or None if its writer died before it wrote any file."""
     try:
         record = json.loads(read_all(fd, 0, min(os.fstat(fd).st_size, _MOST_BYTES)))
         if isinstance(record["version"], int) and all(
@@ -159,7 +160,7 @@ def _record(fd: int) -> dict[str, Any] | None:
 def _committed(folder: str, run: str, version: int) -> set[str]:
     """Return the files of a run that commits after a version name.
 
-    MissingPathError where one of these commits is gone: then nobody knows.
+    Raises MissingPathError if one of these commits is gone, so that this is unknown.
     """
     names = set(tree_of(folder).names(join(folder, LOG_FOLDER)))
     last = max((int(it[:20]) for it in names if re.fullmatch(r"[0-9]{20}\.json", it)), default=0)

@@ -1,4 +1,4 @@
-"""Select the live files of a run: by partition, and by the version that they came with."""
+"""Select the live files of a run: by partition, and by the version that added them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from secure_bloom.tables import LiveFile, Snapshot, snapshot
 class TableSelection:
     """The caller's choice: ``where`` on partition columns, ``since`` a version of the table.
 
-    ``written`` is a time, in milliseconds after 1970, before which no wanted file was written.
+    ``written`` is a time in milliseconds after 1970. Files that were written before it are left
+    out.
     """
 
     where: str | None = None
@@ -29,7 +30,7 @@ class TableSelection:
     written: int | None = None
 
     def files(self, table: Snapshot) -> list[LiveFile]:
-        """Return the files of the table that are wanted."""
+        """Return the selected files of the table."""
         files = list(table.files)
         if self.since is not None:
             files = _since(table, files, self.since)
@@ -39,7 +40,7 @@ class TableSelection:
 
 
 def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[LiveFile]:
-    """Return the files that came after a version."""
+    """Return the files that were added after a version."""
     if version > table.version:
         raise PolicyError(
             f"since is version {version}, the table has come to {table.version}", path=table.folder

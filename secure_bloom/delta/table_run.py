@@ -1,4 +1,4 @@
-"""A run over files of a Delta table: on one machine as on Spark's executors."""
+"""A run over files of a Delta table, on one machine or on Spark's executors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from secure_bloom.tables import LiveFile, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
-    """The table, its files that are wanted, and what the log is to say of the run."""
+    """The table, its selected files, and the description of the run for the log."""
 
     table: Snapshot
     files: tuple[LiveFile, ...]
@@ -27,11 +27,11 @@ class TableRun:
 
     @property
     def paths(self) -> list[str]:
-        """The files as they are opened."""
+        """The files, as paths that can be opened."""
         return [file.path for file in self.files]
 
     def skipped(self) -> Iterable[FileAddReport]:
-        """Return reports of live files that a run leaves out: none of a Delta table."""
+        """Return reports of live files that a run leaves out. A Delta table has none."""
         return ()
 
     def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
@@ -46,7 +46,7 @@ class TableRun:
         )
 
     def gone(self, change: TableChange, reports: Iterable[WrittenFile]) -> frozenset[str]:
-        """Return files that others took out of the table during this run, also failed ones."""
+        """Return files, also failed ones, that others removed from the table during this run."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             # A file that fails and is still live has failed by itself.
@@ -55,7 +55,7 @@ class TableRun:
 
 
 def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> None:
-    """Raise for ways of writing that a table's log rules out."""
+    """Raise an error for ways of writing that a table's log does not allow."""
     if in_place:
         raise UnsupportedFeatureError(
             "files of a Delta table are never changed in place: its log records their sizes",

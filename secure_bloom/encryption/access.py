@@ -106,7 +106,10 @@ class Access:
 
 
 def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
-    """Return the policy, from its file where a path is given; PolicyError for what is none."""
+    """Return the policy itself, or the policy in the file at a path.
+
+    Raises PolicyError for any other argument.
+    """
     if policy is None:
         return None
     # Imported here: most probes have no policy.
@@ -122,10 +125,10 @@ def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
 
 
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
-    """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
+    """Raise PolicyError if ``kms`` knows that it lacks a master key of the policy.
 
-    A client without ``has_key`` is not asked.  With this client, an unknown key shows when
-    something is unwrapped.
+    A client without ``has_key`` is not asked. With such clients, a missing key is noticed when a
+    key is first unwrapped.
     """
     if not isinstance(kms, KeyInventory):
         return

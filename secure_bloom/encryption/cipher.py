@@ -46,7 +46,7 @@ _FIRST_COUNTER = (1).to_bytes(4, "big")
 
 
 class ModuleType(enum.IntEnum):
-    """The content of a module, as one byte of its AAD.  Encryption.md 4.4.2."""
+    """The kind of an encrypted module, as one byte of its AAD. Encryption.md 4.4.2."""
 
     FOOTER = 0
     COLUMN_META_DATA = 1
@@ -88,11 +88,11 @@ def module_aad(
     column: int | None = None,
     page: int | None = None,
 ) -> bytes:
-    """Return the AAD of one module: file_aad | type | ordinals (int16 LE each).  Encryption.md 4.4.
+    """Return the AAD of one module: file_aad | type | ordinals (int16 LE each). Encryption.md 4.4.
 
     ``file_aad`` is ``aad_prefix | aad_file_unique``.  Raises UnsupportedFeatureError for an ordinal
-    past 32767, and FormatError for a negative one. ValueError means a mistake of the caller: the
-    type takes other ordinals than those given.
+    past 32767, and FormatError for a negative ordinal. Raises ValueError if the caller passes other
+    ordinals than the module type takes.
     """
     # The cache hashes a plain number faster than a member of an enumeration.
     return bytes(file_aad) + _suffix(+module_type, row_group, column, page)
@@ -120,7 +120,7 @@ def _suffix(number: int, row_group: int | None, column: int | None, page: int | 
 def aad_suffixes(
     module_types: tuple[ModuleType, ...], row_groups: tuple[int, ...], column: int
 ) -> tuple[bytes, ...]:
-    """Return the end of the AAD of a column's modules, after ``file_aad``, per row group."""
+    """Return the part of the AAD after ``file_aad`` of each module of a column, per row group."""
     return tuple(
         _suffix(+module_type, row_group, column, None)
         for row_group in row_groups
@@ -137,11 +137,11 @@ def _bad_ordinal(name: str, ordinal: int) -> SecureBloomError:
 
 
 def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None) -> int:
-    """Return bytes of the whole frame (4 + length field) that starts at ``offset``.
+    """Return the number of bytes of the whole frame (4 + length field) that starts at ``offset``.
 
     Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``.
-    With ``room``, ``buffer`` holds only the first of ``room`` bytes, and the frame must end inside
-    those.
+    With ``room``, ``buffer`` holds only the beginning of ``room`` bytes, and the frame must end
+    inside these bytes.
     """
     remaining = (len(buffer) if room is None else room) - offset
     # Bytes that are not in the buffer would be read as a shorter, wrong number.
@@ -163,9 +163,10 @@ def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None)
 def encrypt_gcm(
     plaintext: BytesLike, key: bytes | AESGCM, aad: bytes, *, _nonce: bytes | None = None
 ) -> bytes:
-    """Return one framed GCM module under a fresh nonce.  Encryption.md 5.1.
+    """Return one framed GCM module under a fresh nonce. Encryption.md 5.1.
 
-    Raises KeyUnavailableError for a key of a wrong size, UnsupportedFeatureError past 2 GiB.
+    Raises KeyUnavailableError for a key of a wrong size, UnsupportedFeatureError for more than 2
+    GiB.
     """
     return _frame(seal(plaintext, key, aad, _nonce=_nonce))
 
@@ -173,17 +174,17 @@ def encrypt_gcm(
 def decrypt_gcm(module: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
     """Return the plaintext of ``module``, exactly one framed GCM module.
 
-    ``key`` may be one that :func:`prepare` gave.  Raises FormatError when the frame is not one,
-    IntegrityError when its tag does not match.
+    ``key`` may be a key from :func:`prepare`.  Raises FormatError when ``module`` is not a whole
+    frame, and IntegrityError when its tag does not match.
     """
     return _opened(_unframe(module), key, aad)
 
 
 def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> bytes:
-    """Return the plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`.
+    """Return the plaintext of an encrypted footer. Raises the errors of :func:`decrypt_gcm`.
 
-    UnsupportedFeatureError for one that was sealed with no AAD: nobody altered it, and nothing in
-    the file distinguishes its modules.
+    Raises UnsupportedFeatureError for a footer that was encrypted without an AAD. The footer itself
+    is authentic, but the modules of its file could be exchanged for each other unnoticed.
     """
     try:
         return decrypt_gcm(module, key, module_aad(file_aad, ModuleType.FOOTER))
@@ -207,7 +208,7 @@ def open_bodies(
 ) -> list[bytes] | None:
     """Return the plaintexts of modules without their length fields.
 
-    None if a tag does not match.
+    Return None if a tag does not match.
     """
     try:
         return [
@@ -236,7 +237,7 @@ def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None
 def decrypt_ctr(module: BytesLike, key: bytes) -> bytes:
     """Return the plaintext of ``module``, exactly one framed CTR module.
 
-    Altered bytes go unnoticed.
+    CTR has no tag, so altered bytes go unnoticed.
     """
     body = _unframe(module)
     decryptor = _ctr(key, bytes(body[:NONCE_SIZE])).decryptor()
@@ -255,7 +256,7 @@ def sign_footer(
 def verify_footer(
     footer: BytesLike, signature: BytesLike, key: bytes | AESGCM, file_aad: bytes
 ) -> None:
-    """Raise IntegrityError unless ``signature`` is that of ``footer``, the bytes as they were read.
+    """Raise IntegrityError unless ``signature`` is the signature of ``footer``, the bytes as read.
 
     Raises FormatError when the signature does not have 28 bytes.
     """
@@ -278,7 +279,7 @@ def verify_footer(
 def seal(
     plaintext: BytesLike, key: bytes | AESGCM, aad: bytes, *, _nonce: bytes | None = None
 ) -> bytes:
-    """Nonce | ciphertext | tag, without a length field: what frames and wrapped keys hold."""
+    """Return nonce | ciphertext | tag without a length field, as in frames and wrapped keys."""
     _check_body(plaintext, NONCE_SIZE + TAG_SIZE)
     nonce = _fresh_nonce() if _nonce is None else _nonce
     gcm = prepare(key) if isinstance(key, bytes) else key
@@ -289,7 +290,8 @@ def seal(
 def unseal(sealed: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
     """Return the plaintext of nonce | ciphertext | tag.
 
-    Raises FormatError when it is too short to be that, IntegrityError when the tag does not match.
+    Raises FormatError when ``sealed`` is shorter than nonce and tag, IntegrityError when the tag
+    does not match.
     """
     return _opened(memoryview(sealed), key, aad)
 
@@ -316,7 +318,10 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
 
 
 def prepare(key: bytes) -> AESGCM:
-    """Return the key made ready once for many modules; KeyUnavailableError for a wrong size."""
+    """Return the key expanded for AES-GCM, to be used for many modules.
+
+    Raises KeyUnavailableError for a wrong size.
+    """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     check_key_size(key)
@@ -324,7 +329,7 @@ def prepare(key: bytes) -> AESGCM:
 
 
 def check_key_size(key: bytes) -> None:
-    """Raise KeyUnavailableError unless ``key`` is one for AES: 16, 24 or 32 bytes."""
+    """Raise KeyUnavailableError unless ``key`` has 16, 24 or 32 bytes, the sizes of AES."""
     if len(key) not in KEY_SIZES:
         raise KeyUnavailableError(f"a key has {len(key)} bytes, AES takes 16, 24 or 32")
 

@@ -1,4 +1,4 @@
-"""Tables of configuration files (TOML or JSON), read word by word and type by type.
+"""Read tables of configuration files (TOML or JSON), and check each word and its type.
 
 Errors name the table, the word, the type that was found and the type wanted.  They never show a
 value, because the values of a keyring are keys.
@@ -26,19 +26,19 @@ _TYPE_NAMES = {
 
 
 class UnknownWordError(PolicyError):
-    """A table has a word that is not one of its words: most often a misspelt one."""
+    """A table has an unknown word, most often a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigTable:
-    """One table; ``name`` is how errors call it, such as ``[footer]``."""
+    """One table of a configuration file. ``name`` is its name in errors, such as ``[footer]``."""
 
     name: str
     entries: Mapping[str, object] = field(repr=False)
 
     @classmethod
     def of(cls, name: str, value: object) -> ConfigTable:
-        """``value`` as a table; PolicyError when it is something else."""
+        """Return ``value`` as a table. Raises PolicyError when it is something else."""
         if not isinstance(value, dict):
             raise PolicyError(f"{name} is {_type_name(value)}, it must be a table")
         return cls(name=name, entries=value)
@@ -54,7 +54,7 @@ class ConfigTable:
                 )
 
     def get(self, word: str, wanted: type[T]) -> T | None:
-        """Return the value of ``word``, or None where the table does not have it."""
+        """Return the value of ``word``, or None if the table does not have the word."""
         # JSON's null is a value of a wrong type, and not a missing word.
         value = self.entries.get(word)
         if value is None and word not in self.entries:
@@ -67,16 +67,19 @@ class ConfigTable:
         return value
 
     def text(self, word: str) -> str | None:
-        """Return the text of ``word``, not empty, or None where the table does not have it."""
+        """Return the text of ``word``, or None if the table does not have the word.
+
+        Raises PolicyError for an empty text.
+        """
         value = self.get(word, str)
         if value is not None and not value.strip():
             raise PolicyError(f"{word!r} of {self.name} is empty")
         return value
 
     def choice(self, word: str, choices: Mapping[str, T]) -> T | None:
-        """Return the value in ``choices`` under the text of ``word``.
+        """Return the value that ``choices`` has for the text of ``word``.
 
-        None where the word is missing.
+        Return None if the word is missing.
         """
         value = self.text(word)
         if value is None:
@@ -90,12 +93,12 @@ class ConfigTable:
         return choices[value]
 
     def table(self, word: str, name: str) -> ConfigTable | None:
-        """Return the table under ``word``, called ``name``, or None if there is none."""
+        """Return the table under ``word``, called ``name`` in errors, or None if there is none."""
         return ConfigTable.of(name, self.entries[word]) if word in self.entries else None
 
 
 def close_match(word: str, known: Iterable[str]) -> str:
-    """Return a hint: the known word closest to ``word``, else all of them."""
+    """Return a hint: the known word closest to ``word``, or all known words if none is close."""
     known = sorted(known)
     # Imported here: few runs have a misspelt word.
     import difflib

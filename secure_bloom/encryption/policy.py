@@ -1,9 +1,9 @@
 """policy.toml <-> KeyPolicy: for each column, the master key that protects it and its filters.
 
-A policy holds names of keys and no keys.  A policy may be sent to executors, kept in version
-control and given to an auditor.  It also gives the properties that make Spark write by it.
+A policy holds names of keys but no keys, so it may be sent to executors, kept in version control
+and given to an auditor.  It also gives the properties that make Spark write as the policy says.
 
-:func:`policy_text` is a policy to begin with, which names every column of a table.
+:func:`policy_text` drafts a policy that names every column of a table.
 """
 
 from __future__ import annotations
@@ -44,17 +44,25 @@ _READ_AS_IT_IS = f"to read it as it is: {ALLOW_UNPROTECTED}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPolicy:
-    """The master keys that protect the footer and columns of a table; picklable, without keys.
+    """The master keys that protect the footer and the columns of a table. Picklable, without keys.
 
-    A footer with a key is encrypted unless ``footer_mode`` is SIGNED; without one it is PLAINTEXT.
-    With ``uniform`` columns without a key of their own are under the footer's.  ``drop_metadata``
-    names texts that re-encryption leaves out of the footer, such as ``ARROW:schema``.
-    ``retired_keys`` are master keys on which no file should depend any more, ``older_keys`` are
-    others that files may be under: a KMS is asked for no key that the policy does not name.
-    ``accepted`` are findings that an audit does not count.
-    ``duckdb_reads`` says that DuckDB reads the files, so no filter may be added that it trips over.
-    ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
     Raises PolicyError for what no writer can do, such as a column key without a footer key.
+
+    Attributes:
+        footer_key: The master key of the footer. A footer with a key is encrypted unless
+            ``footer_mode`` is SIGNED. A footer without a key is PLAINTEXT.
+        footer_mode: Whether the footer is encrypted, signed, or neither.
+        columns: Dotted path -> the rule of that column.
+        uniform: Whether columns without a key of their own are under the footer's key.
+        drop_metadata: Texts that re-encryption leaves out of the footer, such as ``ARROW:schema``.
+        retired_keys: Master keys that no file should need any more.
+        older_keys: Other master keys that files may be under. A KMS is asked for no key that the
+            policy does not name.
+        accepted: Findings that an audit does not count.
+        duckdb_reads: Whether DuckDB reads the files, so that no filter is added that DuckDB cannot
+            read.
+        kms: The ``[kms]`` table as written.
+        base: The folder at which the relative paths of ``kms`` start.
     """
 
     footer_key: str | None = None
@@ -99,9 +107,10 @@ class KeyPolicy:
     @classmethod
     @checked_arguments
     def load(cls, path: str | PathLike[str]) -> KeyPolicy:
-        """Return the policy in a TOML file; PolicyError with the path when it is not one.
+        """Return the policy in a TOML file.
 
-        Nothing is guessed: unknown words and wrong types are refused anywhere in the file.
+        Raises PolicyError with the path when it is not a policy. Nothing is guessed: unknown words
+        and wrong types are refused anywhere in the file.
         """
         with located(path=os.fspath(path)):
             return cls(**policy_fields(read_toml(Path(path))), base=_folder(path))
@@ -111,7 +120,8 @@ class KeyPolicy:
         """Return the text of a policy.toml that names every column of a schema, commented out.
 
         ``schema`` is a ``StructType`` of PySpark (``df.schema``), its ``jsonValue()``, or its text
-        as DDL or JSON; ``client`` is that of ``[kms]``.  Raises PolicyError for anything else.
+        as DDL or JSON. ``client`` is the client of ``[kms]``.  Raises PolicyError for anything
+        else.
 
         >>> print(sb.KeyPolicy.draft("id long, email string").splitlines()[-3])
         # [columns."email"]                        # string
@@ -123,10 +133,11 @@ class KeyPolicy:
         return policy_text(schema_columns(schema), client=client)
 
     def kms_client(self) -> KmsClient:
-        """Return the KMS client of ``[kms]``; PolicyError when there is none or it cannot be made.
+        """Return the KMS client of ``[kms]``.
 
-        It raises KeyUnavailableError for master keys that the policy does not name, and asks the
-        KMS for the others alone.  A keyring is no KMS: all of its keys are its owner's choice.
+        Raises PolicyError if none is named or it cannot be made. The client raises
+        KeyUnavailableError, without asking the KMS, for master keys that the policy does not name.
+        A keyring is not limited in this way, because its owner chose all of its keys.
         """
         return self.guarded(self.unguarded_kms_client())
 
@@ -142,7 +153,7 @@ class KeyPolicy:
         return kms_client(self.kms, self.base)
 
     def keyring_path(self) -> Path | None:
-        """Return the keyring file of ``[kms]``; None for another client."""
+        """Return the path of the keyring that ``[kms]`` names, or None for another client."""
         path = self.kms.get("keyring")
         is_keyring = self.kms.get("client") == "keyring" and isinstance(path, str)
         return self.base / str(path) if is_keyring else None
@@ -150,9 +161,9 @@ class KeyPolicy:
     def guarded(
         self, kms: KmsClient, *, also: Collection[str] = (), way_out: str = _READ_AS_IT_IS
     ) -> KmsClient:
-        """``kms``, asked only for master keys that the policy names, and for those of ``also``.
+        """Return ``kms``, asked only for master keys that the policy or ``also`` names.
 
-        ``way_out`` ends the hint about any other key.
+        ``way_out`` is the end of the hint about any other key.
         """
         if isinstance(kms, Keyring):
             return kms
@@ -173,7 +184,7 @@ class KeyPolicy:
     def key_for(self, path: Sequence[str]) -> str | None:
         """Return the master key of the leaf at ``path``.
 
-        Its own, or with ``uniform`` the footer's.
+        It is the leaf's own key, or with ``uniform`` the footer's.
         """
         own = self.own_key_for(path)
         return self.footer_key if own is None and self.uniform else own
@@ -181,8 +192,8 @@ class KeyPolicy:
     def own_key_for(self, path: Sequence[str]) -> str | None:
         """Return the key that the policy gives to the leaf at ``path``, or to its nearest parent.
 
-        ``path`` is the parts of its name, or the dotted name.  A rule that only asks for a filter
-        does not lift the protection of the column it is in.
+        ``path`` is the parts of the leaf's name, or its dotted name.  A rule that only asks for a
+        filter does not remove the key of the column that contains the leaf.
         """
         path = path.split(".") if isinstance(path, str) else as_names("path", path)
         # The longest path first: the rule nearest to the leaf wins.
@@ -193,15 +204,14 @@ class KeyPolicy:
         return None
 
     def bloom_columns(self) -> dict[str, BloomFilterOptions]:
-        """Dotted path -> options of each column that gets a filter, in the policy's order."""
+        """Return dotted path -> options of each column that gets a filter, in file order."""
         return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}
 
     def spark_properties(self) -> dict[str, str]:
-        """Return the Hadoop properties that make Spark write this policy.
+        """Return the Hadoop properties that make Spark write as the policy says.
 
-        {} when it encrypts nothing.
-        Names are without the ``spark.hadoop.`` prefix.  Raises PolicyError for what parquet-java's
-        properties cannot say.
+        Return {} if the policy encrypts nothing. Names are without the ``spark.hadoop.`` prefix.
+        Raises PolicyError for rules that parquet-java's properties cannot express.
         """
         if self.footer_key is None:
             return {}
@@ -211,9 +221,10 @@ class KeyPolicy:
 
 
 def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[PolicyError, ...]]:
-    """Return the policy in a TOML file, or all of its problems: at most one for each table in it.
+    """Return the policy in a TOML file, or None with all of its problems.
 
-    Raises PolicyError for a file that is not TOML.
+    There is at most one problem for each table of the file. Raises PolicyError for a file that is
+    not TOML.
     """
     with located(path=os.fspath(path)):
         table = read_toml(Path(path))
@@ -229,7 +240,7 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 
 
 def _folder(path: str | PathLike[str]) -> Path:
-    """Return the folder of a policy file, at which its relative paths start."""
+    """Return the folder of a policy file. Its relative paths start there."""
     return Path(path).absolute().parent
 
 
@@ -272,7 +283,7 @@ mode = "encrypted"
 
 
 def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
-    """Return the text for columns, given as dotted name and type; each of them is commented out."""
+    """Return the text for columns, given as dotted name and type. Each column is commented out."""
     kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
     # A rule is for all columns of its dotted name, and TOML takes no table twice.
     kinds = dict(columns)
@@ -280,7 +291,7 @@ def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
 
 
 def toml_string(text: str) -> str:
-    """Return the text as a string of TOML; all that is not plain ASCII is escaped."""
+    """Return the text as a string of TOML. All but plain ASCII is escaped."""
     # Not JSON's form: it writes characters beyond U+FFFF as two surrogates, which TOML refuses,
     # and DEL as it is.
     return without_commands('"' + "".join(map(_toml_character, text)) + '"')

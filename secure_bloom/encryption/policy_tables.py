@@ -1,6 +1,6 @@
-"""policy.toml -> the fields of a KeyPolicy, table by table; nothing is guessed.
+"""policy.toml -> the fields of a KeyPolicy, table by table. Nothing is guessed.
 
-Findings of an audit that a policy accepts for a time are there too, each with its reason.
+The tables include the findings of an audit that the policy accepts, each with its reason.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from secure_bloom.errors import PolicyError, located, refused_by_system
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedFinding:
-    """An entry of ``[[audit.ignore]]``: the finding ``ID`` or ``ID:COLUMN``, why, and how long.
+    """An entry of ``[[audit.ignore]]``: the finding ``ID`` or ``ID:COLUMN``, and the reason.
 
-    ``until`` is the last day on which it is accepted; None is for ever.
+    ``until`` is the last day on which the finding is accepted. None means for ever.
     """
 
     finding: str
@@ -31,9 +31,9 @@ class AcceptedFinding:
 
 
 def accepted_findings(policy: ConfigTable) -> tuple[AcceptedFinding, ...]:
-    """Return the entries of a policy.
+    """Return the accepted findings of a policy.
 
-    PolicyError for one without a reason, or with a wrong word.
+    Raises PolicyError for an entry without a reason, or with an unknown word.
     """
     audit = policy.table("audit", "[audit]")
     if audit is None:
@@ -61,7 +61,8 @@ def _accepted(table: ConfigTable) -> AcceptedFinding:
     # A datetime is a date too, to Python.
     if until is not None and type(until) is not datetime.date:
         raise PolicyError(
-            f"'until' of {table.name} is no date", hint="write until = 2027-01-31, without quotes"
+            f"'until' of {table.name} is not a date",
+            hint="write until = 2027-01-31, without quotes",
         )
     return AcceptedFinding(finding=finding, reason=reason, until=until)
 
@@ -75,7 +76,7 @@ _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGN
 
 
 class Algorithm(enum.StrEnum):
-    """The cipher of page bodies; everything else is AES-GCM in both.  Encryption.md 4.2."""
+    """The cipher of page bodies. All other modules are AES-GCM in both. Encryption.md 4.2."""
 
     AES_GCM_V1 = "AES_GCM_V1"
     AES_GCM_CTR_V1 = "AES_GCM_CTR_V1"
@@ -83,7 +84,7 @@ class Algorithm(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionOptions:
-    """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's.
+    """The ``[encryption]`` table: how files are encrypted. The defaults are parquet-java's.
 
     With ``internal_storage`` key material is in the footer, else in a file beside the data.
     """
@@ -102,8 +103,8 @@ class EncryptionOptions:
 class ColumnRule:
     """The policy's rule for one column, named by its dotted ``path``.
 
-    ``key`` names the master key that must protect it, None for a column that is not sensitive;
-    ``bloom`` asks for a filter.
+    ``key`` names the master key that must protect the column, or is None if the column is not
+    sensitive. ``bloom`` asks for a filter.
     """
 
     path: str
@@ -117,12 +118,12 @@ class ColumnRule:
 
 
 def is_column_path(path: str) -> bool:
-    """Return whether a policy can name a column so: no part of its dotted path is empty."""
+    """Return whether a policy can name the column: no part of its dotted path is empty."""
     return all(path.split("."))
 
 
 class PolicyFields(TypedDict):
-    """The fields of a KeyPolicy that are in its file."""
+    """The fields of a KeyPolicy that a policy file sets."""
 
     footer_key: str | None
     footer_mode: FooterMode
@@ -138,9 +139,9 @@ class PolicyFields(TypedDict):
 
 
 def policy_fields(table: ConfigTable) -> PolicyFields:
-    """Return the fields that a file says.
+    """Return the fields that a policy file sets.
 
-    PolicyError for an unknown word or a wrong type anywhere.
+    Raises PolicyError for an unknown word or a wrong type anywhere.
     """
     table.allow(_POLICY_WORDS)
     footer_key, footer_mode, uniform, drop_metadata = _footer(table)
@@ -183,7 +184,7 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
 
 
 def read_toml(path: Path) -> ConfigTable:
-    """Return the tables of a policy file; PolicyError for one that is not TOML."""
+    """Return the tables of a policy file. Raises PolicyError if it is not TOML."""
     import tomllib
 
     try:
@@ -202,7 +203,7 @@ def read_toml(path: Path) -> ConfigTable:
 
 
 def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
-    """Return the master keys of ``[keys]``: the retired ones, or those that are only older."""
+    """Return the master keys of ``[keys]``: the retired ones, or the others."""
     keys = policy.table("keys", "[keys]")
     names = []
     for name, entries in {} if keys is None else keys.entries.items():
@@ -315,6 +316,6 @@ def _bloom(path: str, column: ConfigTable) -> BloomFilterOptions | None:
 
 
 def check_key_name(what: str, name: str | None) -> None:
-    """Raise PolicyError for a name of spaces alone."""
+    """Raise PolicyError for a key name that is empty or only spaces."""
     if name is not None and not name.strip():
         raise PolicyError(f"{what} is empty")

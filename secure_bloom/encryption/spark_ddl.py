@@ -29,7 +29,10 @@ _HINT: Final = 'wanted for example "id long, email string, tags array<string>", 
 
 
 def schema_columns(schema: object) -> list[tuple[str, str]]:
-    """Return the dotted path and the type of each leaf; PolicyError for what is no schema."""
+    """Return the dotted path and the type of each leaf.
+
+    Raises PolicyError for an invalid schema.
+    """
     fields = _as_json(schema)
     if not isinstance(fields, Mapping) or fields.get("type") != "struct":
         raise PolicyError("the schema is not a structure of columns", hint=_HINT)
@@ -78,7 +81,10 @@ _INSIDE: Mapping[object, Callable[[Mapping[str, object]], Iterable[tuple[Path, o
 
 
 def parse_ddl(text: str) -> dict[str, Any]:
-    """Return a DDL text as ``StructType.jsonValue()`` does; PolicyError where it is not one."""
+    """Return what ``StructType.jsonValue()`` gives for a DDL text.
+
+    Raises PolicyError if it is not DDL.
+    """
     parser = _DdlParser(text)
     # A whole type may be given too, as `df.schema.simpleString()` writes it.
     is_type = parser.words() == ["struct", "<"]

@@ -1,6 +1,6 @@
-"""The Hadoop properties that make Spark write by a policy, as parquet-java reads them.
+"""The Hadoop properties, as parquet-java reads them, that make Spark write as a policy says.
 
-The properties can name only leaves without dots in their names.  Spark reports the other columns
+The properties can name only leaves without dots in their names.  Spark reports other columns only
 when a task writes, 40 seconds into a job, or not at all, so :func:`check_spark_columns` finds them
 before.
 """
@@ -37,7 +37,7 @@ def spark_properties(
 ) -> dict[str, str]:
     """Return the properties, by names without the ``spark.hadoop.`` prefix.
 
-    Raises PolicyError for what they cannot say.
+    Raises PolicyError for rules that the properties cannot express.
     """
     # parquet-java takes the footer's key as it is: only spaces around it are lost.
     _check_spark_trims("the footer key", footer_key)
@@ -70,7 +70,7 @@ def _keys(footer_key: str, columns: Mapping[str, ColumnRule], *, uniform: bool) 
 
 
 def _column_keys(columns: Mapping[str, ColumnRule]) -> str:
-    """``k1:a,b;k2:c``, keys and columns in alphabetical order."""
+    """Return ``k1:a,b;k2:c``, with keys and columns in alphabetical order."""
     paths: dict[str, list[str]] = {}
     # Sorted, so that one policy always gives one text: job configurations can be compared.
     for path, rule in sorted(columns.items()):
@@ -114,9 +114,10 @@ def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = Non
 def spark_problems(
     policy: KeyPolicy, leaves: Collection[Path] | None = None
 ) -> Iterator[PolicyError]:
-    """Yield the parts of the policy that Spark cannot write; ``leaves`` are the table's, if known.
+    """Yield an error for each part of the policy that Spark cannot write.
 
-    Without them only problems of the policy itself are found.
+    ``leaves`` are the leaves of the table, if known. Without them only problems of the policy
+    itself are found.
     """
     try:
         policy.spark_properties()
@@ -131,7 +132,7 @@ def spark_problems(
 
 
 def column_problem(column: str, leaves: Mapping[str, Path]) -> PolicyError | None:
-    """Return why Spark cannot encrypt ``column`` by name; ``leaves`` are by their dotted names."""
+    """Return why Spark cannot encrypt ``column`` by name, or None. ``leaves`` maps dotted names."""
     below = [name for name, leaf in leaves.items() if _is_below(leaf, column)]
     if below:
         return PolicyError(

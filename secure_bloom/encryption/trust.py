@@ -1,8 +1,8 @@
-"""Requirements before a file is believed: a checked signature, and the policy's rules.
+"""Check that a file may be believed: its signature was checked, and it keeps the policy's rules.
 
-A file says itself whether it is encrypted and by which algorithm, and nothing authenticates that:
-someone could exchange an encrypted file for one in clear.  Only a policy says what a file should
-be.  Encryption.md 5.4 and 5.5.
+A file itself says whether it is encrypted and by which algorithm, and nothing authenticates these
+claims. An attacker could exchange an encrypted file for a file in clear.  Only a policy says what a
+file should be.  Encryption.md 5.4 and 5.5.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _FOOTERS = {
 
 
 class UnverifiedFileWarning(UserWarning):
-    """A signed footer was read without its key: what it says may be forged."""
+    """A signed footer was read without its key, so its content may be forged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """The requirements of one run to the files that it reads; picklable, and without keys.
+    """What one run requires of the files that it reads. Picklable, without keys.
 
-    With a ``policy`` a file that is protected less than the policy says is an error, unless
+    With a ``policy``, a file that is protected less than the policy says is an error, unless
     ``allow_unprotected`` is given.  ``allow_unverified`` reads a signed footer whose key is
     missing, although keys or a policy were given.
     """
@@ -48,11 +48,11 @@ class Trust:
 
     @property
     def enforced_policy(self) -> KeyPolicy | None:
-        """The policy that files are checked against, None if there is none."""
+        """The policy that files are checked against, or None."""
         return None if self.allow_unprotected else self.policy
 
     def check_footer(self, mode: FooterMode, algorithm: str | None) -> None:
-        """Raise PolicyError for a footer, or an algorithm, that is weaker than the policy's."""
+        """Raise PolicyError for a footer or an algorithm that is weaker than the policy's."""
         policy = self.enforced_policy
         if policy is None:
             return
@@ -64,10 +64,13 @@ class Trust:
         # Nothing authenticates the algorithm's id, and pages of AES_GCM_CTR_V1 have no tag: someone
         # who changes the id to it could alter pages unnoticed.
         if algorithm == _CTR and policy.encryption.algorithm == _GCM:
-            raise _weaker(f"the policy says {_GCM}, the file {_CTR}, whose pages have no tag")
+            raise _weaker(f"the policy says {_GCM}, the file has {_CTR}, whose pages have no tag")
 
     def key_for(self, path: Sequence[str]) -> str | None:
-        """Return the master key that a column is checked against; None where it may be in clear."""
+        """Return the master key that must protect a column.
+
+        Return None if the column may be in clear.
+        """
         policy = self.enforced_policy
         return None if policy is None else policy.key_for(path)
 
@@ -99,7 +102,7 @@ def _weaker(message: str) -> PolicyError:
 
 
 def warn_unverified(paths: Iterable[str]) -> None:
-    """Warn of files whose signature was not checked: one warning a run, and in every run."""
+    """Warn, once in each run, of files whose signature was not checked."""
     unverified = list(paths)
     if not unverified:
         return

@@ -1,8 +1,8 @@
 """Apache Hudi's record key filters: Bloom filters and key ranges in the footers of base files.
 
-``SimpleBloomFilter`` and ``DynamicBoundedBloomFilter`` are Hudi's two filters, bit for bit;
+``SimpleBloomFilter`` and ``DynamicBoundedBloomFilter`` are Hudi's two filters, bit for bit.
 ``add_record_key_filter`` and ``read_record_key_filter`` write and read them in Parquet files,
-encrypted or not; ``lookup`` finds the files that hold given record keys.
+encrypted or not.  ``lookup`` finds the files that hold given record keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading what the footers of base files say about record keys."""
+"""Read the filters and ranges of record keys in the footers of base files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilter:
-    """A file's filter and its key range; None for what the footer does not have.
+    """A file's filter and its key range, each None if the footer does not have it.
 
-    ``column`` is the column of both; None where the footer does not name it.
+    ``column`` is the column of both, or None if the footer does not name it.
     """
 
     column: str | None
@@ -44,10 +44,10 @@ class RecordKeyFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFile:
-    """One file: what its footer says in numbers, and the ends of its key range.
+    """One file: the numbers of its filter, and the smallest and largest key.
 
-    ``error`` says why nothing is known; beside ``hudi``, why the filter cannot be read.  A signed
-    file whose key is missing is not ``verified``: what it says may be forged.
+    ``error`` says why nothing is known or, if ``hudi`` is set, why the filter cannot be read.  A
+    signed file whose key is missing is not ``verified``: its content may be forged.
     """
 
     path: str
@@ -62,14 +62,14 @@ class RecordKeyFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RecordKeyReport(ReportOfFiles[RecordKeyFile]):
-    """All files that were looked at."""
+    """The record key filters of all files."""
 
     files: tuple[RecordKeyFile, ...]
 
     def with_ranges(self) -> dict[str, Any]:
-        """Return the document with the ends of key ranges, which are data.
+        """Return the document with the smallest and largest keys, which are data.
 
-        Elsewhere they are null.
+        In the other documents they are null.
         """
         ends = [{"min_key": file.min_key, "max_key": file.max_key} for file in self.files]
         files = [{**file, **end} for file, end in zip(self.to_dict()["files"], ends, strict=True)]
@@ -95,7 +95,7 @@ def read_record_key_filter(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> RecordKeyFilter | None:
-    """Return the record key filter and key range of one base file; None for a file with neither.
+    """Return the record key filter and key range of one base file, or None for a file with neither.
 
     A plaintext footer is read without keys, with a warning if it is signed.  Works inside Hudi
     tables.
@@ -144,8 +144,8 @@ def show(
 ) -> RecordKeyReport:
     """Return the filters and ranges of record keys in the footers of files, folders or globs.
 
-    A file whose footer or filter cannot be read, or trusted as :func:`read_record_key_filter`
-    says, is reported with its error and does not stop the others.
+    A file is reported with its error, and does not stop the others, if its footer or filter cannot
+    be read, or if :func:`read_record_key_filter` would not trust it.
     """
     access = Access.of(
         keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected

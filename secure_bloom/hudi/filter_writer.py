@@ -1,6 +1,6 @@
 """Add Hudi's record key filter to base files: built from the key column, stored in the footer.
 
-Only the footer is written; no data page is touched.
+Only the footer is written. No data page is changed.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from secure_bloom.storage.paths import Paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilterOptions:
-    """Options of a file's filter; all defaults but the size are Hudi's.
+    """Options of a file's filter. All defaults but the size are Hudi's.
 
-    A filter, or a row of a dynamic one, is made for ``num_entries`` keys: by default as many as the
-    file has.  Hudi takes 60,000 for any file.  ``max_entries`` bounds the rows of a dynamic filter
-    together.  PolicyError for values that make no sense.
+    A filter, or a row of a dynamic filter, is made for ``num_entries`` keys: by default as many as
+    the file has.  Hudi takes 60,000 for any file.  ``max_entries`` limits how many keys all rows of
+    a dynamic filter are made for.  Raises PolicyError for invalid values.
     """
 
     type_code: str = DynamicBoundedBloomFilter.TYPE_CODE
@@ -91,10 +91,10 @@ def add_record_key_filter(
     allow_unprotected: bool = False,
     jobs: int | None = None,
 ) -> AddReport:
-    """Add Hudi's Bloom filter and key range to base files that have none, from ``column``.
+    """Add Hudi's Bloom filter and key range of ``column`` to base files that have none.
 
-    A file that fails is reported and does not stop the others.  The report's ``notes`` say to whom
-    the new entries show something that the file hid before.
+    A file that fails is reported and does not stop the others.  The report's ``notes`` say who can
+    learn from the new entries what was hidden before.
 
     Args:
         paths: Files, folders or globs.
@@ -103,11 +103,11 @@ def add_record_key_filter(
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         in_place: Append to each file instead of replacing it.
-        output: Folder below which new files are written; the old ones stay.
-        replace: Build a filter that is there once more.  Without it, a filter of another column
-            fails its file, which can have one only.
-        dry_run: Write nothing; report what a run would do.
-        allow_unprotected: Take files that are protected less than the policy says.
+        output: Folder for the new files. The old files stay.
+        replace: Replace existing filters. Without it, a file with a filter of another column fails,
+            because a file can have one filter only.
+        dry_run: Write nothing, but report what a run would do.
+        allow_unprotected: Accept files that are protected less than the policy says.
         jobs: Number of cores; by default all.
 
     Returns:
@@ -147,7 +147,10 @@ class RecordKeyRewriter(FileRewriter):
     replace: bool = False
 
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
-        """Return the file with the filter in its footer; unchanged if it has one already."""
+        """Return the plan of a file with the filter in its footer.
+
+        Plans no change if the file has the filter already.
+        """
         # unlock, not unlock_to_read: a footer with an unchecked signature must not be signed anew.
         footer = unlock(read_tail(file), keys)
         old = self._old_entry(footer)
@@ -169,9 +172,9 @@ class RecordKeyRewriter(FileRewriter):
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
 
     def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
-        """Return the entry of the filter that the file has already, if any.
+        """Return the entry of the existing filter, or None.
 
-        A damaged filter, or one of another column, is an error unless it is to be replaced.
+        A damaged filter, or a filter of another column, is an error unless it is to be replaced.
         """
         try:
             entry = read_entry(footer)
@@ -228,7 +231,7 @@ class RecordKeyRewriter(FileRewriter):
             yield f"the filter is for {counted(held, 'key')}, the file has more: raise num_entries"
 
     def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
-        """Return the number of keys of the column that are not in its old filter."""
+        """Return how many keys of the column are not in its old filter."""
         if old.filter is None or old.column != self.column:
             return 0
         return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)
@@ -259,7 +262,7 @@ def _of_another_column(entry: RecordKeyEntry) -> PolicyError:
 
 
 def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
-    """Return remarks: who can learn from the new entries what was hidden before."""
+    """Yield remarks that say who can learn from the new entries what was hidden before."""
     column_keys = {None if chunk.cipher is None else chunk.cipher.key for chunk in chunks}
     if footer.tail.mode is not FooterMode.ENCRYPTED:
         hidden = "; the key column is encrypted" if column_keys - {None} else ""
@@ -275,7 +278,7 @@ def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def _notes(reports: Iterable[FileAddReport]) -> Iterator[str]:
-    """Yield each remark once, with the first of its files."""
+    """Yield each remark once, with the first file that it is about."""
     places: dict[str, list[str]] = defaultdict(list)
     for report in reports:
         for told in report.filters:

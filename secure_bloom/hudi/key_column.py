@@ -22,7 +22,7 @@ from secure_bloom.storage import InputFile
 def key_ordinal(footer: Footer, column: str) -> int:
     """Return the ordinal of the key column.
 
-    An error for an unknown column and for one without keys.
+    Raises an error for an unknown column, and for one that cannot hold record keys.
     """
     ordinals = select(footer.leaves, column)
     if not ordinals:
@@ -60,7 +60,7 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
 
 
 def packed(array: pa.Array) -> PackedKeys:
-    """Return the keys of an array without nulls; FormatError where one is not UTF-8."""
+    """Return the keys of an array without nulls. Raises FormatError if a key is not UTF-8."""
     try:
         # The second cast checks UTF-8; what it gives is not needed.
         array.cast(pa.large_binary()).cast(pa.large_string())
@@ -74,7 +74,7 @@ def packed(array: pa.Array) -> PackedKeys:
 
 
 def key_range(parts: list[PackedKeys]) -> KeyRange | None:
-    """Return the smallest and the largest of all keys; None if there is none."""
+    """Return the smallest and the largest of all keys, or None if there is no key."""
     ends = [end for keys in parts if len(keys) for end in _ends(keys)]
     if not ends:
         return None
@@ -84,7 +84,7 @@ def key_range(parts: list[PackedKeys]) -> KeyRange | None:
 
 
 def _ends(keys: PackedKeys) -> tuple[bytes, bytes]:
-    """Return the smallest and the largest key, as ``java_order`` has them."""
+    """Return the smallest and the largest key in the order of ``java_order``."""
     ordered = np.frombuffer(TO_JAVA_ORDER, np.uint8)[keys.data]
     buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(ordered)]
     # Arrow compares bytes as unsigned numbers, so with the bytes exchanged this is Java's order.

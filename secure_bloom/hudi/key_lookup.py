@@ -1,7 +1,7 @@
 """Find the files that hold record keys: by range, then by filter, then by the data.
 
-Only the footer of a file is read.  If range and filter leave a candidate, the key column is read
-too, and only keys that it really has count.
+Only the footer of a file is read at first.  If range and filter leave a candidate, the key column
+is read too, and only keys that it holds are reported.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORKERS = min(32, (os.cpu_count() or 1) + 4)
 
 
 class LookupStatus(enum.StrEnum):
-    """The last step that was done for a file."""
+    """How far the search in a file went."""
 
     SKIPPED_BY_RANGE = "skipped_by_range"
     SKIPPED_BY_FILTER = "skipped_by_filter"
@@ -55,11 +55,11 @@ class LookupStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLookup:
-    """One file: how many of the keys were in its range, passed its filter, and are there.
+    """One file: how many of the keys are in its range, passed its filter, and are in its data.
 
-    ``filter`` is whether it has one of the column that was searched; another column's rules out
-    nothing, and neither does its range.  A signed file whose key is missing is not
-    ``verified``: its content may be forged.
+    ``filter`` says whether the file has a filter of the searched column. A filter or range of
+    another column rules out nothing.  A signed file whose key is missing is not ``verified``: its
+    content may be forged.
     """
 
     path: str
@@ -75,13 +75,13 @@ class FileLookup:
 
     @property
     def false_positives(self) -> int:
-        """Keys that passed the filter and are not there; none where there is no filter."""
+        """Number of keys that passed the filter but are not in the file. 0 without a filter."""
         return self.candidates - self.found if self.filter else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LookupReport(Report):
-    """Every key with the files that hold it, and every file with what became of it.
+    """For every key the files that hold it, and for every file the result of its search.
 
     If a file failed, the answer lacks the keys of that file.
     """
@@ -96,12 +96,12 @@ class LookupReport(Report):
 
     @property
     def false_positives(self) -> int:
-        """Keys that passed the filter of a file and are not there, over all files."""
+        """Number of keys that passed a file's filter but are not in the file, over all files."""
         return sum(file.false_positives for file in self.files)
 
     @property
     def read_without_filter(self) -> int:
-        """The number of files that were read and have no filter of the column."""
+        """The number of files that were read because they have no filter of the column."""
         return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
 
     def count(self, status: LookupStatus) -> int:
@@ -130,17 +130,17 @@ class LookupReport(Report):
 
 
 class SearchedKeys:
-    """Distinct keys in Java's order: the keys in a file's range lie side by side."""
+    """Distinct keys in Java's order, so that the keys in a file's range follow each other."""
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         self._ordered = sorted({java_order(key) for key in keys})
         self._packed = PackedKeys.of(key.translate(FROM_JAVA_ORDER) for key in self._ordered)
 
     def candidates(self, entry: RecordKeyEntry | None) -> tuple[int, set[bytes]]:
-        """Return the number of keys in the range of a file with this entry.
+        """Return how many keys are in the range of a file, and the keys that also pass its filter.
 
-        The keys that pass its filter.
-        Without a range the file may hold any key; without a filter, any key of its range.
+        Without a range, the file may hold any key. Without a filter, it may hold any key in its
+        range.
         """
         start, stop = self._span(entry)
         if entry is None or start >= stop:
@@ -261,7 +261,7 @@ def _status(in_range: int, candidates: int) -> LookupStatus:
 def present_keys(
     file: InputFile, footer: Footer, keys: FileKeys, column: str, candidates: set[bytes]
 ) -> set[bytes]:
-    """Return the candidates that a row of the file has; nothing is read without a candidate."""
+    """Return the candidates that are in a row of the file. Reads nothing without a candidate."""
     found: set[bytes] = set()
     if not candidates:
         return found

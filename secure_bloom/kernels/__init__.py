@@ -1,1 +1,1 @@
-"""Loops over arrays and bytes, in a C extension, and by numpy where it was not built."""
+"""Loops over arrays and bytes: a C extension, and numpy as the fallback without it."""

@@ -13,7 +13,7 @@ SWITCH: Final = "SECURE_BLOOM_NATIVE"
 
 
 def _loaded() -> tuple[Any, str]:
-    """Return the module, or None, and a few words on which code runs."""
+    """Return the C module, or None, and a text that says which code runs."""
     if os.environ.get(SWITCH) == "0":
         return None, f"numpy ({SWITCH}=0)"
     try:

@@ -1,4 +1,4 @@
-"""The loops over arrays of values and hashes: in C, or by numpy without the extension."""
+"""Loops over arrays of values and hashes: in C, or in numpy without the extension."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hash_rows(rows: Bytes, hashes: Hashes) -> None:
 
 
 def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
-    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
+    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``. Checks no offset."""
     if extension.native is None:
         numpy_loops.hash_spans(offsets, prefix, data, hashes)
     else:
@@ -42,7 +42,7 @@ def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) 
 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
-    """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
+    """Insert every hash. ``blocks`` is (z, 8) in C order, z >= 1."""
     (extension.native or numpy_loops).insert_hashes(blocks, hashes)
 
 
@@ -52,10 +52,10 @@ def check_hashes(blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> No
 
 
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
-    """Enter the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
+    """Store the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
 
-    An offset is that of the length before the bytes.  Returns the end, or ``DAMAGED`` if they do
-    not all fit ``data``.
+    The offset of a value is that of its length field.  Returns the end, or ``DAMAGED`` if ``data``
+    is too short for all values.
     """
     if extension.native is None:
         return numpy_loops.byte_array_offsets(data, offsets)
@@ -63,7 +63,7 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
 
 
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
-    """Return how many of the first ``values`` levels are ``wanted``; ``DAMAGED`` if too few.
+    """Return how many of the first ``values`` levels equal ``wanted``, or ``DAMAGED`` if too few.
 
     ``data`` is runs of the hybrid encoding, ``1 <= bit_width <= 8``.
     """
@@ -71,17 +71,17 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
 
 
 def paimon_hash(numbers: Signed, hashes: Signed) -> None:
-    """Hash every number for a Bloom filter of Paimon."""
+    """Store the hash of every number, as a Bloom filter of Paimon needs it."""
     (extension.native or numpy_loops).paimon_hash(numbers, hashes)
 
 
 def paimon_insert(bits: Bytes, functions: int, hashes: Signed) -> None:
-    """Set the positions of every hash; ``bits`` has at least one byte."""
+    """Set the bits of every hash. ``bits`` has at least one byte."""
     (extension.native or numpy_loops).paimon_insert(bits, functions, hashes)
 
 
 def paimon_check(bits: Bytes, functions: int, hashes: Signed, found: NDArray[np.bool_]) -> None:
-    """Set ``found[i]`` to whether all positions of ``hashes[i]`` are set."""
+    """Set ``found[i]`` to whether all bits of ``hashes[i]`` are set."""
     (extension.native or numpy_loops).paimon_check(bits, functions, hashes, found)
 
 

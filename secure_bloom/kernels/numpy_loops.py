@@ -1,6 +1,7 @@
-"""The loops of the C extension by numpy and xxhash, for Python without the extension.
+"""The loops of the C extension in numpy and xxhash, for Python without the extension.
 
-Each function returns what the kernel of its name returns; :mod:`.loops` chooses.
+Each function returns what the C function of the same name returns. :mod:`.loops` chooses between
+them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def hash_rows(rows: Bytes, hashes: Hashes) -> None:
 
 
 def _striped(rows: Bytes) -> Hashes:
-    """Return the stripes of 32 bytes, in four accumulators, which converge (steps 1 to 3)."""
+    """Process the stripes of 32 bytes in four accumulators, and merge them (steps 1 to 3)."""
     accumulators = [np.full(len(rows), seed, U64) for seed in _SEEDS]
     for at in range(0, rows.shape[1] - _STRIPE + 1, _STRIPE):
         for i, v in enumerate(accumulators):
@@ -74,13 +75,13 @@ def _striped(rows: Bytes) -> Hashes:
 
 
 def _round(lane: Hashes, accumulator: Hashes | None = None) -> Hashes:
-    """``accumulator`` is None for the round of zero."""
+    """Return the accumulator after one round. ``accumulator`` None is zero."""
     product = lane * _PRIME64_2
     return _rotate(product if accumulator is None else accumulator + product, 31) * _PRIME64_1
 
 
 def _words(rows: Bytes, at: int, word: str) -> Hashes:
-    """Return the number that starts at byte ``at`` of each row."""
+    """Return the little-endian number at byte ``at`` of each row."""
     columns = rows[:, at : at + np.dtype(word).itemsize]
     # Seen as numbers where they lie, and then copied: five times as fast as copied byte by byte.
     return columns.view(word)[:, 0].astype(U64)
@@ -91,7 +92,7 @@ def _rotate(x: Hashes, bits: int) -> Hashes:
 
 
 def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
-    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
+    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``. Checks no offset."""
     if not len(hashes):
         return
     first, end = int(offsets[0]), int(offsets[-1])
@@ -107,7 +108,7 @@ def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) 
 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
-    """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
+    """Insert every hash. ``blocks`` is (z, 8) in C order, z >= 1."""
     if not len(hashes):
         return
     index = _block_index(blocks, hashes)
@@ -131,16 +132,16 @@ def _block_index(blocks: Blocks, hashes: Hashes) -> NDArray[np.intp]:
 
 
 def _masks(hashes: Hashes) -> Blocks:
-    """``mask(x)`` of the lower half of each hash, shape (8, n): numpy is fast along the last."""
+    """Return ``mask(x)`` of the lower half of each hash, in shape (8, n), fast in numpy."""
     masks: Blocks = hashes.astype(U32) * _SALT
     masks >>= U32(27)
     return np.left_shift(U32(1), masks, out=masks)
 
 
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
-    """Enter the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
+    """Store the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
 
-    Returns the end, or ``DAMAGED`` if they do not all fit ``data``.
+    Returns the end, or ``DAMAGED`` if ``data`` is too short for all values.
     """
     if (end := _equal_lengths(data, offsets)) is not None:
         return end
@@ -159,10 +160,7 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
 
 
 def _equal_lengths(data: Bytes, offsets: NDArray[np.int64]) -> int | None:
-    """Return the offsets, as of :func:`byte_array_offsets`, if all values have one length.
-
-    Else None.
-    """
+    """Do the work of :func:`byte_array_offsets` if all values have one length, else return None."""
     count = len(offsets) - 1
     if count < 1 or len(data) < _LENGTH.size:
         return None
@@ -178,9 +176,8 @@ def _equal_lengths(data: Bytes, offsets: NDArray[np.int64]) -> int | None:
 
 
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
-    """Return how many of the first ``values`` levels in ``data`` are ``wanted``.
+    """Return how many of the first ``values`` levels equal ``wanted``, or ``DAMAGED`` if too few.
 
-    ``DAMAGED`` if too few.
     ``data`` is runs of the hybrid encoding, ``1 <= bit_width <= 8``.
     """
     content, found, at, left = data.tobytes(), 0, 0, values
@@ -208,7 +205,7 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """Return the varint of at most five bytes at ``at``, and its end: 0 if it is longer."""
+    """Return the varint at ``at``, and its end. The end is 0 if it has more than five bytes."""
     number = 0
     for i, byte in enumerate(content[at : at + 5]):
         number |= (byte & 0x7F) << 7 * i
@@ -227,7 +224,7 @@ def _count_packed(packed: Bytes, bit_width: int, wanted: int, count: int) -> int
 
 
 def paimon_hash(numbers: Signed, hashes: Signed) -> None:
-    """Hash every number by Thomas Wang's mix; right shifts keep the sign."""
+    """Store Thomas Wang's hash of every number. Right shifts keep the sign."""
     k = ~numbers + (numbers << 21)
     k ^= k >> 24
     k = k + (k << 3) + (k << 8)
@@ -238,20 +235,20 @@ def paimon_hash(numbers: Signed, hashes: Signed) -> None:
 
 
 def paimon_insert(bits: Bytes, functions: int, hashes: Signed) -> None:
-    """Set the positions of every hash; ``bits`` has at least one byte."""
+    """Set the bits of every hash. ``bits`` has at least one byte."""
     for position in _paimon_positions(bits, functions, hashes):
         np.bitwise_or.at(bits, position >> U32(3), U32(1) << (position & U32(7)))
 
 
 def paimon_check(bits: Bytes, functions: int, hashes: Signed, found: NDArray[np.bool_]) -> None:
-    """Set ``found[i]`` to whether all positions of ``hashes[i]`` are set."""
+    """Set ``found[i]`` to whether all bits of ``hashes[i]`` are set."""
     found[:] = True
     for position in _paimon_positions(bits, functions, hashes):
         found &= (bits[position >> U32(3)] >> (position & U32(7)) & 1).astype(np.bool_)
 
 
 def _paimon_positions(bits: Bytes, functions: int, hashes: Signed) -> Iterator[NDArray[U32]]:
-    """Yield the first position of every hash, the second of every hash, and so on."""
+    """Yield the first bit position of every hash, then the second of every hash, and so on."""
     step, stride = hashes.astype(U32), (hashes >> 32).astype(U32)
     for _ in range(functions):
         step = step + stride

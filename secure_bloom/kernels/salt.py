@@ -1,4 +1,7 @@
-"""The eight odd constants of a block's mask, one a word.  BloomFilter.md, "Technical Approach"."""
+"""The eight odd constants of a block's mask, one for each word.
+
+BloomFilter.md, "Technical Approach".
+"""
 
 from __future__ import annotations
 

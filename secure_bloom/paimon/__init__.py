@@ -1,8 +1,9 @@
 """Apache Paimon's file index with Bloom filters: build it, read it, probe it.
 
-The index of a data file is ``<data file>.index`` beside it, in clear, or the same bytes in the
-manifest of a table.  :func:`build_index` writes one for a Parquet file.  :func:`probe` finds by the
-indexes which data files can be skipped.  :class:`FileIndex` reads and writes the container.
+The index of a data file is ``<data file>.index`` beside it, in clear. A table may also have the
+same bytes in its manifest.  :func:`build_index` writes the index of a Parquet file.  :func:`probe`
+finds by the indexes which data files can be skipped.  :class:`FileIndex` reads and writes the
+container.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     each value: the value | place of its bitmap (4)
     bitmaps
 
-A number is big-endian in the width of its type.  A text comes after its length (4).  A place
-counts from the first bitmap; a negative place means the single row ``-1 - place``.
+A number is big-endian in the width of its type.  A text comes after its length (4).  A place counts
+from the first bitmap. A negative place means the single row ``-1 - place``.
 
 The list alone shows that a value is nowhere in the file.  Only the rules of Paimon 0.9 need the
 bitmaps (:mod:`~secure_bloom.paimon.version_0_9.decision`).
@@ -30,7 +30,7 @@ PLACE = struct.Struct(">i")
 class ValueList:
     """``count`` distinct values of a column of ``rows`` rows.
 
-    ``null_place`` is the place of the bitmap of nulls; None where every row has a value.
+    ``null_place`` is the place of the bitmap of nulls, or None if every row has a value.
     """
 
     rows: int
@@ -44,9 +44,9 @@ class ValueList:
         return self.null_place is not None
 
     def listed(self, values: frozenset[Hashed]) -> set[Hashed]:
-        """Return the values, all of one type, that are in the list; it is read once.
+        """Return those of the values, all of one type, that are in the list. The list is read once.
 
-        FormatError where the list is not of their type.
+        Raises FormatError if the list is not of their type.
         """
         wanted = {listed_form(value): value for value in values}
         found: set[Hashed] = set()
@@ -59,9 +59,9 @@ class ValueList:
         return found
 
     def spans(self, examples: frozenset[Hashed]) -> Iterator[tuple[int, int]]:
-        """Return the start and end of each listed value; the list's type is known by examples.
+        """Yield the start and end of each listed value, whose type is known from ``examples``.
 
-        Nothing without an example.
+        Yields nothing without an example.
         """
         any_one = next(iter(examples), None)
         if any_one is None:
@@ -97,7 +97,7 @@ def listed_form(value: Hashed) -> bytes:
 
 
 def read_value_list(body: bytes | memoryview) -> ValueList | None:
-    """Return the list of a bitmap index; None for one of another version."""
+    """Return the list of a bitmap index, or None for another version of the index."""
     view = memoryview(body)
     # Later versions of Paimon write a version 2, so another number is no damage.
     if len(view) < 1 or view[0] != _VERSION:

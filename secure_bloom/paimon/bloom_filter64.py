@@ -32,9 +32,9 @@ _LN2 = math.log(2)
 
 @checked_arguments
 def sizing(items: int, fpp: float) -> tuple[int, int]:
-    """Paimon's number of bits, and of hash functions, for ``items`` values at ``fpp``.
+    """Return Paimon's number of bits, and of hash functions, for ``items`` values at ``fpp``.
 
-    PolicyError for negative items, an fpp outside (0, 1], and more bits than Java can count.
+    Raises PolicyError for negative items, an fpp outside (0, 1], and more bits than Java can count.
     """
     if items < 0:
         raise PolicyError(f"items is {items}, it cannot be negative")
@@ -61,9 +61,9 @@ def sizing(items: int, fpp: float) -> tuple[int, int]:
 class BloomFilter64:
     """A Bloom filter of a fixed number of bits and hash functions, empty at first.
 
-    ``bit_count`` is a positive multiple of 8 below 2^31, ``hash_functions`` 1 to 1100 (PolicyError
-    otherwise).  Hashes are signed 64-bit integers.  Not made for inserting from several threads at
-    once; checking from several is fine.
+    ``bit_count`` is a positive multiple of 8 below 2^31, ``hash_functions`` is 1 to 1100
+    (PolicyError otherwise).  Hashes are signed 64-bit integers.  Do not insert from several threads
+    at once. Checking from several threads is safe.
     """
 
     __slots__ = ("_bits", "_hash_functions")
@@ -90,7 +90,7 @@ class BloomFilter64:
     @classmethod
     @checked_arguments
     def from_bytes(cls, body: bytes | memoryview) -> BloomFilter64:
-        """Return the filter in an index body; FormatError for a body that is none."""
+        """Return the filter in an index body. Raises FormatError if the body is not a filter."""
         view = memoryview(body)
         size = view.nbytes - COUNT_BYTES
         if not 1 <= size <= MAX_BIT_COUNT // 8:
@@ -110,7 +110,7 @@ class BloomFilter64:
         return loaded
 
     def to_bytes(self) -> bytes:
-        """Return the index body; the mirror of :meth:`from_bytes`."""
+        """Return the index body, which :meth:`from_bytes` reads."""
         return b"".join((self._hash_functions.to_bytes(COUNT_BYTES, "big"), self._bits))
 
     @property
@@ -130,9 +130,9 @@ class BloomFilter64:
 
     @property
     def checked_functions(self) -> int:
-        """The number of positions that a check looks at: as many as Paimon's own reader does.
+        """The number of positions that a check looks at: as many as Paimon's own reader looks at.
 
-        That reader adds the four bytes of the number as signed ones and so reads 128 as -128: then
+        That reader adds the four bytes of the number as signed bytes and so reads 128 as -128. Then
         it looks at no position, and every answer is "maybe".
         """
         signed = (
@@ -157,7 +157,7 @@ class BloomFilter64:
             bits[position >> 3] |= 1 << (position & 7)
 
     def check_hash(self, h: int) -> bool:
-        """Return whether the hash may have been inserted; False is certain."""
+        """Return whether the hash may have been inserted. False is certain."""
         return all(
             self._bits[position >> 3] >> (position & 7) & 1
             for position in self._positions(h, self.checked_functions)
@@ -170,7 +170,7 @@ class BloomFilter64:
         loops.paimon_insert(self._array(), self.hash_functions, _as_hashes(hashes))
 
     def check_hashes(self, hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
+        """Return :meth:`check_hash` of each hash in a 1-D array, in the same shape."""
         import numpy as np
 
         from secure_bloom.kernels import loops
@@ -184,15 +184,15 @@ class BloomFilter64:
         return int.from_bytes(self._bits).bit_count() / self.bit_count
 
     def fpp(self) -> float:
-        """Return the probability that an absent hash passes, computed from the bits."""
+        """Return the probability that a hash passes without being inserted, from the set bits."""
         # The number that Paimon's reader checks counts: if it looks at no position, every value
         # passes.
         return self.fill() ** self.checked_functions
 
     def estimated_values(self) -> int | None:
-        """Return about how many distinct values were inserted, from the bits.
+        """Return an estimate, from the bits, of how many distinct values were inserted.
 
-        None for a full filter.
+        Return None for a full filter.
         """
         fill = self.fill()
         if fill == 1.0 or self.hash_functions == 0:
@@ -215,7 +215,7 @@ class BloomFilter64:
         return np.frombuffer(self._own_bits(), np.uint8)
 
     def _own_bits(self) -> bytearray:
-        """Return the bits in memory of our own, where they can be changed."""
+        """Return the bits as a bytearray of this filter alone, which can be changed."""
         if not isinstance(self._bits, bytearray):
             self._bits = bytearray(self._bits)
         return self._bits

@@ -1,4 +1,4 @@
-"""Options and reports of a build of indexes, and their JSON."""
+"""Options and reports of a build of indexes, with their JSON form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from secure_bloom.reports.base import Report, counted_files
 class IndexOptions:
     """The size of one column's filter: for ``items`` distinct values at ``fpp``, 0 < fpp < 1.
 
-    Without ``items`` they are counted.  Paimon's own default is 1,000,000, whatever a file holds.
+    If ``items`` is None, the values are counted.  Paimon's own default is 1,000,000 for every file.
     """
 
     items: int | None = None
@@ -32,10 +32,10 @@ class IndexOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReport:
-    """One column's filter: sized for ``items``, given ``values``, with a body of ``bytes``.
+    """One column's filter: sized for ``items``, filled with ``values``, with a body of ``bytes``.
 
-    ``fpp`` is that of the filter's own bits.  A column without any value has an EMPTY index, of no
-    bytes.  ``shows`` says what the index gives away of an encrypted column.
+    ``fpp`` is computed from the filter's bits.  A column without any value has an EMPTY index, of
+    no bytes.  ``shows`` says what the index reveals about an encrypted column.
     """
 
     column: str
@@ -51,7 +51,7 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """One data file's index: its path, its size in bytes, and what was built or kept in it.
+    """One data file's index: its path, its size in bytes, and the parts that were built or kept.
 
     A signed data file whose key is missing is not ``verified``: its content may be forged.
     """
@@ -70,7 +70,7 @@ class IndexReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BuildReport(Report):
-    """The indexes of a run; ``dry_run`` when nothing was written."""
+    """The indexes of a run. With ``dry_run`` nothing was written."""
 
     files: tuple[IndexReport, ...]
     dry_run: bool = False
@@ -79,12 +79,12 @@ class BuildReport(Report):
 
     @property
     def failed(self) -> tuple[IndexReport, ...]:
-        """The files that failed; their indexes are as they were."""
+        """The files that failed. Their indexes are unchanged."""
         return tuple(file for file in self.files if file.status == "failed")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on encrypted columns whose index everyone can read; each column is named once."""
+        """Notes on encrypted columns whose index everyone can read. Each column is named once."""
         shown = {c.column: c.shows for file in self.files for c in file.columns if c.shows}
         return tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
 

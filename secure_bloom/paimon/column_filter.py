@@ -1,6 +1,6 @@
-"""The Bloom filter of one column of a data file, built from all its values.
+"""Build the Bloom filter of one column of a data file from all its values.
 
-A filter of a key of a map is built from the values that are beside that key.
+The filter of a map's key is built from the values of that key.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def column_hashes(leaf: Leaf, entries: Entries) -> NDArray[np.int64]:
 
 
 def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the numbers that are hashed."""
+    """Return the numbers to be hashed."""
     if leaf.type is Type.INT96:
         parts = entries.view(_INT96)
         micros: NDArray[np.int64] = parts["nanos"] // 1000
@@ -69,7 +69,7 @@ def _float_bits(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> Iterator[pa.Array]:
-    """Yield the values of ``map_key`` without nulls, an Arrow array for each batch."""
+    """Yield the values of ``map_key`` without nulls, as one Arrow array for each batch."""
     wanted = pa.scalar(map_key.encode(), pa.binary())
     # The pages of keys and values end at different rows; their batches of rows do not.
     for keys, values in zip(read_items(file, key), read_items(file, value), strict=True):
@@ -88,7 +88,7 @@ _GATHERED = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSource:
-    """A column of a data file and its chunks; for a map's key also the chunks of the keys."""
+    """A column of a data file and its chunks. For the key of a map, also the chunks of the keys."""
 
     column: IndexedColumn
     options: IndexOptions
@@ -101,7 +101,10 @@ class ColumnSource:
 
 
 def column_source(footer: Footer, keys: FileKeys, name: str, options: IndexOptions) -> ColumnSource:
-    """Return the column of that name, its chunks opened; errors for a column that has no filter."""
+    """Return the column called ``name``, with its chunks opened.
+
+    Raises an error for a column that cannot have a filter.
+    """
     column = find_column(footer.leaves, name)
     chunks = tuple(
         tuple(open_chunk(footer, row_group, ordinal, keys) for ordinal in column.ordinals)
@@ -111,7 +114,7 @@ def column_source(footer: Footer, keys: FileKeys, name: str, options: IndexOptio
 
 
 def build_filter(file: InputFile, source: ColumnSource) -> tuple[ColumnReport, Index]:
-    """Build the index of one column; it is EMPTY where the column has no value."""
+    """Build the index of one column. The index is EMPTY if the column has no value."""
     options = source.options
     hashes = _Hashes(_column_hashes(file, source))
     if options.items is None:
@@ -146,7 +149,7 @@ def _report(
 
 
 def _shows(bloom_filter: BloomFilter64) -> str:
-    """Say what a filter in clear gives away."""
+    """Return a text that says what a filter in clear reveals."""
     fpp = bloom_filter.fpp()
     certain = "" if fpp == 0 else f", wrong for one absent value in {max(1, round(1 / fpp)):,}"
     return (
@@ -156,7 +159,7 @@ def _shows(bloom_filter: BloomFilter64) -> str:
 
 
 class _Hashes:
-    """Batches of hashes, counted as they pass by."""
+    """Batches of hashes, which are counted while they are read."""
 
     def __init__(self, batches: Iterator[NDArray[np.int64]]) -> None:
         self._batches = batches
@@ -168,7 +171,7 @@ class _Hashes:
             yield batch
 
     def distinct(self) -> NDArray[np.int64]:
-        """Return the distinct hashes, found batch by batch, so that few of them are in memory."""
+        """Return the distinct hashes. They are collected batch by batch, to save memory."""
         gathered, waiting = [np.empty(0, np.int64)], 0
         for batch in self:
             gathered.append(batch)
@@ -181,7 +184,7 @@ class _Hashes:
 
 
 def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the distinct numbers of all batches, sorted; ten times as fast as np.unique."""
+    """Return the distinct numbers of all batches, sorted. Ten times as fast as np.unique."""
     numbers = np.concatenate(batches)
     numbers.sort()
     is_new = np.ones(len(numbers), np.bool_)
@@ -190,7 +193,7 @@ def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _column_hashes(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np.int64]]:
-    """Yield the hashes of a column's values, row group by row group, nulls left out."""
+    """Yield the hashes of a column's values without nulls, row group by row group."""
     map_key = source.column.map_key
     for chunks in source.chunks:
         # For a key of a map there are two chunks, of the map's keys and values; else there is one.

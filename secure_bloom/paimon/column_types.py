@@ -1,8 +1,7 @@
-"""The types of columns in a probe: from the data file's footer, or as the caller gave them.
+"""The types of columns in a probe: from the data file's footer, or given by the caller.
 
-It knows how Paimon stores each of its types in Parquet, and how a person reads a type.
-
-Paimon can index the top-level columns of a Parquet file, and the keys of maps.
+This module knows how Paimon stores each of its types in Parquet. Paimon can index the top-level
+columns of a Parquet file, and the keys of maps.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from secure_bloom.storage import InputFile, open_input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedColumn:
-    """A column that an index can have; ``value`` is the ordinal of its leaf.
+    """A column that can have an index. ``value`` is the ordinal of its leaf.
 
-    For the key of a map, ``m[k]``, ``key`` is the ordinal of the leaf of keys, and ``map_key`` the
-    text ``k``.
+    For the key of a map, ``m[k]``, ``key`` is the ordinal of the leaf of keys, and ``map_key`` is
+    the text ``k``.
     """
 
     name: str
@@ -46,14 +45,15 @@ class IndexedColumn:
 
     @property
     def ordinals(self) -> tuple[int, ...]:
-        """The leaves that are read for it."""
+        """The ordinals of the leaves that are read for this column."""
         return (self.value,) if self.key is None else (self.key, self.value)
 
 
 def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
-    """Return the column that Paimon calls ``name``: a top-level one, or the key of a map.
+    """Return the column that Paimon calls ``name``: a top-level column, or the key of a map.
 
-    PolicyError for an unknown column, UnsupportedFeatureError for a column that has no filter.
+    Raises PolicyError for an unknown column, UnsupportedFeatureError for a column that cannot have
+    a filter.
     """
     found = _find(leaves, name)
     if found is not None:
@@ -68,7 +68,7 @@ def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
 
 
 def stored_leaf(leaves: tuple[Leaf, ...], name: str) -> Leaf | None:
-    """Return the leaf of a column's values, hashable or not; None for an unknown column."""
+    """Return the leaf of a column's values, hashable or not, or None for an unknown column."""
     found = _find(leaves, name)
     return None if found is None else leaves[found.value]
 
@@ -98,7 +98,7 @@ def _find_map_key(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
 def _is_map_leaf(leaf: Leaf) -> bool:
     """Return whether the leaf is a map's keys or values.
 
-    ``m.key_value.key``, only the middle repeated.
+    In the path ``m.key_value.key`` only the middle node is repeated.
     """
     repeated = [it is FieldRepetitionType.REPEATED for it in leaf.repetitions]
     return repeated == [False, True, False]
@@ -152,7 +152,7 @@ def leaf_of(name: str, data_type: DataType) -> Leaf:
 
 
 def describe_type(leaf: Leaf) -> str:
-    """Return a column's type for a person, with the bits or the unit that the form depends on."""
+    """Return a column's type for a person, with the bits or the unit that hashing depends on."""
     logical = logical_type(leaf.element)
     if logical.kind is Kind.INTEGER:
         return f"{describe(leaf.element)} of {logical.bits} bits"
@@ -175,9 +175,9 @@ class ColumnTypes:
     def leaves(self, file: InputFile, names: list[str], *, itself: bool) -> dict[str, Leaf]:
         """Return the leaf of each column.
 
-        As the caller gave its type, else as the data file has it.
-        ``itself``: the file is an index, not a data file.
-        PolicyError where both are known and differ: values would be looked for in a wrong form.
+        Its type is the caller's, or else the data file's. ``itself`` says that the file is an
+        index, not a data file. Raises PolicyError if both types are known and differ, because
+        values would be looked up in a wrong form.
         """
         missing = [name for name in names if name not in self.given]
         try:
@@ -195,7 +195,7 @@ class ColumnTypes:
     def data_leaves(self, file: InputFile, *, itself: bool) -> tuple[Leaf, ...]:
         """Return the leaves of the data file.
 
-        With ``itself`` of the one that this index is beside.
+        With ``itself``, ``file`` is an index, and the data file is the one beside it.
         """
         with open_input(data_path(file)) if itself else nullcontext(file) as data:
             keys = file_keys(self.resolver, data)
@@ -211,7 +211,7 @@ class ColumnTypes:
         if found is not None and differs(found, leaf):
             raise PolicyError(
                 f"the type given is {data_type}, the data file has {describe_type(found)}",
-                hint="leave the type out: the data file says it",
+                hint="leave the type out: it is read from the data file",
                 column=name,
             )
         return leaf

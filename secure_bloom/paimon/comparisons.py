@@ -1,8 +1,7 @@
 """Paimon's predicates for a file index: comparisons of columns, joined by AND and OR.
 
 The tree is that of :mod:`secure_bloom.predicates.tree`.  The comparisons differ: Paimon compares
-with NULL and with the start of a text, and has no opposite of ``<``.  :func:`as_predicate`
-translates.
+with NULL and with the start of a text, and cannot negate ``<``.  :func:`as_predicate` translates.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from secure_bloom.predicates.from_tuples import from_structure
 
 
 class PaimonOperator(enum.StrEnum):
-    """The ways to compare a column; :data:`Operator` is the public name."""
+    """The comparisons of a column. :data:`Operator` is the public name."""
 
     EQUAL = tree.Operator.EQUAL
     NOT_EQUAL = tree.Operator.NOT_EQUAL
@@ -41,7 +40,7 @@ FOR_OTHER_VALUES = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One column against values: none for IS, any number for IN, else one."""
+    """One column compared with values: none for IS, any number for IN, one for others."""
 
     column: str
     operator: Operator
@@ -54,9 +53,9 @@ Predicate: TypeAlias = tree.Tree[Comparison]
 
 
 def as_predicate(where: object) -> Predicate:
-    """Return the predicate of a text, or of a structure of tuples and lists.
+    """Return the predicate in a text, or in a structure of tuples and lists.
 
-    PolicyError, without values, for anything else.
+    Raises PolicyError, without values, for anything else.
     """
     if isinstance(where, Comparison | And | Or):
         require_predicate(where)
@@ -69,7 +68,7 @@ def as_predicate(where: object) -> Predicate:
 
 
 def require_predicate(predicate: object) -> None:
-    """Raise PolicyError for what is no predicate, or one of more than 100 levels."""
+    """Raise PolicyError unless ``predicate`` is a predicate of at most 100 levels."""
     # Level by level and not by recursion: a predicate that is too deep must not end in Python's own
     # error.
     level = [predicate]
@@ -77,7 +76,7 @@ def require_predicate(predicate: object) -> None:
         joins = [part for part in level if isinstance(part, And | Or)]
         known = all(isinstance(part, Comparison | And | Or) for part in level)
         if not known or not all(isinstance(join.parts, tuple | list) for join in joins):
-            raise PolicyError("the predicate has a part that is none")
+            raise PolicyError("the predicate has a part that is not a predicate")
         level = [part for join in joins for part in join.parts]
         if not level:
             return

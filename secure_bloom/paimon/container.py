@@ -5,10 +5,10 @@
     length of redundant bytes (4) | redundant bytes
     bodies
 
-Numbers are signed and big-endian.  ``start`` counts from the container's first byte; it is -1 for
-an EMPTY index, of a column that has no value.  Names are written as by Java's
+Numbers are signed and big-endian.  ``start`` counts from the container's first byte. It is -1 for
+an EMPTY index, which is the index of a column without a value.  Names are written as by Java's
 ``DataOutput.writeUTF``: a length of two bytes, then modified UTF-8, in which NUL takes two bytes
-(C0 80) and a character beyond 16 bits two surrogates.  An index of an unknown type is carried
+(C0 80) and a character beyond 16 bits two surrogates.  An index of an unknown type is kept
 unchanged.
 """
 
@@ -35,7 +35,10 @@ def encode_name(text: str) -> bytes:
 
 
 def decode_name(data: bytes) -> str:
-    """Return the text of ``data``; FormatError where it is none, or not written in the one way."""
+    """Return the text of ``data``.
+
+    Raises FormatError if ``data`` is not the encoding of a text.
+    """
     try:
         units = data.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
         text = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
@@ -65,7 +68,7 @@ _MIN_INDEX = _SHORT.size + _PLACE.size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """One index of a column; ``body`` is None for EMPTY: the column has no value in this file."""
+    """One index of a column. ``body`` is None for EMPTY: the column has no value in this file."""
 
     type: str
     body: bytes | memoryview | None
@@ -76,7 +79,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnIndexes:
-    """A column and its indexes; a key of a map is a column of its own, ``m[k]``."""
+    """A column and its indexes. The key of a map, ``m[k]``, is a column too."""
 
     name: str
     indexes: tuple[Index, ...]
@@ -101,7 +104,7 @@ class FileIndex:
     def from_bytes(cls, data: bytes) -> FileIndex:
         """Return the indexes in a container.
 
-        FormatError for other bytes and for a damaged container.
+        Raises FormatError for other bytes and for a damaged container.
         """
         reader = _ContainerReader(data)
         reader.start()
@@ -110,10 +113,7 @@ class FileIndex:
         return cls(columns=columns, redundant=redundant, trailing=data[reader.end_of_bodies :])
 
     def to_bytes(self) -> bytes:
-        """Return the container, bodies in the order of the columns.
-
-        The mirror of :meth:`from_bytes`.
-        """
+        """Return the container that :meth:`from_bytes` reads, bodies in the columns' order."""
         # Numbers have fixed widths, so a header with zeros is as long as the real one.
         start = len(b"".join(self._header(0, 0)))
         # Readers go by `start`, so the order of bodies is free; bytes behind them are carried
@@ -138,12 +138,12 @@ class FileIndex:
 
     @checked_arguments
     def indexes(self, column: str) -> tuple[Index, ...]:
-        """Return the indexes of a column; empty for a column that is not listed."""
+        """Return the indexes of a column, or () for a column that is not listed."""
         return tuple(i for each in self.columns if each.name == column for i in each.indexes)
 
     @checked_arguments
     def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:
-        """Return a copy with these indexes; each replaces the index of its column and type."""
+        """Return a copy with these indexes. Each replaces the index of its column and type."""
         columns: dict[str, dict[str, Index]] = {}
         # A column may be listed twice, with indexes of different types.
         for column in self.columns:
@@ -167,7 +167,7 @@ def _column_and_index(given: object) -> tuple[str, Index]:
 
 
 class _ContainerReader:
-    """Reads a container from its first byte on, every number checked where it is read."""
+    """Reads a container from its first byte on, and checks every number when it is read."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -179,7 +179,7 @@ class _ContainerReader:
         self.end_of_bodies = 0
 
     def start(self) -> None:
-        """Magic, version and the header's length."""
+        """Check magic and version, and read the header's length."""
         if self._data[: len(MAGIC)] != MAGIC:
             raise FormatError("not a Paimon file index: it does not start with the magic number")
         _, version, length = self._unpack(_START)
@@ -191,7 +191,7 @@ class _ContainerReader:
         self._header_end = self.end_of_bodies = length
 
     def count(self, what: str, min_bytes: int) -> int:
-        """Return a number of things that take at least ``min_bytes`` of the header each."""
+        """Return a number of items, each of which takes at least ``min_bytes`` of the header."""
         (number,) = self._unpack(_INT)
         remaining = self._header_end - self._at
         if not 0 <= number * min_bytes <= remaining:

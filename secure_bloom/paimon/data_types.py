@@ -1,17 +1,13 @@
-"""Paimon's data types that have Bloom filters, and what is hashed of their values.
+"""Paimon's data types that can have Bloom filters, and which form of their values is hashed.
 
-TINYINT SMALLINT INT BIGINT    the number
-FLOAT DOUBLE                   the IEEE bits as a signed number, one NaN for all
-DATE                           days since 1970-01-01
-TIME(p)                        milliseconds of the day
-TIMESTAMP(p), TIMESTAMP_LTZ(p) milliseconds since the epoch to p = 3, microseconds above
-CHAR VARCHAR STRING            UTF-8
-BINARY VARBINARY BYTES         the bytes
+TINYINT SMALLINT INT BIGINT    the number FLOAT DOUBLE                   the IEEE bits as a signed
+number, one NaN for all DATE                           days since 1970-01-01 TIME(p) milliseconds of
+the day TIMESTAMP(p), TIMESTAMP_LTZ(p) milliseconds since the epoch to p = 3, microseconds above
+CHAR VARCHAR STRING            UTF-8 BINARY VARBINARY BYTES         the bytes
 
-The 64-bit hash is that of Paimon's Bloom filter, for one value or for many.  Numbers are hashed by
-Thomas Wang's mix with arithmetic right shifts, text and bytes by XXH64 with seed 0
-(:mod:`secure_bloom.bloom.xxh64` hashes many at once).  Hashes are signed, as in Java.  Hashing one
-value does not need numpy.
+Hashes have 64 bits.  Numbers are hashed by Thomas Wang's mix with arithmetic right shifts, text and
+bytes by XXH64 with seed 0 (:mod:`secure_bloom.bloom.xxh64` hashes many at once).  Hashes are
+signed, as in Java.  Hashing one value does not need numpy.
 """
 
 from __future__ import annotations
@@ -51,18 +47,18 @@ def hash_long(number: int) -> int:
 
 
 def hash_bytes(value: bytes) -> int:
-    """Return the hash of a text's UTF-8, or of bytes."""
+    """Return the hash of a text's UTF-8 bytes, or of bytes."""
     return signed(xxh64.hash_value(value))
 
 
 def signed(number: int) -> int:
-    """Return the number that the lowest 64 bits of ``number`` are in two's complement."""
+    """Return the lowest 64 bits of ``number`` as a signed number in two's complement."""
     return (number + _HALF) % _WHOLE - _HALF
 
 
 @checked_arguments
 def hash_longs(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """:func:`hash_long` of each of a 1-D array of int64, in the same shape."""
+    """Return :func:`hash_long` of each number in a 1-D array of int64, in the same shape."""
     import numpy as np
 
     from secure_bloom.kernels import loops
@@ -106,9 +102,9 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataType:
-    """A type; ``parameter`` is the precision of a time, the length of text, or None.
+    """A type. ``parameter`` is the precision of a time, the length of text, or None.
 
-    A time without a precision gets Paimon's default one.
+    A time without a precision gets Paimon's default precision.
     """
 
     root: TypeRoot
@@ -124,9 +120,9 @@ class DataType:
     @classmethod
     @checked_arguments
     def parse(cls, text: str) -> DataType:
-        """Return the type that Paimon writes so, such as ``TIMESTAMP(6)`` or ``BIGINT NOT NULL``.
+        """Return the type in Paimon's notation, such as ``TIMESTAMP(6)`` or ``BIGINT NOT NULL``.
 
-        Raises UnsupportedFeatureError for a type that has no Bloom filter.
+        Raises UnsupportedFeatureError for a type that cannot have a Bloom filter.
         """
         found = _TEXT.fullmatch(text.strip().upper())
         name = "" if found is None else found["root"]
@@ -146,7 +142,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hashed:
-    """The hashed part of a value: bytes, or a number that has ``width`` bytes in its type."""
+    """The part of a value that is hashed: bytes, or a number with the ``width`` of its type."""
 
     content: int | bytes = field(repr=False)
     width: int = 0
@@ -160,16 +156,17 @@ class Hashed:
 
 @checked_arguments
 def hash_value(data_type: DataType, value: Any) -> int | None:
-    """Return the hash of a value as Paimon has it; None for NULL, which is in no filter.
+    """Return Paimon's hash of a value, or None for NULL, which is in no filter.
 
     Numbers, days and milliseconds of the day are ints, a timestamp is ``(milliseconds since the
-    epoch, nanoseconds within the millisecond)``, text is str.  PolicyError for anything else.
+    epoch, nanoseconds within the millisecond)``, text is str.  Raises PolicyError for anything
+    else.
     """
     return None if value is None else hashed_form(data_type, value).hash()
 
 
 def hashed_form(data_type: DataType, value: Any) -> Hashed:
-    """Return the form in which a value is hashed; NULL has no hash."""
+    """Return the form in which a value is hashed. NULL has no form."""
     try:
         content = _CONTENTS[data_type.root](data_type, value)
     except (TypeError, ValueError, OverflowError, struct.error):
@@ -178,7 +175,10 @@ def hashed_form(data_type: DataType, value: Any) -> Hashed:
 
 
 def example_form(data_type: DataType) -> Hashed:
-    """Return the form of some value of the type; all values of a type have forms of one width."""
+    """Return the form of an arbitrary value of the type.
+
+    All values of a type have equally wide forms.
+    """
     if data_type.root in _OF_BYTES:
         return Hashed(content=b"")
     return Hashed(content=0, width=_WIDTHS.get(data_type.root, 4))

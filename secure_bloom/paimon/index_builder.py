@@ -1,9 +1,9 @@
-"""Building the index of a data file: its values -> filters -> ``<data file>.index``.
+"""Build the index of a data file: its values -> filters -> ``<data file>.index``.
 
 The index is in clear, even if the data file is encrypted.  Whoever has the index can test any value
-against it, so an index of an encrypted column is refused unless the caller insists.
+against it, so an index of an encrypted column is refused unless the caller allows it.
 
-What an index beside the file holds already is kept.
+Other indexes in an existing index file are kept.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ NamedIndexes = list[tuple[str, Index]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexMerge:
-    """The ways to write an index: ``replace_damaged`` replaces one that cannot be read."""
+    """How an index is written. ``replace_damaged`` replaces an index that cannot be read."""
 
     replace_damaged: bool
     dry_run: bool
 
     def write(self, file: InputFile, indexes: NamedIndexes) -> FileIndex:
-        """Write the indexes of columns beside ``file``; returns all that the index holds now.
+        """Write the indexes of columns beside ``file``. Return all indexes of the file afterwards.
 
-        Builds on several machines may meet: then the index is read and merged again.
+        If another machine has written the index meanwhile, it is read and merged again.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -92,11 +92,14 @@ class IndexMerge:
         return merged
 
     def _replace(self, file: InputFile, indexes: NamedIndexes, damage: FormatError) -> FileIndex:
-        """Return a new index in the place of a damaged one, if the caller wants that."""
+        """Return a new index for the place of a damaged one.
+
+        Raises the damage unless that is wanted.
+        """
         if not self.replace_damaged:
             damage.hint = damage.hint or (
                 "replace_damaged (--replace-damaged) writes a new one in its place; "
-                "name all columns that it shall have"
+                "name all columns that the index shall have"
             )
             raise damage
         merged = FileIndex().with_indexes(indexes)
@@ -126,8 +129,8 @@ def build_index(
 ) -> IndexReport:
     """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
 
-    Other indexes that the index file holds already stay in it.  It is written whole or not at all,
-    and the data file is not touched.
+    Other indexes in an existing index file are kept.  The index file is written whole or not at
+    all, and the data file is not changed.
 
     Args:
         data_file: The data file.
@@ -135,8 +138,8 @@ def build_index(
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         allow_clear_index: Index encrypted columns too, although the index is in clear.
-        replace_damaged: Put a new index in the place of one that cannot be read.
-        dry_run: Write nothing; report what a run would do.
+        replace_damaged: Write a new index in place of an unreadable one.
+        dry_run: Write nothing, but report what a run would do.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
 
@@ -145,7 +148,7 @@ def build_index(
 
     Raises:
         PolicyError: A column is encrypted, and ``allow_clear_index`` is not given.
-        FormatError: The index that is there is damaged.
+        FormatError: The existing index is damaged.
     """
     access = Access.of(
         keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
@@ -182,8 +185,8 @@ def build_indexes(
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         allow_clear_index: Index encrypted columns too, although the index is in clear.
-        replace_damaged: Put a new index in the place of one that cannot be read.
-        dry_run: Write nothing; report what a run would do.
+        replace_damaged: Write a new index in place of an unreadable one.
+        dry_run: Write nothing, but report what a run would do.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         jobs: Number of cores; by default all.
@@ -225,13 +228,13 @@ def build_indexes(
 def _reporter(
     columns: Columns, access: Access, merge: IndexMerge, *, allow_clear_index: bool
 ) -> Callable[[str], IndexReport]:
-    """Return the work on one file, in whichever process."""
+    """Return the function that works on one file, in this process or another."""
     resolver = access.resolver()
     return _Builder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge).report
 
 
 class _Builder:
-    """Builds the indexes of one run: one request, one set of keys."""
+    """Builds the indexes of one run, which has one request and one set of keys."""
 
     def __init__(
         self, columns: Columns, resolver: KeyResolver, *, allow_clear_index: bool, merge: IndexMerge
@@ -242,7 +245,7 @@ class _Builder:
         self._merge = merge
 
     def report(self, path: str) -> IndexReport:
-        """:meth:`build`, where an error of this package becomes the report of a failure."""
+        """Return the report of :meth:`build`, or of its failure with an error of this package."""
         try:
             return self.build(path)
         except SecureBloomError as error:
@@ -271,7 +274,10 @@ class _Builder:
         return unlock_to_read(read_tail(file), keys), keys
 
     def _sources(self, footer: Footer, keys: FileKeys) -> list[ColumnSource]:
-        """Return the columns of the file that get filters; PolicyError where one is encrypted."""
+        """Return the columns of the file that get filters.
+
+        Raises PolicyError if one of them is encrypted, unless the caller allows it.
+        """
         wanted = self._columns.items()
         sources = [column_source(footer, keys, name, options) for name, options in wanted]
         encrypted = [source.column.name for source in sources if source.is_encrypted]
@@ -290,7 +296,7 @@ def _failed(path: str, error: SecureBloomError) -> IndexReport:
 
 
 def _as_options(columns: Columns) -> dict[str, IndexOptions]:
-    """Return the options of each column; a single text is one name."""
+    """Return the options of each column. A single text is the name of one column."""
     names = as_names("columns", columns)
     if not names:
         raise PolicyError("no column is named for an index")
@@ -311,8 +317,7 @@ def _refuse_other_formats(file: InputFile) -> None:
         if first.startswith(magic):
             raise UnsupportedFeatureError(
                 f"{name}, and indexes are built of Parquet files",
-                hint="an index that is there can be shown, "
-                "and probed with the types of its columns",
+                hint="an existing index can be shown, and probed with the types of its columns",
             )
 
 

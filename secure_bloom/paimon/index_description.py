@@ -1,4 +1,4 @@
-"""The content of an index for anyone who can read it: its columns, its filters, and their bits."""
+"""Describe an index: its columns, its filters, and their bits. Needs no key."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from secure_bloom.storage.paths import Paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexInspection:
-    """One index of one column; ``bytes`` is 0 for EMPTY, a column without any value.
+    """One index of one column. ``bytes`` is 0 for EMPTY, the index of a column without any value.
 
     A Bloom filter also has its number of hash functions and the share of its bits that are set
-    (``fill``).  From these bits follow its false-positive probability, and about how many distinct
-    ``values`` it was given.
+    (``fill``).  Its false-positive probability and the estimated number of distinct ``values`` are
+    computed from the bits.
     """
 
     column: str
@@ -43,7 +43,7 @@ class IndexInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonInspection:
-    """The index of one data file; ``error`` for a damaged one."""
+    """The index of one data file, or the ``error`` of a damaged index."""
 
     path: str
     bytes: int | None = None
@@ -55,7 +55,7 @@ class PaimonInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ShowReport(Report):
-    """The indexes that were found; ``without`` are the data files that have none."""
+    """The indexes that were found. ``without`` are the data files without an index."""
 
     indexes: tuple[PaimonInspection, ...]
     without: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class ShowReport(Report):
 
     @property
     def failed(self) -> tuple[PaimonInspection, ...]:
-        """The damaged ones."""
+        """The indexes that are damaged."""
         return tuple(index for index in self.indexes if index.error is not None)
 
     def _document(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def show(paths: Paths) -> ShowReport:
 
 
 def describe_beside(file: InputFile) -> PaimonInspection | None:
-    """Return the index beside a data file, None if there is none."""
+    """Return the description of the index beside a data file, or None if there is none."""
     path = index_path(file)
     try:
         index = read_beside(file)

@@ -1,4 +1,4 @@
-"""Finding and reading the index of a data file: ``<data file>.index``, in clear, beside it."""
+"""Find and read the index of a data file: ``<data file>.index``, in clear, beside it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def is_index(file: InputFile) -> bool:
 
 
 def read_beside(file: InputFile) -> FileIndex | None:
-    """Return the index beside a data file, None if there is none; FormatError for a damaged one."""
+    """Return the index beside a data file, or None if there is none.
+
+    Raises FormatError for a damaged index.
+    """
     content = file.read_sibling(file.name + SUFFIX, limit=MAX_INDEX_BYTES)
     if content is None:
         return None
@@ -62,7 +65,7 @@ def read_beside(file: InputFile) -> FileIndex | None:
 
 
 def read_whole(file: InputFile) -> FileIndex:
-    """Return the index in an index file; FormatError for a damaged one."""
+    """Return the index in an index file. Raises FormatError for a damaged one."""
     if file.size > MAX_INDEX_BYTES:
         raise FormatError(f"the index has {file.size} bytes, at most {MAX_INDEX_BYTES} are read")
     return FileIndex.from_bytes(file.read_at(0, file.size))

@@ -1,7 +1,7 @@
-"""Find the data files that their indexes rule out for a predicate: in files, folders and globs.
+"""Find the data files that their indexes rule out for a predicate, in files, folders and globs.
 
-Only indexes are read, and footers for the types of columns.  pyarrow is not needed.
-The report has a verdict for each data file, and notes.
+Only indexes are read, and footers for the types of columns.  pyarrow is not needed. The report has
+a verdict for each data file, and notes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from secure_bloom.storage.paths import Paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVerdict:
-    """One data file: ``absent`` where no row of it satisfies the predicate, or its error.
+    """One data file: ``absent`` if none of its rows satisfies the predicate, or its error.
 
     ``no_filter``: the file has no index of a column of the predicate.  If the rules are Paimon's,
-    ``absent`` is a file that Paimon skips; ``note`` says where that may lose rows.  A signed file
-    whose key is missing is not ``verified``: what it says may be forged.
+    ``absent`` is a file that Paimon skips, and ``note`` says where that may lose rows.  A signed
+    file whose key is missing is not ``verified``: its content may be forged.
     """
 
     path: str
@@ -56,7 +56,7 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PaimonProbe(ReportOfFiles[FileVerdict]):
-    """The verdicts of all files, by these rules; ``notes`` name columns that no file has."""
+    """The verdicts of all files by these rules. ``notes`` name columns that no file has."""
 
     rules: Rules
     files: tuple[FileVerdict, ...]
@@ -98,9 +98,9 @@ def probe(
 ) -> PaimonProbe:
     """Find by the index of each data file whether it may hold rows that satisfy ``where``.
 
-    A file that cannot be probed is reported with its error and does not stop the others.  That is
-    also a file whose column is of another type than the value, or than ``types`` says.  If the
-    column's type is only too small for the value, no row of the file has it.
+    A file that cannot be probed is reported with its error and does not stop the others.  A file
+    whose column has another type than the value, or than ``types`` says, cannot be probed.  If the
+    column's type is only too small for the value, the verdict is "absent".
 
     Args:
         paths: Data files, folders, globs, or index files by name.
@@ -161,9 +161,9 @@ def _as_type(name: str, given: object) -> DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One predicate, checked against the index of file after file.
+    """One predicate, which is checked against the index of one file after the other.
 
-    ``misfits`` are the errors of files whose columns the predicate does not fit, ``indexed`` the
+    ``misfits`` are the errors of files whose columns do not fit the predicate. ``indexed`` are the
     columns of the predicate that some index has.
     """
 
@@ -174,7 +174,7 @@ class _Run:
     indexed: set[str] = field(default_factory=set)
 
     def verdict_of(self, path: str) -> FileVerdict:
-        """Return the verdict of one data file, or the error that it has instead."""
+        """Return the verdict of one data file, or its error."""
         try:
             with located(path=path), open_input(path) as file:
                 verdict, note = self._verdict(file)
@@ -187,7 +187,7 @@ class _Run:
             return FileVerdict(path=path, **failure_of(error))
 
     def refuse_if_it_fits_no_file(self, files: Iterable[FileVerdict]) -> None:
-        """Raise the first misfit where no file gave an answer: then the predicate is wrong."""
+        """Raise the first misfit if no file gave an answer, because the predicate is wrong then."""
         answers = {Verdict.ABSENT, Verdict.MAYBE}
         if self.misfits and not any(file.verdict in answers for file in files):
             raise self.misfits[0]
@@ -195,7 +195,8 @@ class _Run:
     def notes(self, files: Iterable[FileVerdict]) -> Iterator[str]:
         """Yield a note for each column that no index and no file has.
 
-        No note where the columns of some file are not known: it may have them.
+        Yields nothing if the columns of some file are unknown, because that file may have the
+        column.
         """
         missing = [
             name for name in self._names() if name not in self.indexed | self.columns.given.keys()
@@ -251,7 +252,7 @@ def _may_have(leaves: tuple[Leaf, ...] | None, column: str) -> bool:
 def _needs_type(index: FileIndex, column: str) -> bool:
     """Return whether an index of the column looks values up.
 
-    Their form depends on the column's type.
+    The form of a value depends on the column's type.
     """
     return any(
         each.body is not None and each.type in (BLOOM_FILTER, BITMAP)

@@ -1,7 +1,7 @@
-"""The indexes of a column, opened: what each of them can say about a comparison.
+"""Open the indexes of a column, and ask them about a comparison.
 
-Every reader has ``passing``, the values that the column may have, and ``keeps``, whether rows may
-satisfy a comparison whatever its value is.
+Every reader has ``passing``, which returns the values that the column may have, and ``keeps``,
+which returns whether rows may satisfy a comparison whatever its value is.
 
 ``may_match`` asks them whether a file can be skipped for a predicate without losing a row.  A Bloom
 filter can rule out ``=`` and IN, a bitmap index also IS NULL, and an EMPTY index every comparison
@@ -38,7 +38,7 @@ class EmptyIndex:
     """The index of a column that has no value in this file."""
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:  # noqa: ARG002
-        """Return no value."""
+        """Return an empty set."""
         return frozenset()
 
     def keeps(self, operator: Operator) -> bool:
@@ -47,14 +47,14 @@ class EmptyIndex:
 
 
 class UnreadIndex:
-    """An index of a type that Paimon has and that is not read here: it rules nothing out."""
+    """An index of a type that Paimon has but this package does not read: it rules nothing out."""
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:
         """Return all values."""
         return values
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
-        """Always."""
+        """Return True."""
         return True
 
 
@@ -65,11 +65,11 @@ class BloomIndex:
     bloom_filter: BloomFilter64
 
     def passing(self, values: frozenset[Hashed]) -> Set[Hashed]:
-        """Return the values that the filter lets pass."""
+        """Return the values that pass the filter."""
         return {value for value in values if self.bloom_filter.check_hash(value.hash())}
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
-        """Always: a filter knows single values only."""
+        """Return True: a filter knows single values only."""
         return True
 
 
@@ -84,7 +84,7 @@ class BitmapIndex:
         return self.values.listed(values)
 
     def keeps(self, operator: Operator) -> bool:
-        """Return whether there are nulls, or values, where the comparison needs them."""
+        """Return whether the column has nulls, or values, as the comparison needs."""
         if operator is Operator.IS_NULL:
             return self.values.has_null
         return operator is not Operator.IS_NOT_NULL or self.values.count > 0
@@ -110,7 +110,7 @@ _READERS: dict[str, Callable[[bytes | memoryview], AnyIndex]] = {
 def open_index(index: Index) -> AnyIndex:
     """Return the reader of an index.
 
-    UnsupportedFeatureError for a type that Paimon does not have.
+    Raises UnsupportedFeatureError for a type that Paimon does not have.
     """
     # EMPTY comes before the type, because it says the same for every type.
     if index.body is None:
@@ -122,7 +122,7 @@ def open_index(index: Index) -> AnyIndex:
 
 
 def may_match(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
-    """Return whether rows of the file may satisfy the predicate; False is certain."""
+    """Return whether rows of the file may satisfy the predicate. False is certain."""
 
     def may_match_one(comparison: Comparison) -> bool:
         with located(column=comparison.column):

@@ -1,9 +1,9 @@
-"""From the values that a Parquet file stores to those that Paimon hashes.
+"""Turn the values that a Parquet file stores into the values that Paimon hashes.
 
-Paimon hashes logical values, a file stores physical ones.  The values of a file and the values of a
-predicate go from their physical form to the hash by one table, so that they cannot differ.
+Paimon hashes logical values, a file stores physical ones.  One table converts both the values of a
+file and the values of a predicate, so that they cannot differ.
 
-``Forms`` finds the form in which a value is in the index of a column by the type of the column.
+``Forms`` finds the form that a value has in the index of a column, by the type of the column.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def require_hashable(leaf: Leaf) -> None:
 
 
 def is_bytes(leaf: Leaf) -> bool:
-    """Return whether the bytes of a value are hashed, rather than a number."""
+    """Return whether a value's bytes are hashed, rather than a number."""
     return (logical_type(leaf.element).kind, leaf.type) in _BYTES
 
 
 def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
-    """Return the bytes of a PLAIN value that are hashed: without a BYTE_ARRAY's length."""
+    """Return the bytes of a PLAIN value that are hashed, without a BYTE_ARRAY's length."""
     if is_bytes(leaf):
         return Hashed(content=encoding)
     logical = logical_type(leaf.element)
@@ -59,29 +59,28 @@ def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
 
 
 def _width(logical: Logical, physical: Type) -> int:
-    """Return the width of Paimon's type in bytes; a time of the day always takes 4."""
+    """Return the width of Paimon's type in bytes. A time of the day always takes 4."""
     if logical.kind is Kind.INTEGER:
         return logical.bits // 8
     return 4 if logical.kind is Kind.TIME or physical in (Type.INT32, Type.FLOAT) else 8
 
 
 def divisor(logical: Logical) -> int:
-    """Return the divisor of a stored time.
+    """Return by what a stored time is divided.
 
-    Paimon counts milliseconds of the day, and microseconds.
+    Paimon counts milliseconds of the day, and microseconds for timestamps.
     """
     coarsest = {Kind.TIME: _NANOS_PER_MILLI, Kind.TIMESTAMP: _NANOS_PER_MICRO}.get(logical.kind, 1)
     return max(1, coarsest // logical.unit)
 
 
 def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
-    """Return the forms in which ``value`` may be in an index of ``leaf``.
+    """Return the forms that ``value`` may have in an index of ``leaf``.
 
-    None if no index can answer.
-    Values are written as :func:`secure_bloom.probe` takes them, and whole numbers also as 5.0 and
-    1e1.  A value that is too large or too fine for this file has no form: another file of the table
-    may store the column in a larger type.  PolicyError, without the value, for a value that is
-    none of the column.
+    Return None if no index can answer. Values are written as :func:`secure_bloom.probe` takes them,
+    and whole numbers also as 5.0 and 1e1.  A value that is too large or too fine for this file has
+    no form: another file of the table may store the column in a larger type.  Raises PolicyError,
+    without the value, if it cannot be a value of the column.
     """
     value = python_value(value)
     try:
@@ -95,9 +94,9 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
 
 
 def example_form(leaf: Leaf) -> Hashed | None:
-    """Return the form of some value, as wide as all of the column.
+    """Return the form of an arbitrary value, as wide as all values of the column.
 
-    None for a column without a filter.
+    Return None for a column that cannot have a filter.
     """
     logical = logical_type(leaf.element)
     if is_bytes(leaf):
@@ -108,14 +107,14 @@ def example_form(leaf: Leaf) -> Hashed | None:
 
 
 def differs(stored: Leaf, given: Leaf) -> bool:
-    """Return whether a value has different forms in a column of one type and of the other."""
+    """Return whether a value has different forms in columns of these two types."""
     return _form(stored) != _form(given)
 
 
 def _form(leaf: Leaf) -> tuple[object, ...] | None:
-    """Return all that the form of a value depends on.
+    """Return everything that the form of a value depends on.
 
-    None for a column that Paimon does not hash.
+    Return None for a column that Paimon does not hash.
     """
     logical = logical_type(leaf.element)
     if is_bytes(leaf):
@@ -169,14 +168,14 @@ class Forms(Protocol):
     """The forms of values, by column."""
 
     def __call__(self, column: str, value: object) -> Sequence[Hashed] | None:
-        """Return the forms in which the value may be in an index; None if no index can answer."""
+        """Return the forms that the value may have in an index, or None if no index can answer."""
         ...
 
     def example(self, column: str) -> Hashed | None:
-        """Return the form of some value of the column; None for a column that has no form.
+        """Return the form of an arbitrary value of the column.
 
-        A bitmap index stores the rows of its nulls after the list of values, and only the width of
-        a value says where that list ends.
+        Return None for a column that has no form. A bitmap index stores the rows of its nulls after
+        the list of values, and only the width of a value shows where that list ends.
         """
         ...
 
@@ -202,16 +201,19 @@ class _TypedForms:
 
 @dataclass(frozen=True, slots=True)
 class StoredForms:
-    """Forms by the leaves of a Parquet schema; a column without a leaf has no form."""
+    """Forms by the leaves of a Parquet schema. A column without a leaf has no form."""
 
     leaves: Mapping[str, Leaf]
 
     def __call__(self, column: str, value: object) -> tuple[Hashed, ...] | None:
-        """Return the forms of a value; None for a column without a leaf."""
+        """Return the forms of a value, or None for a column without a leaf."""
         leaf = self.leaves.get(column)
         return None if leaf is None else value_forms(leaf, value)
 
     def example(self, column: str) -> Hashed | None:
-        """Return the form of some value of the column; None for a column that has no form."""
+        """Return the form of an arbitrary value of the column.
+
+        Return None for a column without a form.
+        """
         leaf = self.leaves.get(column)
         return None if leaf is None else example_form(leaf)

@@ -13,7 +13,7 @@ from secure_bloom.paimon.physical_values import Forms
 
 
 class Rules(enum.StrEnum):
-    """The rules by which the answers of several indexes become one."""
+    """The rules that join the answers of several indexes into one."""
 
     #: A file is skipped only where no row of it can satisfy the predicate.
     SAFE = "safe"
@@ -25,12 +25,12 @@ class Rules(enum.StrEnum):
 def must_read(
     index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
 ) -> bool:
-    """Return whether the file may hold rows that satisfy ``predicate``; False is certain.
+    """Return whether the file may hold rows that satisfy ``predicate``. False is certain.
 
-    With the rules of Paimon 0.9 the answer is whether Paimon reads the file, and nothing is
-    certain.  Raises FormatError for a damaged index, and PolicyError for an object that is no
-    predicate.  Raises UnsupportedFeatureError if a column of the predicate has an index of a type
-    that Paimon does not have.
+    With the rules of Paimon 0.9 the answer is whether Paimon reads the file, and False is not
+    certain.  Raises FormatError for a damaged index, PolicyError for an object that is no
+    predicate, and UnsupportedFeatureError if a column of the predicate has an index of a type that
+    Paimon does not have.
     """
     require_predicate(predicate)
     return _DECISIONS[rules](index, predicate, forms)

@@ -1,4 +1,4 @@
-"""Pages of one column -> Arrow arrays of physical leaf values, decoded by pyarrow.
+"""Decode pages of one column into Arrow arrays of physical leaf values, by pyarrow.
 
 The pages are put into a Parquet file in memory that has this one column and only physical types, so
 that no logical type changes a value.  This one way serves every encoding and codec that pyarrow
@@ -40,9 +40,9 @@ _UNDECODED_ENCODINGS = {Encoding.BIT_PACKED, Encoding.ALP}
 
 
 def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterator[pa.Array]:
-    """Yield the entries of a dictionary page: PLAIN values, hence a data page of a required column.
+    """Yield the entries of a dictionary page, decoded as a data page of a required column.
 
-    Raises FormatError where the header counts fewer of them than there are.
+    Raises FormatError if the page holds more entries than its header counts.
     """
     # Entries of a dictionary are PLAIN, by its new name or its old one (Encodings.md, "Dictionary
     # Encoding").
@@ -68,7 +68,7 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
 
 
 def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
-    """Return a header for the body of a dictionary page as a data page of a required column."""
+    """Return a data page's header for the body of a dictionary page, as of a required column."""
     return PageHeader.of(
         type=PageType.DATA_PAGE,
         uncompressed_page_size=dictionary.uncompressed_size,
@@ -85,7 +85,7 @@ def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
 
 
 def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
-    """Return bytes of values in PLAIN encoding."""
+    """Return the number of bytes of values in PLAIN encoding."""
     if leaf.width is not None:
         return len(entries) * leaf.width
     # pyarrow's sum of nothing is null.
@@ -153,8 +153,8 @@ def _decode(
 def _batch_rows(page: Page) -> int:
     """Return the number of rows to decode at a time.
 
-    In DELTA_BYTE_ARRAY a value repeats a prefix of the one before with a few bytes, so a small page
-    may hold values that are each as long as the page.
+    In DELTA_BYTE_ARRAY a value takes a prefix of the value before it with a few bytes, so each
+    value of a small page may be as long as the page.
     """
     if page.is_dictionary or page.encoding is not Encoding.DELTA_BYTE_ARRAY:
         return _BATCH_ROWS
@@ -198,11 +198,11 @@ def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
     # pyarrow may stop early without an error.  A filter of the values so far would lack the others,
     # and queries would lose rows.
     if seen != rows:
-        raise FormatError(f"the column's pages hold {seen} rows, {rows} were announced")
+        raise FormatError(f"the column's pages hold {seen} rows, wanted {rows}")
 
 
 def _leaf_items(array: pa.Array) -> pa.Array:
-    """Return the leaf's items of a nested array; a list that is empty or null has none."""
+    """Return the leaf's items of a nested array. An empty or null list has no items."""
     while not isinstance(array, pa.Array) or pa.types.is_nested(array.type):
         # Not `values`: that would give the items of rows that a slice left out, too.
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()

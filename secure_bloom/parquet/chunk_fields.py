@@ -1,7 +1,8 @@
-"""Read a few fields of many column chunks, or page headers, as numbers: by the C extension alone.
+"""Read a few fields of many column chunks, or page headers, as numbers, by the C extension alone.
 
-To decode each chunk into an object takes longer than most questions about it.  A row has the slots
-named here.  Texts and structures have two: their start and end in the bytes that were read.
+Decoding each chunk into an object takes longer than most questions about it.  A row has the slots
+named here.  A number has one slot. A text or a structure has two: its start and its end in the
+bytes that were read.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ _FIELD_IDS: Final = 32
 def _table(view: Any, wanted: Mapping[str, int]) -> bytes:
     """Return the table that maps fields of ``view``, by dotted path, to their slots.
 
-    It has a wire type and an action for each field id of each structure: see ``footers.c``.
+    For each field id of each structure, the table has a wire type and an action: see ``footers.c``.
     """
     structures = [array("h", bytes(4 * _FIELD_IDS))]
     known = {"": (0, view)}
@@ -113,7 +114,7 @@ PAGE_HEADER: Final = _table(PageHeader, _OF_PAGE_HEADER)
 
 
 def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
-    """Return a row for each ColumnChunk of ``plain``; None if one is damaged or unusual.
+    """Return a row for each ColumnChunk of ``plain``, or None if a chunk is damaged or unusual.
 
     ``offsets`` has ``count`` 64-bit integers.
     """
@@ -121,9 +122,9 @@ def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
 
 
 def read_meta_data(plain: bytes, bounds: Any, count: int) -> memoryview | None:
-    """Return a row for each ColumnMetaData.
+    """Return a row for each ColumnMetaData, or None if one is damaged or unusual.
 
-    The bytes of the first are ``plain[bounds[0]:bounds[1]]``.
+    ``bounds`` has start and end of each: the first is ``plain[bounds[0]:bounds[1]]``.
     """
     return _read(plain, bounds, count, _COLUMN_META_DATA, is_run=True)
 

@@ -1,8 +1,8 @@
-"""The distinct physical values of a column chunk, read from as few bytes as hold all of them.
+"""Read the distinct physical values of a column chunk from as few bytes as possible.
 
 If every data page is dictionary-encoded, the dictionary page holds all values, and only the headers
 of the other pages are read.  If the writer gave up the dictionary in the middle of the chunk, the
-dictionary page and the data pages after that point hold them.
+dictionary page and the data pages after that point hold all values.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ _SAMPLE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkEntries(Generic[E]):
-    """The values of one chunk, in the form that is hashed fastest: each at least once, no nulls.
+    """The values of one chunk, without nulls, in the form that is hashed fastest.
 
-    ``upper_bound`` is known before the first array is read: there are at most as many values, so
-    at most as many distinct ones.  ``entries`` can be iterated once.
+    ``entries`` has each value at least once, and can be iterated once. ``upper_bound`` is known
+    before the first array is read: there are at most as many values, hence at most as many distinct
+    values.
     """
 
     source: Literal["dictionary", "pages"]
@@ -82,15 +83,15 @@ class _Selection:
 
 
 def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
-    """Return the values of ``chunk``, read lazily; errors carry its row group and column.
+    """Return the values of ``chunk``, read lazily. Errors carry its row group and column.
 
-    PLAIN pages are not made into Arrow arrays.
+    Values of PLAIN pages are returned without Arrow arrays.
     """
     return _read(file, chunk, plain_entries)
 
 
 def read_encoded(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries | EncodedValues]:
-    """Like :func:`read_entries`, but values of PLAIN pages may come as they are encoded."""
+    """Like :func:`read_entries`, but values of PLAIN pages may be returned as they are encoded."""
     return _read(file, chunk, encoded_entries)
 
 
@@ -104,9 +105,9 @@ def _read(file: InputFile, chunk: Chunk, plain: PlainReader[E]) -> ChunkEntries[
 
 
 def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues | None]:
-    """Return the values of :func:`read_entries`, page by page, undecoded.
+    """Yield the values of :func:`read_entries`, page by page, as they are encoded.
 
-    None if pyarrow must decode.
+    Yield None for a page that pyarrow must decode.
     """
     selection = _select(file, chunk)
     pages = [*selection.dictionary, *selection.data]
@@ -115,10 +116,10 @@ def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues |
 
 
 def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
-    """Yield some of the values of ``chunk``: those of its first data page that has any.
+    """Yield some values of ``chunk``: those of its first data page that has any.
 
-    If the page refers to a dictionary, only the entries that it refers to are taken: others need
-    not be values of the chunk.  UnsupportedFeatureError for pages of more than 64 MiB.
+    If the page refers to a dictionary, only the entries that it refers to are taken: other entries
+    need not be values of the chunk.  Raises UnsupportedFeatureError for pages of more than 64 MiB.
     """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if _is_empty(chunk):
@@ -161,7 +162,7 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
 
 
 def _is_empty(chunk: Chunk) -> bool:
-    """Return whether the chunk has no values: it may then have no pages, and offsets of 0."""
+    """Return whether the chunk has no values. It may then have no pages, and offsets of 0."""
     values, rows = chunk.meta_data.num_values, chunk.num_rows
     # A null counts as a value, and so does an empty list.  With num_values of 0 a chunk counts as
     # empty, and its filter would rule out each value of its rows.

@@ -1,9 +1,9 @@
-"""Statements of a file on a column chunk that contradict its schema, or each other.
+"""Find statements of a file about a column chunk that contradict its schema, or each other.
 
-Readers leave rows out by counts, bounds and page indexes.  A file may have them wrong, by a
-writer's mistake or by intent, and nothing authenticates them in a plain file.  Statements that
-contradict each other are not believed.  All others are: a bound that is merely too narrow looks
-like any other.  parquet.thrift, Statistics, SizeStatistics, OffsetIndex and ColumnIndex.
+Readers skip rows by counts, bounds and page indexes.  A file may have wrong ones, by a writer's
+mistake or by intent, and nothing authenticates them in a plain file.  Statements that contradict
+each other are not believed.  All others are believed: a bound that is merely too narrow looks like
+any other.  parquet.thrift, Statistics, SizeStatistics, OffsetIndex and ColumnIndex.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Contradictions = Iterator[str]
 
 
 def in_counts(leaf: Leaf, meta_data: ColumnMetaData, rows: int) -> Contradictions:
-    """Check that a flat column has a value, or a null, in every row; a list has one at least."""
+    """Yield a contradiction if a flat column does not have one value or null in every row.
+
+    A column of lists has at least one in every row.
+    """
     values = meta_data.num_values
     # An empty list still takes one value, a null, so a repeated column never has fewer than rows.
     if values < rows if leaf.is_repeated else values != rows:
@@ -37,7 +40,7 @@ def in_counts(leaf: Leaf, meta_data: ColumnMetaData, rows: int) -> Contradiction
 
 
 def in_null_count(leaf: Leaf, meta_data: ColumnMetaData) -> Contradictions:
-    """Check that counts of nulls agree, and that only optional columns have nulls."""
+    """Yield contradictions between counts of nulls, and nulls in a required column."""
     statistics, values = meta_data.statistics, meta_data.num_values
     nulls = None if statistics is None else statistics.null_count
     if statistics is None or nulls is None:
@@ -65,19 +68,22 @@ def _has_bounds(statistics: Any) -> bool:
 
 
 def in_bounds(order: OrderKey | None, low: bytes | None, high: bytes | None) -> Contradictions:
-    """Check that bounds are values of the column's type, and the lower is not above the upper."""
+    """Yield a contradiction if a bound is not of the column's type, or the bounds are reversed."""
     if order is None or low is None or high is None:
         return
     keys = order(low), order(high)
     if None in keys:
-        yield "Statistics: a bound is no value of the column's type"
+        yield "Statistics: a bound is not a value of the column's type"
     # NaN is neither above nor below a number, so a bound that is NaN contradicts nothing here.
     elif keys[0] > keys[1]:
         yield "Statistics: the lower bound is above the upper"
 
 
 def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
-    """Check that the pages are all of the chunk after its dictionary, and have all of its rows."""
+    """Yield a contradiction unless the pages fill the chunk after its dictionary.
+
+    They must also have all rows of the chunk.
+    """
     locations = index.page_locations
     if not locations:
         yield "OffsetIndex: there is no page"
@@ -105,10 +111,10 @@ def _end(location: PageLocation) -> int:
 def in_column_index(
     chunk: Chunk, index: ColumnIndex, rows: Sequence[int], order: OrderKey | None
 ) -> Contradictions:
-    """Return contradictions in a column index whose pages have ``rows`` rows, page by page.
+    """Yield contradictions in a column index whose pages have ``rows`` rows, page by page.
 
-    ``order`` is that of the values, None where it is not known.  For repeated columns only the
-    lengths are looked at.
+    ``order`` is the order of the values, or None if it is not known.  For repeated columns only the
+    lengths of the lists are checked.
     """
     lengths = {len(index.null_pages), len(index.min_values), len(index.max_values)}
     lengths |= {len(found) for found in (index.null_counts, index.nan_counts) if found is not None}
@@ -144,7 +150,7 @@ def _in_page_nulls(chunk: Chunk, index: ColumnIndex, rows: Sequence[int]) -> Con
 
 
 def _in_histograms(index: ColumnIndex, rows: Sequence[int], nulls: Sequence[int]) -> Contradictions:
-    """Check the counts of a page's levels: as many as rows, the highest as many as values."""
+    """Yield a contradiction if a page's levels are not as many as its rows, or its values."""
     levels = index.definition_level_histograms
     if not levels:
         return
@@ -170,7 +176,7 @@ def _in_page_bounds(
     bounds = [pair for pair in bounds if not all(key != key for key in pair)]
     known = [pair for pair in bounds if None not in pair]
     if len(known) < len(bounds):
-        yield "ColumnIndex: a bound is no value of the column's type"
+        yield "ColumnIndex: a bound is not a value of the column's type"
     if any(low > high for low, high in known):
         yield "ColumnIndex: the lower bound of a page is above the upper"
     lows, highs = [low for low, _ in known], [high for _, high in known]
@@ -184,7 +190,7 @@ def _in_page_bounds(
 def _in_both_bounds(
     meta_data: ColumnMetaData, order: OrderKey, low: Any, high: Any
 ) -> Contradictions:
-    """Check that the bounds of all pages together are those of the chunk, unless shortened."""
+    """Yield a contradiction unless the pages' bounds give the chunk's, which may have been cut."""
     statistics = meta_data.statistics
     if statistics is None or statistics.min_value is None or statistics.max_value is None:
         return
@@ -205,7 +211,7 @@ _RAISED = 4
 
 
 def _may_be_cut(one: bytes, other: bytes, raised: int) -> bool:
-    """Return whether two bounds may be of one text; either may have been cut."""
+    """Return whether two bounds may come from one text that was cut in either of them."""
     if len(one) == len(other):
         return one == other
     length = max(0, min(len(one), len(other)) - raised)

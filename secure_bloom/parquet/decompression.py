@@ -1,7 +1,7 @@
-"""The bytes that a page's compressed body expands to: as many as the page's header promises.
+"""Decompress a page's body to exactly the number of bytes that the page's header promises.
 
 pyarrow's own function fills a buffer of the size that it is given, and does not say how much of it
-the codec wrote.  The rest is memory that nobody initialised.  parquet-format, "Compression".
+the codec wrote.  The rest would be uninitialised memory.  parquet-format, "Compression".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_decompressed_here(codec: CompressionCodec) -> bool:
 def decompressed(
     codec: CompressionCodec, body: bytes | memoryview, size: int
 ) -> bytes | memoryview | pa.Buffer:
-    """Return the text of a body; FormatError unless it has ``size`` bytes."""
+    """Return the decompressed body. Raises FormatError unless it has ``size`` bytes."""
     if codec == CompressionCodec.UNCOMPRESSED:
         # Checked although nothing is decoded: the values that follow are cut by this size.
         if len(body) != size:
@@ -50,7 +50,7 @@ def decompressed(
 
 
 def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
-    """Return whether the text has all of ``size`` bytes, in which it fits."""
+    """Return whether the decompressed body has all of ``size`` bytes. It has no more."""
     if codec == CompressionCodec.ZSTD:
         # Its decoder was told the size, and has refused any other.
         return True
@@ -63,7 +63,10 @@ def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> 
 
 
 def _varint(body: bytes | memoryview) -> int:
-    """Return the size that a snappy body starts with; its decoder writes neither more nor less."""
+    """Return the size that a snappy body starts with.
+
+    The decoder writes exactly that many bytes.
+    """
     found = 0
     # A number of 32 bits takes five bytes at most.
     for position, byte in enumerate(bytes(body[:5])):
@@ -74,7 +77,7 @@ def _varint(body: bytes | memoryview) -> int:
 
 
 def _needs_all(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
-    """Return whether one byte less is too little: others do not write down how long the text is."""
+    """Return whether a buffer of one byte less is too small. These codecs do not store the size."""
     if size == 0:
         # Into an empty buffer gzip's decoder writes nothing, whatever the text is.
         return codec != CompressionCodec.GZIP

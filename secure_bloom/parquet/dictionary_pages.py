@@ -1,7 +1,7 @@
-"""The dictionary page of a column chunk, and whether its entries are all of the chunk's values.
+"""The dictionary page of a column chunk, and whether it holds all of the chunk's values.
 
-``encoding_stats`` may say so.  Readers skip row groups and filters are built on that word, so it is
-checked: the headers of all data pages must say the same, and to read them is cheap.
+``encoding_stats`` may say so.  Readers skip row groups by this statement and filters are built on
+it, so it is checked: the headers of all data pages must agree, and reading them is cheap.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
 
 
 def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
-    """Return the chunk's dictionary page, without reading the pages after it.
+    """Return the chunk's dictionary page, or None, without reading the pages after it.
 
-    None if there is none.
     Some writers do not set dictionary_page_offset, and set data_page_offset to the dictionary.
     """
     start, length = chunk_extent(chunk)
@@ -48,13 +47,13 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
 
 
 def read_full_dictionary(file: InputFile, chunk: Chunk) -> Page | None:
-    """Return the dictionary page, where the headers of all data pages say that they refer to it."""
+    """Return the dictionary page if the headers of all data pages refer to it, else None."""
     claimed = open_dictionary(file, chunk)
     return None if claimed is None or not claimed.is_full() else claimed.page
 
 
 def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
-    """Return the chunk's dictionary page, before the headers of the data pages are looked at."""
+    """Return the chunk's dictionary page, before the headers of the data pages are read."""
     pages = read_headers(file, chunk)
     try:
         page = next(pages, None)
@@ -65,7 +64,7 @@ def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
 
 
 class ClaimedDictionary:
-    """A dictionary ``page``; is_full says whether its entries are all values of the chunk."""
+    """A dictionary ``page``. ``is_full()`` checks whether it holds all values of the chunk."""
 
     def __init__(self, page: Page, rest: Iterator[Page]) -> None:
         self.page = page
@@ -74,7 +73,7 @@ class ClaimedDictionary:
     def is_full(self) -> bool:
         """Return whether all data pages refer to the dictionary, by their headers.
 
-        May be asked once.
+        Can be called once.
         """
         try:
             return self._all_refer()

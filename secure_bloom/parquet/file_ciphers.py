@@ -1,7 +1,7 @@
-"""The keys and AADs that open the modules of one file: its footer, and its column chunks.
+"""Find the keys and AADs for the modules of one file: its footer, and its column chunks.
 
-file AAD      aad_prefix | aad_file_unique         Encryption.md 4.4.1
-column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryptoMetaData
+file AAD      aad_prefix | aad_file_unique         Encryption.md 4.4.1 column key    the column's
+own, or the footer's    Encryption.md 5.3, ColumnCryptoMetaData
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from secure_bloom.parquet.structures.metadata import (
 
 
 def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
-    """``aad_prefix | aad_file_unique``; KeyUnavailableError where the prefix is not the file's."""
+    """Return ``aad_prefix | aad_file_unique``.
+
+    Raises KeyUnavailableError if the supplied prefix is missing or is not the file's.
+    """
     parameters = _parameters(algorithm)
     # Optional in the format, so a writer may have left it out.
     unique = parameters.aad_file_unique or b""
@@ -56,11 +59,11 @@ def open_run(
     module_types: Sequence[ModuleType],
     ordinals: Sequence[int],
 ) -> list[bytes] | None:
-    """Return the plaintexts of GCM modules of a column; None if one is wrong.
+    """Return the plaintexts of GCM modules of a column, or None if a module does not authenticate.
 
-    Each extent holds modules of the given types, one after the other, of the row group whose
-    ordinal is given.  Start and end of an extent count from ``base``, the offset of ``data``.
-    Decrypt the modules one by one to learn what is wrong.
+    Each extent holds modules of the given types, one after the other, of the row group with the
+    given ordinal.  Extents are offsets in the file; ``base`` is the offset of ``data``. Decrypt the
+    modules one by one to find out which is wrong.
     """
     bodies = module_bodies(data, base, extents.tolist(), len(module_types))
     if bodies is None:
@@ -73,7 +76,7 @@ def module_bodies(
 ) -> list[tuple[int, int]] | None:
     """Return start and end of the body (nonce, ciphertext and tag) of each GCM module.
 
-    None unless each extent is ``each`` modules, one after the other.  Encryption.md 5.1.
+    Return None unless each extent is exactly ``each`` modules.  Encryption.md 5.1.
     """
     bodies = []
     for start, end in extents:
@@ -110,10 +113,10 @@ class FooterKey:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FileCiphers:
-    """Makes the cipher of any column chunk of a file; looks each key up once.
+    """Makes the cipher of any column chunk of a file. Looks each key up once.
 
-    ``footer`` is None where the footer key is not available or was not needed; ``key_metadata`` is
-    the footer's.  A key that is not available is remembered too: a KMS is far away.
+    ``footer`` is None if the footer key is not available or was not needed. ``key_metadata`` is the
+    footer's.  A missing key is remembered too, because asking a KMS again takes long.
     """
 
     algorithm: EncryptionAlgorithm | None
@@ -127,7 +130,7 @@ class FileCiphers:
     def column_cipher(
         self, crypto: ColumnCryptoMetaData | None, name: str, row_group_ordinal: int, column: int
     ) -> ColumnCipher | None:
-        """Return the cipher of the chunk of column ``name``; None where it is not encrypted.
+        """Return the cipher of the chunk of column ``name``, or None if it is not encrypted.
 
         Raises KeyUnavailableError, FormatError, or UnsupportedFeatureError.
         """

@@ -17,13 +17,13 @@ KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
     """Return the keys of one file.
 
-    Key material stored beside it is read when it is first referred to.
+    Key material stored beside the file is read when the file first refers to it.
     """
     return resolver.for_file(lambda: read_material(file))
 
 
 def read_material(file: InputFile) -> Mapping[str, str]:
-    """Return the key material file beside ``file``: reference -> key material, both text."""
+    """Return the key material file beside ``file``: reference -> key material, both texts."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     if content is None:
@@ -38,7 +38,7 @@ def read_material(file: InputFile) -> Mapping[str, str]:
 def changed_before_missing(file: InputFile) -> Iterator[None]:
     """Raise FileChangedError instead of KeyUnavailableError if the file was replaced meanwhile.
 
-    The key material beside it is then that of another file.
+    The key material beside the file then belongs to the new file.
     """
     try:
         yield
@@ -48,16 +48,16 @@ def changed_before_missing(file: InputFile) -> Iterator[None]:
 
 
 def outside_material(file: InputFile) -> Mapping[str, str]:
-    """Like :func:`read_material`, but empty if no such file is beside ``file``."""
+    """Like :func:`read_material`, but returns {} if no such file is beside ``file``."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     return {} if content is None else parsed_material(name, content)
 
 
 def reference_of(key_metadata: bytes | None) -> str | None:
-    """Return the name under which the key material is outside of the file.
+    """Return the name of the entry for this key material outside the file.
 
-    None where it is inside.
+    Return None if the key material is inside the file.
     """
     parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
     return parsed.key_reference if isinstance(parsed, ExternalReference) else None
@@ -66,7 +66,7 @@ def reference_of(key_metadata: bytes | None) -> str | None:
 def parsed_material(name: str, content: bytes) -> Mapping[str, str]:
     """Return the content of the key material file ``name``.
 
-    FormatError where it is no JSON of texts.
+    Raises FormatError unless it is a JSON object of texts.
     """
     try:
         material = json.loads(content)

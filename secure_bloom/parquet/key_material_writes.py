@@ -1,17 +1,18 @@
-"""Key material files beside files that are written: at every moment one opens the data beside it.
+"""Write data files together with their key material files.
 
     lock | old and new material | data file replaced | old material removed | lock released
 
-Runs at the same time lose no key, with locks (local files) and without (objects), because
+At every moment, a key material file opens the data file beside it. Runs at the same time lose no
+key, with locks (local files) and without (objects), because
 
-1. each writing has references of its own, and publishes them before the data that names them;
-2. a data file is replaced only if it is still the one that was read;
-3. a run removes references only after it has replaced the data, and only those that were there
-   before it published its own.  Whoever published those has lost by the second rule;
+1. each run uses references of its own, and publishes them before the data that names them; 2. a
+data file is replaced only if it is still the file that was read; 3. a run removes references only
+after it has replaced the data, and only references that existed
+   before it published its own.  The run that published those has failed by rule 2;
 4. each change of a material file is made on its latest content, or not at all.
 
-References that no data names are left over only by a run that was killed or that lost.  They open
-nothing, and a later run removes them.
+Only a run that was killed or failed leaves references that no data names.  They open nothing, and a
+later run removes them.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ _Material = Mapping[str, str]
 def replace_with_material(
     source: InputFile, keep: int, tail: Sequence[bytes], new: _Material, *, output: str | None
 ) -> tuple[int, tuple[str, ...]]:
-    """Replace a data file as :func:`.storage.replace_tail` does, and its key material with it.
+    """Replace a data file as :func:`.storage.replace_tail` does, together with its key material.
 
-    ``new`` is the material of the new file, empty where all its keys are inside.  Returns the new
-    size in bytes, and notes on old key material that could not be removed.  Raises
-    UnsupportedFeatureError, before anything is written, where one reference would be of a key of
-    the old file and of another one of the new file, and for a store without conditional writes.
+    ``new`` is the material of the new file, empty if all its keys are inside the file.  Returns the
+    new size in bytes, and notes on old key material that could not be removed.  Before anything is
+    written, raises UnsupportedFeatureError if one reference would name a key of the old file and
+    another key of the new file, and for a store without conditional writes.
     """
     path = source.path if output is None else output
     with (
@@ -94,10 +95,10 @@ def replace_with_material(
 def write_new_with_material(
     source: InputFile, keep: int, tail: Sequence[bytes], new: _Material, output: str
 ) -> int:
-    """Write a data file where none is as :func:`.storage.write_new` does, and its key material.
+    """Write a new data file as :func:`.storage.write_new` does, together with its key material.
 
-    The material comes first and is never taken back: another attempt at the same file may have
-    ended well meanwhile.
+    The material is written first and never removed after an error: another attempt at the same file
+    may have succeeded meanwhile.
     """
     if new:
         _require_conditions(output)
@@ -108,10 +109,11 @@ def write_new_with_material(
 def renew_material(
     file: InputFile, old: Mapping[str, KeyMaterial], new: Mapping[str, KeyMaterial]
 ) -> None:
-    """Replace the key material of a file that stays as it is; ``old`` is what was read before.
+    """Replace the key material of a file that stays unchanged.
 
-    Other references go if no other run can have published them.  Raises FileChangedError if another
-    run has renewed the keys meanwhile.  Hold the lock of the file.
+    ``old`` is the material as read before. Other references are removed if no other run can have
+    published them.  Raises FileChangedError if another run has renewed the keys meanwhile.  Hold
+    the lock of the file.
     """
     _require_conditions(file.path)
     file.check_unchanged()
@@ -126,9 +128,9 @@ def renew_material(
 
 
 def tidy_material(file: InputFile, named: set[str]) -> None:
-    """Remove references that an unchanged file does not name; a run that was cut short left them.
+    """Remove references that an unchanged file does not name, left by a run that was cut short.
 
-    Nothing is removed without a lock: a run at the same time may be about to name them.
+    Nothing is removed without a lock, because a run at the same time may be about to name them.
     """
     # What cannot be removed now is removed by a later run.
     with suppress(SecureBloomError):
@@ -153,7 +155,10 @@ def serialized(materials: Mapping[str, KeyMaterial]) -> dict[str, str]:
 
 @contextmanager
 def _replaced_by(output: str | None) -> Iterator[tuple[InputFile | None, bool]]:
-    """The file at ``output``, and whether none may be there; no file where output is None."""
+    """Yield the file at ``output``, and whether no file may be there.
+
+    Yield no file without output.
+    """
     if output is None:
         yield None, False
         return
@@ -179,7 +184,7 @@ def _require_conditions(path: str) -> None:
 
 
 def _published(source: InputFile, path: str, new: _Material, kept: _Material) -> frozenset[str]:
-    """Write the new material beside what is there; the references that were not there before."""
+    """Write the new material beside the existing one. Return the references that are new."""
 
     # Old references stay until the data is replaced: a run that is killed here leaves a file that
     # opens.
@@ -203,7 +208,7 @@ def _refuse_one_name_for_two(found: _Material, new: _Material) -> None:
 
 
 def _retired(source: InputFile, path: str, old: set[str]) -> tuple[str, ...]:
-    """Remove the old references; a note if that fails, because the data is done all the same."""
+    """Remove the old references. Return a note if that fails, because the data file is done."""
     try:
         _remove_unnamed(source, path, old)
     except SecureBloomError as error:
@@ -212,13 +217,13 @@ def _retired(source: InputFile, path: str, old: set[str]) -> tuple[str, ...]:
 
 
 def _remove_unnamed(source: InputFile, path: str, references: frozenset[str] | set[str]) -> None:
-    """Remove references beside the data file at ``path``, unless it is a file that names them."""
+    """Remove references beside the data file at ``path``, unless that file names one of them."""
     if references and not _names_any(path, references):
         _change(source, path, lambda found: _only(found, found.keys() - references))
 
 
 def _names_any(path: str, references: frozenset[str] | set[str]) -> bool:
-    """Return whether the footer of the file that is there now is under one of these keys."""
+    """Return whether the footer of the file at ``path`` is under one of these references."""
     try:
         with open_input(path) as file:
             # Each writing has a key of its own for the footer, so that one decides.
@@ -265,7 +270,7 @@ def _change(like: InputFile, path: str, change: Callable[[_Material], _Material]
 
 
 def _put(like: InputFile, place: str, stored: InputFile | None, new: _Material) -> None:
-    """Write the file as a whole, only if it is still the one that was read."""
+    """Write the whole file if it is still the file that was read."""
     content = json.dumps(dict(new), separators=(",", ":")).encode()
     if stored is None:
         new_file = RewrittenFile(like, [content])

@@ -1,8 +1,8 @@
-"""Keys of files that are opened next, unwrapped side by side where each file has keys of its own.
+"""Unwrap the keys of files that are opened next, in parallel, if each file has keys of its own.
 
-Mostly the files of a table share a few KEKs, one call to the KMS each, and there is nothing to do.
-If every file has its own KEKs, files that are opened in turn wait for one call after the other.
-The calls that the files before have cost show that.
+The files of most tables share a few KEKs, which need one call to the KMS each, so nothing is
+prefetched.  If every file has its own KEKs, opening one file after the other waits for one call
+after the other.  The number of calls for the files before shows which is the case.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _AHEAD: Final = AT_ONCE - 8
 
 
 class KeyPrefetch:
-    """Watches the calls to the KMS, and unwraps keys before their files are opened.
+    """Counts the calls to the KMS, and unwraps keys before their files are opened.
 
-    ``ask`` makes the calls for one file; the default unwraps the keys that the run has asked for.
-    ``made`` says how many calls were made beside those of ``resolver``.
+    ``ask`` makes the calls for one file. By default it unwraps the keys that the run has asked for.
+    ``made`` returns the number of calls that were not made by ``resolver``.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class KeyPrefetch:
     def each(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield the paths, in their order.
 
-        The keys of some that follow may be unwrapped meanwhile.
+        The keys of the next paths may be unwrapped meanwhile.
         """
         start, runs = 0, iter(_RUNS)
         while start < len(paths):
@@ -62,7 +62,7 @@ class KeyPrefetch:
             start += len(run)
 
     def prepare(self, paths: Sequence[str]) -> None:
-        """Unwrap the keys of files that are to be opened, if the last ones show that it helps."""
+        """Unwrap the keys of files that will be opened, if the calls so far show that it helps."""
         if self._helps(len(paths)):
             list(self._prepared(paths))
 
@@ -82,9 +82,9 @@ class KeyPrefetch:
         return in_order(self._after_its_calls, paths, _AHEAD, room=len(paths))
 
     def _after_its_calls(self, path: str) -> str:
-        """Return the path, when the calls for its file were made.
+        """Make the calls for a file. Return its path.
 
-        Whoever opens it reports errors.
+        Errors are left to the caller who opens the file.
         """
         # Files in an object store are opened side by side anyway.
         if not is_object_uri(path):
@@ -107,7 +107,7 @@ class KeyPrefetch:
 def _own_keys(footer: Footer) -> dict[str, bytes | None]:
     """Return the key metadata of each column that has a key of its own.
 
-    All row groups have the same.
+    They are read from the first row group, because all row groups have the same keys.
     """
     found = {}
     # Not strict: a file without a row group has columns and no chunk.

@@ -1,4 +1,4 @@
-"""A value as a person or a program writes it -> its PLAIN encodings, which filters hold.
+"""Convert a value, as a person or a program writes it, to the PLAIN encodings that filters hold.
 
 A filter holds *physical* values, so a value is converted by the column's logical type
 (LogicalTypes.md).  Zero in a floating-point column becomes two encodings, 0.0 and -0.0.  For NaN
@@ -47,7 +47,7 @@ _EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
 
 
 class _NotSuchAValueError(ValueError):
-    """The value cannot be one of the column.  The message is empty: a value is never shown."""
+    """The value cannot be of the column's type. The message is empty: a value is never shown."""
 
 
 class _BeyondError(_NotSuchAValueError):
@@ -55,16 +55,16 @@ class _BeyondError(_NotSuchAValueError):
 
 
 class BeyondColumnError(PolicyError):
-    """The value is of the column's kind, and no value of the column can equal it.
+    """The value is of the column's kind, but no value of the column can equal it.
 
     Examples are a number out of the type's range and a time finer than the type's unit.  Another
-    file may store the same column in a larger type, so the value can be asked for.  In this
+    file may store the same column in a larger type, so asking for the value makes sense.  In this
     file it is certainly absent.
     """
 
 
 def python_value(value: object) -> object:
-    """Return the value of a scalar of pyarrow, or of an instant of numpy; others as they are."""
+    """Return the Python value of a pyarrow scalar or a numpy instant, or ``value`` itself."""
     if not hasattr(value, "as_py"):
         # Its text has all of its digits.  numpy need not be loaded here.
         return str(value) if type(value).__name__ == "datetime64" else value
@@ -79,11 +79,11 @@ def python_value(value: object) -> object:
 
 
 def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
-    """Return the PLAIN encodings under which ``value`` may be in ``leaf``.
+    """Return the PLAIN encodings that ``value`` may have in ``leaf``.
 
-    None when a filter cannot answer for the value (null, NaN): it may be there.  Raises
-    PolicyError, without the value, when it cannot be a value of this column: BeyondColumnError
-    when it is only too large or too fine for it.
+    Return None if a filter cannot answer for the value (null, NaN), so that it may be there. Raises
+    PolicyError, without the value, if it cannot be a value of this column. The error is a
+    BeyondColumnError if the value is only too large or too fine.
     """
     if value is None:
         return None
@@ -140,9 +140,9 @@ def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the bytes that a text means.
+    """Return the bytes that a text denotes: ``hex:00ff`` is two bytes, other texts are UTF-8.
 
-    ``hex:00ff`` means two bytes, any other text itself in UTF-8.  ValueError for bad digits.
+    Raises ValueError for wrong digits.
     """
     if text.startswith("hex:"):
         return bytes.fromhex(text.removeprefix("hex:"))
@@ -172,7 +172,7 @@ def _is_number(value: object) -> bool:
 
 
 def _number(text: str) -> int:
-    """Return the whole number that a text writes; a number with a fraction raises _BeyondError."""
+    """Return the whole number in a text. Raises _BeyondError for a number with a fraction."""
     try:
         return whole_number(text)
     except ValueError:
@@ -182,10 +182,10 @@ def _number(text: str) -> int:
 
 
 def whole_value(text: str) -> int | str:
-    """Return the whole number that a text writes in any way, such as 5.0 or 1e1.
+    """Return the whole number in a text, also if it is written as 5.0 or 1e1.
 
-    Other texts unchanged.
-    BeyondColumnError for a number with a fraction, or one too large for every integer type.
+    Other texts are returned unchanged. Raises BeyondColumnError for a number with a fraction, or
+    too large for every integer type.
     """
     try:
         number = exact_number(text)
@@ -199,7 +199,7 @@ def whole_value(text: str) -> int | str:
 
 
 def _low_bytes(number: int, width: int) -> bytes:
-    """Two's complement, little-endian; an unsigned integer is stored by its bits."""
+    """Return two's complement, little-endian. An unsigned integer is stored by its bits."""
     return (number & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
 
 
@@ -242,7 +242,7 @@ def _unscaled(leaf: Leaf, number: int) -> tuple[bytes, ...]:
 
 
 def _signed_width(number: int) -> int:
-    """Return the fewest bytes of ``number`` in two's complement."""
+    """Return the smallest number of bytes that hold ``number`` in two's complement."""
     return (number if number >= 0 else ~number).bit_length() // 8 + 1
 
 
@@ -277,7 +277,7 @@ def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 def _epoch_nanos(value: Any, *, is_utc: bool) -> int:
     """Return nanoseconds since the epoch.
 
-    Text without a zone is UTC, or local where the column is.
+    A text without a zone is UTC, or local time if the column has local times.
     """
     text = value.isoformat() if isinstance(value, date) else value
     found = _TIMESTAMP_PATTERN.fullmatch(text)

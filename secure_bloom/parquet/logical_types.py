@@ -106,9 +106,8 @@ _WIDTHS = {Kind.UUID: 16, Kind.FLOAT16: 2}
 def logical_type(element: SchemaElement) -> Logical:
     """Return the logical type of a leaf.
 
-    That of its physical type if it declares no type known here.
-    A declared type that the physical type cannot carry is ignored: the physical type says how the
-    bytes are stored.
+    If it declares none that is known here, its physical type decides. A declared type that the
+    physical type cannot carry is ignored: the physical type says how the bytes are stored.
     """
     # Optional in the format, because a group has none; a leaf has one.
     physical = element.type or Type.BOOLEAN

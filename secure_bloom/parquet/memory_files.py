@@ -2,8 +2,8 @@
 
     magic | pages of each leaf | footer | length (4, LE) | magic
 
-pyarrow decodes whole files only.  A file with one column and one row group, or with none, is the
-smallest that it takes.
+pyarrow decodes whole files only. The smallest one has a single column in a single row group, or no
+row group.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ StoredPage = tuple[bytes, bytes | memoryview]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryColumn:
-    """The chunk of one leaf: its pages, the dictionary page first if there is one.
+    """The chunk of one leaf: its pages, with the dictionary page first if there is one.
 
     ``values`` counts nulls too, as ColumnMetaData.num_values does.
     """
@@ -60,8 +60,7 @@ def memory_file(
 ) -> bytes:
     """Return a file of one row group.
 
-    ``columns`` are the leaves of ``schema``, ``marks`` the file's own.
-    ``marks`` become FileMetaData.key_value_metadata.
+    ``columns`` are the leaves of ``schema``. ``marks`` become FileMetaData.key_value_metadata.
     """
     pieces: list[bytes | memoryview] = [MAGIC]
     chunks, start = [], len(MAGIC)
@@ -108,9 +107,9 @@ def _footer(
 
 
 def stored_plain(page: Page) -> StoredPage:
-    """Return a page as a file in clear has it.
+    """Return a page as it would be in a file that is not encrypted.
 
-    The body's size in clear, no checksum of the old bytes.
+    It has the size of the body in clear, and no checksum of the old bytes.
     """
     body = page.body()
     # The checksum is of the bytes as they were stored, which were encrypted.

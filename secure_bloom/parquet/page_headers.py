@@ -1,6 +1,6 @@
-"""The headers of a chunk's pages, read without most of their bodies.
+"""Read the headers of a chunk's pages, without most of the pages' bodies.
 
-A header is worth a look before the footer's word about a page is believed.
+The headers are used to check what the footer says about the pages.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 
 
 def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
-    """Return the chunk's pages; only a dictionary page has all of its body.
+    """Yield the chunk's pages. Only a dictionary page has all of its body.
 
-    Data pages with the very same header, one after the other, are one object that comes again.
-    Raises FormatError where the pages do not hold exactly ``num_values`` values.
+    Consecutive data pages with the same header bytes are yielded as the same object again.  Raises
+    FormatError if the pages do not hold exactly ``num_values`` values.
     """
     start, length = chunk_extent(chunk)
     behind = max(0, chunk.meta_data.data_page_offset - start)
@@ -45,7 +45,7 @@ def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Pa
 
 
 class _Window:
-    """The part of a chunk that has been read; it grows as pages are looked at."""
+    """The part of a chunk that has been read. It grows as pages are accessed."""
 
     def __init__(self, file: InputFile, start: int, length: int, first: int) -> None:
         self._file, self._start, self._length = file, start, length
@@ -58,7 +58,7 @@ class _Window:
     def page(self, finder: PageFinder, position: int, place: Place) -> tuple[Page, int]:
         """Return the page at a position in the chunk, and where it ends.
 
-        All of a dictionary page is there, of a data page at least the header.
+        A dictionary page is read whole. Of a data page at least the header is read.
         """
         room = self._length - position
         wanted = min(_HEADER, room)
@@ -80,7 +80,7 @@ class _Window:
             wanted = end - position
 
     def repeats(self, page: Page, position: int, step: int, most: int) -> int:
-        """As of :data:`.pages.Repeats`."""
+        """Return how often the page follows itself: see :data:`.pages.Repeats`."""
         # An encrypted header never stands there twice: its module has a nonce.
         if page.cipher is not None:
             return 0

@@ -1,4 +1,4 @@
-"""The page index of a column chunk: where it is, and what it says of the data pages.
+"""The page index of a column chunk: where it is, and its statements about the data pages.
 
     ColumnIndex:  for every data page its bounds           module type 6 of an encrypted column
     OffsetIndex:  for every data page its place and rows   module type 7
@@ -38,16 +38,16 @@ class PageSpan:
 
 
 def column_index_extent(chunk: Chunk, size: int) -> OffsetAndLength | None:
-    """Return the bytes of the chunk's column index in a file of ``size``.
+    """Return the offset and length of the chunk's column index in a file of ``size`` bytes.
 
-    None where it has none there.
+    Return None if the chunk has no column index inside the file.
     """
     column = chunk.column_chunk
     return _extent(column.column_index_offset, column.column_index_length, size)
 
 
 def offset_index_extent(chunk: Chunk, size: int) -> OffsetAndLength | None:
-    """Return the bytes of the chunk's offset index, like :func:`column_index_extent`."""
+    """Return the offset and length of the chunk's offset index, or None."""
     column = chunk.column_chunk
     return _extent(column.offset_index_offset, column.offset_index_length, size)
 
@@ -63,13 +63,13 @@ def _extent(offset: int | None, length: int | None, size: int) -> OffsetAndLengt
 def decode_column_index(chunk: Chunk, content: bytes | memoryview) -> ColumnIndex:
     """Return the chunk's column index.
 
-    FormatError for damaged bytes, IntegrityError for altered ones.
+    Raises FormatError for damaged bytes, IntegrityError for altered ones.
     """
     return _decode(ColumnIndex, ModuleType.COLUMN_INDEX, chunk, content)
 
 
 def decode_offset_index(chunk: Chunk, content: bytes | memoryview) -> OffsetIndex:
-    """Return the chunk's offset index; errors as of :func:`decode_column_index`."""
+    """Return the chunk's offset index. Raises the errors of :func:`decode_column_index`."""
     return _decode(OffsetIndex, ModuleType.OFFSET_INDEX, chunk, content)
 
 
@@ -81,8 +81,8 @@ def _decode(view: type[V], module_type: ModuleType, chunk: Chunk, content: bytes
 def page_spans(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan] | None:
     """Return the chunk's data pages by its offset index.
 
-    None for an index that cannot be of the chunk.
-    Raises IntegrityError for a module that does not authenticate.
+    Return None for an index that contradicts the chunk. Raises IntegrityError for a module that
+    does not authenticate.
     """
     try:
         index = decode_offset_index(chunk, content)

@@ -1,9 +1,9 @@
-"""The pages of one column chunk, found one by one and decrypted module by module.
+"""Find the pages of one column chunk one by one, and decrypt them module by module.
 
-    plain:      PageHeader | body                      a page after the other
+    plain:      PageHeader | body                      one page after the other
     encrypted:  PageHeader module | body module        types 5 and 3 (dictionary), 4 and 2 (data)
 
-In a data page of version 2, parquet-java leaves the levels in clear before the body module; Arrow
+In a data page of version 2, parquet-java leaves the levels in clear before the body module. Arrow
 encrypts the whole body.  Both are read.  A page's body stays compressed here.  Encryption.md 5.1.
 """
 
@@ -42,8 +42,8 @@ from secure_bloom.storage.memory_budget import memory_budget, refuse_beyond
 class Page:
     """One page: its header, and its body as stored (encrypted in an encrypted chunk).
 
-    The first ``clear`` bytes of an encrypted body are not part of its module.  ``counts``, if it is
-    known, has the number of values and their encoding; ``decoded`` is the header.
+    The first ``clear`` bytes of an encrypted body are not part of its module.  ``counts`` is the
+    number of values and their encoding, if known. ``decoded`` is the header.
     """
 
     type: int
@@ -58,7 +58,7 @@ class Page:
 
     @property
     def header(self) -> PageHeader:
-        """The header as a record, to be read only."""
+        """The header as a read-only record."""
         return self.decoded or decode_record(PageHeader, self.encoded_header)
 
     @property
@@ -68,7 +68,7 @@ class Page:
 
     @property
     def num_values(self) -> int:
-        """Values in the page, nulls included; entries of a dictionary page."""
+        """The number of values in the page, with nulls, or the entries of a dictionary page."""
         count = self.counts[0] if self.counts else self._detail.num_values
         # The number is signed in the header; negative ones would keep `walk` from its end.
         if count < 0:
@@ -124,10 +124,10 @@ Repeats = Callable[[Page, int, int, int], int]
 
 
 def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
-    """Return all pages of the chunk, dictionary page first where there is one, in the file's order.
+    """Return all pages of the chunk in the file's order, the dictionary page first.
 
-    The chunk's bytes are read once and held by the pages; bodies are decrypted when asked for.
-    Raises FormatError where the pages do not hold exactly ``num_values`` values.
+    The chunk's bytes are read once and held by the pages. Bodies are decrypted when they are
+    accessed. Raises FormatError if the pages do not hold exactly ``num_values`` values.
     """
     start, length = chunk_extent(chunk)
     try:
@@ -154,9 +154,9 @@ _FORGOTTEN = 100
 
 
 def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
-    """Return the dictionary page, where there is one, and the first data page that has values.
+    """Return the dictionary page, if there is one, and the first data page that has values.
 
-    At most 32 MiB are read; FormatError where the two do not fit in there.
+    At most 32 MiB are read. Raises FormatError if the two pages are larger.
     """
     start, length = chunk_extent(chunk)
     for window in _WINDOWS:
@@ -182,7 +182,7 @@ def _up_to_data(pages: Iterator[Page]) -> Iterator[Page]:
 
 
 def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
-    """Return the chunk's data page of that ordinal, whose bytes ``stored`` starts with."""
+    """Return the chunk's data page of that ordinal, which is at the start of ``stored``."""
     return page_at(chunk, stored, len(stored), (ModuleType.DATA_PAGE_HEADER, ordinal))[0]
 
 
@@ -204,7 +204,7 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
 def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
     """Return whether the chunk's last page ends where the chunk does.
 
-    FormatError as of read_pages.
+    Raises the FormatError of :func:`read_pages`.
     """
     start, length = chunk_extent(chunk)
     reader, end = _reader(chunk, file.view_at(start, length)), 0
@@ -243,7 +243,7 @@ def _never(_page: Page, _position: int, _step: int, _most: int) -> int:
 def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[Page]:
     """Yield the pages of the chunk that hold its ``num_values`` values, one after the other.
 
-    A data page that ``repeats`` comes again as the same object.
+    A data page that repeats, by ``repeats``, is yielded again as the same object.
     """
     wanted, seen, position, ordinal = chunk.meta_data.num_values, 0, 0, 0
     expects_dictionary = has_dictionary_offset(chunk)
@@ -276,7 +276,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
 
 
 def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
-    """Check that the data pages come after the dictionary page, if the footer names one."""
+    """Raise FormatError unless the data pages follow the dictionary page that the footer names."""
     start, data = meta_data.dictionary_page_offset or 0, meta_data.data_page_offset
     # Readers that begin at data_page_offset would else see other pages than those that walk on from
     # the dictionary.
@@ -288,7 +288,7 @@ def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
 
 
 def _reader(chunk: Chunk, stored: memoryview) -> PageReader:
-    """Return what reads the pages of a chunk whose bytes are ``stored``."""
+    """Return the reader of pages for a chunk whose bytes are ``stored``."""
     finder = PageFinder(chunk)
 
     def read(position: int, place: Place) -> tuple[Page, int]:
@@ -298,16 +298,16 @@ def _reader(chunk: Chunk, stored: memoryview) -> PageReader:
 
 
 class PageFinder:
-    """Finds the pages of one chunk; those in clear many at a time, by the C extension."""
+    """Finds the pages of one chunk. The C extension finds many pages in clear at a time."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
         self._found: dict[int, tuple[Page, int]] = {}
 
     def page(self, stored: memoryview, position: int, room: int, place: Place) -> tuple[Page, int]:
-        """Return the page at ``position``, whose bytes ``stored`` starts with, and its end.
+        """Return the page at ``position``, which ``stored`` starts with, and its end.
 
-        Arguments as of :func:`page_at`.
+        The arguments are those of :func:`page_at`.
         """
         native = extension.native
         if native is not None and self._chunk.cipher is None and room > 0:
@@ -321,7 +321,7 @@ class PageFinder:
     def _walk(
         self, native: Any, stored: memoryview, position: int, room: int, ordinal: int | None
     ) -> Iterator[tuple[int, tuple[Page, int]]]:
-        """Yield the position of each usual page, the page and its end, from ``position`` on."""
+        """Yield position, page and end of each usual page, from ``position`` on."""
         meta_data = self._chunk.meta_data
         is_stored = meta_data.codec == CompressionCodec.UNCOMPRESSED
         rows, values, limit = array("q", _ROWS), meta_data.num_values, memory_budget()
@@ -347,9 +347,9 @@ _ROWS = bytes(8 * PAGE_SLOTS * 64)
 
 
 def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[Page, int]:
-    """Return the page that ``stored`` starts with, and how many bytes of its ``room`` it takes.
+    """Return the page at the start of ``stored``, and how many bytes of ``room`` it takes.
 
-    If ``stored`` ends inside the page, its body is not all there.
+    If ``stored`` ends inside the page, the page has only a part of its body.
     """
     if room <= 0:
         raise FormatError("the pages end before ColumnMetaData.num_values is reached")
@@ -381,7 +381,7 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
 def _body_sizes(
     chunk: Chunk, header: PageHeader, stored: memoryview, start: int, room: int
 ) -> tuple[int, int]:
-    """Return the bytes of levels in clear of the body at ``start``, and all of its bytes."""
+    """Return, for the body at ``start``, the bytes of levels in clear, and all bytes."""
     if chunk.cipher is None:
         return 0, header.compressed_page_size
     # The sizes of an encrypted page come from its module's length field: the header's size was
@@ -393,9 +393,9 @@ def _body_sizes(
 def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
     """Raise FormatError for a stored body whose sizes are not those in its header.
 
-    Headers are authenticated in both algorithms, page bodies only by GCM.  Someone may change the
-    algorithm's id from AES_GCM_V1 to AES_GCM_CTR_V1, so that tags are not checked.  Then the body
-    has the 16 bytes of a tag too many, which shows here.
+    Headers are authenticated in both algorithms, page bodies only by GCM.  An attacker may change
+    the algorithm's id from AES_GCM_V1 to AES_GCM_CTR_V1, so that tags are not checked.  Then the
+    body has the 16 bytes of a tag too many, which this check finds.
     """
     refuse_beyond(header.uncompressed_page_size, "a page")
     if length != header.compressed_page_size:
@@ -417,9 +417,10 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
 
 
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
-    """Return the number of bytes of levels in clear before the body's module: all levels, or 0.
+    """Return how many bytes of levels are in clear before the body's module: all levels, or 0.
 
-    The length field after the levels decides: only parquet-java's fits the size in the header.
+    parquet-java leaves them in clear, Arrow does not. The length field after the levels decides:
+    only parquet-java's fits the size in the header.
     """
     detail = header.data_page_header_v2
     if detail is None:
@@ -434,7 +435,7 @@ def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
 
 
 def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHeader, bytes, int]:
-    """Return the header at the start of ``stored``, its clear bytes, and the body's place."""
+    """Return the header at the start of ``stored``, its clear bytes, and where the body starts."""
     if chunk.cipher is None:
         header, length = _measured_header(stored)
         return header, bytes(stored[:length]), length
@@ -446,9 +447,9 @@ def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHe
 
 
 def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:
-    """Return the header at the start, and its length.
+    """Return the header at the start of ``stored``, and its length.
 
-    Only statistics of long values make one long.
+    A header is only long if it has statistics with long values.
     """
     for window in _HEADER_WINDOWS:
         try:

@@ -1,8 +1,8 @@
-"""PLAIN pages of flat columns: their values in place, without an Arrow array around them.
+"""Find the values of PLAIN pages of flat columns in place, without making Arrow arrays.
 
 Most values of filters are in such pages, and hashing a value needs only its start and its length.
-pyarrow decodes all other pages.  For a page that is not as expected here, these functions return
-``None``.  They never guess.  Parquet, "Data Pages" and "Encodings".
+pyarrow decodes all other pages.  These functions return ``None`` for any other page. They never
+guess.  Parquet, "Data Pages" and "Encodings".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_BIT_WIDTH = 8
 
 
 def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
-    """Return the values of a page, nulls left out; None where pyarrow must decode the page."""
+    """Return the values of a page without nulls, or None if pyarrow must decode the page."""
     values = plain_values(leaf, codec, page)
     if values is None:
         return None
@@ -62,7 +62,7 @@ def encoded_entries(
 ) -> Entries | EncodedValues | None:
     """Like :func:`plain_entries`, but with the extension the values stay encoded.
 
-    They are counted and checked, so that they can be inserted into a filter where they lie.
+    They are counted and checked, so that the extension can insert them into a filter in place.
     """
     native = extension.native
     if native is None:
@@ -79,15 +79,15 @@ def encoded_entries(
 
 
 def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
-    """Return the values of a data page or a dictionary page, undecoded.
+    """Return the values of a data page or a dictionary page, as they are encoded.
 
-    None as in plain_entries.
+    Return None where :func:`plain_entries` does.
     """
     return encoded_values(leaf, codec, page) if _is_plain(page) else None
 
 
 def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
-    """Like :func:`plain_values`, for a page of any encoding: its values as they are encoded."""
+    """Like :func:`plain_values`, for a page of any encoding."""
     if not is_decompressed_here(codec) or leaf.is_repeated:
         return None
     body, values = page.body(), page.num_values
@@ -118,7 +118,7 @@ def _levels_and_values(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
     """Return the definition levels and the values of a page, both decompressed.
 
-    None if it has neither.
+    Return None if the page has an unexpected form.
     """
     size, detail = header.uncompressed_page_size, header.data_page_header_v2
     if detail is None:
@@ -140,7 +140,7 @@ def _levels_and_values(
 def _split_v1(
     leaf: Leaf, content: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """Return the values of a v1 page, which follow its levels and their length."""
+    """Return the values of a v1 page. They come after the levels and the levels' length."""
     if _max_definition_level(leaf) == 0:
         return content[:0], content
     end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")

@@ -1,7 +1,7 @@
-"""pyarrow's encryption and decryption of files, as a policy says.
+"""Make the arguments with which pyarrow encrypts and decrypts files as a policy says.
 
-pyarrow takes only a KMS client of its own class: :class:`PyarrowKms` is a client of this package in
-that shape.
+pyarrow takes only a KMS client of its own class. :class:`PyarrowKms` makes a client of this package
+one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from secure_bloom.errors import KeyUnavailableError, PolicyError, UnsupportedFea
 
 
 class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
-    """Wraps and unwraps by ``kms``, for ``pyarrow.parquet.encryption.CryptoFactory``.
+    """A pyarrow KMS client that wraps and unwraps by ``kms``.
 
-    ``CryptoFactory(lambda _: PyarrowKms(kms))``.  Without ``kms`` there is no key.  Raises
-    KeyUnavailableError where the KMS refuses, KmsUnavailableError where it is down.
+    Use it as ``CryptoFactory(lambda _: PyarrowKms(kms))`` of ``pyarrow.parquet.encryption``.
+    Without ``kms`` every key is missing.  Raises KeyUnavailableError if the KMS refuses,
+    KmsUnavailableError if it is down.
     """
 
     @checked_arguments
@@ -34,7 +35,7 @@ class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
 
     @checked_arguments
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` under the master key."""
+        """Return ``key_bytes`` wrapped under the master key."""
         return wrap_with(self._found(master_key_identifier), key_bytes, master_key_identifier)
 
     @checked_arguments
@@ -52,9 +53,9 @@ class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyarrowEncryption:
-    """The arguments of pyarrow's readers and writers, made of a policy.
+    """The arguments of pyarrow's readers and writers, made from a policy.
 
-    ``factory``, ``connection`` and ``configuration`` are those of pyarrow, as
+    ``factory``, ``connection`` and ``configuration`` are pyarrow objects, as
     ``pyarrow.dataset.ParquetEncryptionConfig`` takes them.
     """
 
@@ -65,7 +66,7 @@ class PyarrowEncryption:
     def encryption_properties(self) -> pe.FileEncryptionProperties:
         """Return properties for one ``pq.write_table(..., encryption_properties=...)``.
 
-        Each call makes new data keys, so no two files share one.
+        Each call makes new data keys, so no two files share a key.
         """
         return self.factory.file_encryption_properties(self.connection, self.configuration)
 
@@ -132,7 +133,7 @@ def _configuration(policy: KeyPolicy, schema: pa.Schema) -> pe.EncryptionConfigu
 
 
 def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
-    """Master key -> the leaves under it, as pyarrow names them."""
+    """Return master key -> the leaves under it, by pyarrow's names."""
     leaves = _leaf_paths(schema)
     for rule in policy.columns.values():
         path = rule.path.split(".")

@@ -1,4 +1,4 @@
-"""A file's schema with the names that its table gives the columns.
+"""A file's schema, with the table's names of columns in place of the file's.
 
 Fields are found by their name in the file, or by ``SchemaElement.field_id``.  The nodes that the
 format puts into lists and maps keep their names.
@@ -18,7 +18,7 @@ from secure_bloom.storage.column_mapping import ColumnMapping
 def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:
     """Return the nodes of a whole schema, renamed.
 
-    One that the table does not have gets a free name.
+    A node that the table does not have gets a free name.
     """
     nodes = iter(schema)
     root = next(nodes, None)
@@ -28,7 +28,7 @@ def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> l
 
 
 def renamed_leaves(schema: Sequence[SchemaElement], names: ColumnMapping) -> Leaves:
-    """Return the leaves of a schema by the table's names; each knows the path that its file has."""
+    """Return the leaves of a schema by the table's names. Each leaf knows its path in the file."""
     # The file's own names are kept too, because path_in_schema is compared with them.
     stored = leaves(list(schema))
     named = leaves(renamed_elements(schema, names))
@@ -82,7 +82,7 @@ def _below(
 def _container(
     nodes: Iterator[SchemaElement], count: int, inner: Sequence[ColumnMapping | None], depth: int
 ) -> Iterator[SchemaElement]:
-    """Yield the nodes of a list or a map: a repeated node, with what it holds below it."""
+    """Yield the nodes of a list or a map: a repeated node, and the nodes below it."""
     _refuse_too_deep(depth)
     if count != 1:
         raise FormatError("a list or map of the schema has not one repeated node")

@@ -1,8 +1,8 @@
-"""The leaves of a Parquet schema: the columns that have values, hence filters.
+"""The leaves of a Parquet schema: the columns that have values, and hence filters.
 
 A schema is a depth-first list of nodes.  A leaf's *maximum definition level* counts the nodes on
-its path that may be absent, its *maximum repetition level* those that repeat (Parquet, "Nested
-Encoding").
+its path that may be absent. Its *maximum repetition level* counts the nodes that repeat (Parquet,
+"Nested Encoding").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOU
 class Leaf:
     """One column: its path, its own schema element, and the repetition of each node above it.
 
-    ``stored_path`` is what the file itself calls it, where its table has other names.
+    ``stored_path`` is the file's own path, if the table has other names.
     """
 
     path: tuple[str, ...]
@@ -55,7 +55,7 @@ class Leaf:
 
     @property
     def width(self) -> int | None:
-        """Bytes of each value in PLAIN encoding; None where values differ in length."""
+        """Bytes of each value in PLAIN encoding, or None if values differ in length."""
         if self.type is not Type.FIXED_LEN_BYTE_ARRAY:
             return _WIDTHS.get(self.type)
         length = self.element.type_length
@@ -65,7 +65,7 @@ class Leaf:
 
     @property
     def decimal_digits(self) -> int | None:
-        """The precision of a DECIMAL; None for any other column."""
+        """The precision of a DECIMAL, or None for any other column."""
         declared = self.element.logicalType
         if declared is not None and declared.DECIMAL is not None:
             return declared.DECIMAL.precision
@@ -98,14 +98,14 @@ class Leaves(tuple[Leaf, ...]):
         return below | found
 
     def select(self, name: str) -> list[int]:
-        """See :func:`select`."""
+        """Return the ordinals of the leaves that ``name`` means. See :func:`select`."""
         return self._by_name.get(name, [])
 
 
 def leaves(schema: list[SchemaElement]) -> Leaves:
     """Return all leaves of ``schema`` in the order of ``RowGroup.columns``.
 
-    Raises FormatError for a list that is not one whole tree.
+    Raises FormatError if the list is not one whole tree.
     """
     if not schema:
         raise FormatError("the schema has no root")
@@ -140,17 +140,16 @@ def _children(
 
 
 def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
-    """Return the ordinals of the leaves that ``name`` means.
+    """Return the ordinals of the leaf called ``name``, or of all leaves below that node.
 
-    The leaf of that name, or all below it.
-    Empty when the schema has no such column.
+    Return [] when the schema has no such column.
     """
     known = columns if isinstance(columns, Leaves) else Leaves(columns)
     return list(known.select(name))
 
 
 def require_filterable(leaf: Leaf) -> None:
-    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter, or not safely."""
+    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter without risk."""
     if leaf.type is Type.BOOLEAN:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",
@@ -158,14 +157,14 @@ def require_filterable(leaf: Leaf) -> None:
         )
     if leaf.element.converted_type is ConvertedType.INTERVAL:
         raise UnsupportedFeatureError(
-            f"column {leaf.name} is an INTERVAL, of which a filter could lose rows",
-            hint="DuckDB finds `1 month` by `30 days`, other bytes: leave the column out",
+            f"column {leaf.name} is an INTERVAL: with a filter, DuckDB could lose rows",
+            hint="DuckDB finds `1 month` by `30 days`, which are other bytes: leave the column out",
         )
     if (leaf.decimal_digits or 0) > _MAX_DECIMAL_DIGITS:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is a DECIMAL of {leaf.decimal_digits} digits, of which a filter "
             f"could lose rows, wanted at most {_MAX_DECIMAL_DIGITS}",
-            hint="DuckDB reads it as DOUBLE, other bytes: leave the column out",
+            hint="DuckDB reads it as DOUBLE, which has other bytes: leave the column out",
         )
 
 

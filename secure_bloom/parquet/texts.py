@@ -1,15 +1,15 @@
-"""Numbers, days, times and lengths of time as texts, and the values that a text writes.
+"""Numbers, days, times and durations as texts, and the values that a text writes.
 
     whole    [+-] digits                                        12   -7   +3
     number   [+-] digits [. digits] [e [+-] digits]             1.5  .5   2e-3
 
 Digits are 0 to 9.  Python's own constructors also take ``1_000``, spaces around, and the digits of
-other scripts; all of these are more likely a slip than a number.  Every function that reads a text
-raises ValueError.
+other scripts. All of these are more likely a slip than a number.  Every function that reads a text
+raises ValueError for any other text.
 
-Days and times are ISO 8601, to the nanosecond.  Python has the years 1 to 9999; a DATE reaches five
-million years in both directions.  The Gregorian calendar goes on as it is, with a year 0; ISO 8601
-writes years beyond four digits with more.
+Days and times are in ISO 8601, to the nanosecond.  Python has the years 1 to 9999, but a DATE
+reaches five million years in both directions.  The Gregorian calendar is continued, with a year 0.
+A year of more than four digits has a sign in ISO 8601.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def floating_number(text: str) -> float:
 
 
 def exact_number(text: str) -> Decimal:
-    """Return the finite number that ``text`` writes, every digit of it."""
+    """Return the finite number that ``text`` writes, with all its digits."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     try:
@@ -86,13 +86,13 @@ def exact_number(text: str) -> Decimal:
 def shortest_decimal(number: float) -> Decimal:
     """Return the decimal number with the fewest digits that reads back as this double.
 
-    0.1 for 0.1.
+    For example, 0.1 for the double 0.1.
     """
     return Decimal(repr(float(number)))
 
 
 def day_text(days: int) -> str:
-    """Return the day that is ``days`` days after 1970-01-01, of any year."""
+    """Return the day that is ``days`` days after 1970-01-01, in any year."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
     # divmod rounds down, so the rest is never negative, and its day is one that Python has.
     day = date.fromordinal(_EPOCH.toordinal() + rest)
@@ -100,7 +100,7 @@ def day_text(days: int) -> str:
 
 
 def day_number(text: str) -> int:
-    """Return the days from 1970-01-01 to the day in a text of :func:`day_text`; else ValueError."""
+    """Return the days from 1970-01-01 to the day in a text of :func:`day_text`."""
     found = _DAY.fullmatch(text)
     if found is None:
         raise ValueError("not a day")
@@ -110,7 +110,7 @@ def day_number(text: str) -> int:
 
 
 def time_text(nanos: int) -> str:
-    """Return the time of the day, with nine digits of its second."""
+    """Return the time of the day, with nine digits after the seconds."""
     seconds, fraction = divmod(nanos, SECOND)
     minutes, second = divmod(seconds, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{fraction:09}"
@@ -123,9 +123,9 @@ def timestamp_text(nanos: int, *, is_utc: bool) -> str:
 
 
 def timestamp_nanos(text: str, *, is_utc: bool) -> int:
-    """Return the nanoseconds from 1970 to the instant in a text that :func:`timestamp_text` writes.
+    """Return the nanoseconds from 1970 to the instant in a text of :func:`timestamp_text`.
 
-    A zone is read where ``is_utc``; ValueError for any other text.
+    A zone is accepted if ``is_utc``. Raises ValueError for any other text.
     """
     found = _INSTANT.fullmatch(text)
     if found is None or (found["zone"] and not is_utc):
@@ -147,7 +147,7 @@ def _zone_seconds(zone: str | None) -> int:
 
 
 def duration_text(nanos: int) -> str:
-    """Return a length of time in ISO 8601, such as ``P1DT2H30M`` or ``-PT0.5S``.
+    """Return a duration in ISO 8601, such as ``P1DT2H30M`` or ``-PT0.5S``.
 
     A day has 24 hours.
     """
@@ -165,9 +165,9 @@ def duration_text(nanos: int) -> str:
 
 
 def duration_nanos(text: str) -> int:
-    """Return the length of time that :func:`duration_text` writes; weeks are read too.
+    """Return the duration in a text of :func:`duration_text`. Weeks are accepted too.
 
-    ValueError for any other text, months and years among them: they have no one length.
+    Raises ValueError for any other text, also for months and years, which have no fixed length.
     """
     found = _DURATION.fullmatch(text)
     if found is None or not any(found[unit] for unit in _DURATION_UNITS):
@@ -180,8 +180,8 @@ def duration_nanos(text: str) -> int:
 def temporal_text(scalar: pa.Scalar) -> str | None:
     """Return the text of a scalar that is not null.
 
-    None where it is no date, time or length of time.  Python's own types end with the year 9999 and
-    with microseconds; these texts are exact.
+    Return None if it is no date, time or duration.  Python's own types end with the year 9999 and
+    with microseconds. These texts are exact.
     """
     # Imported here: to read a number in a condition takes no pyarrow.
     import pyarrow as pa

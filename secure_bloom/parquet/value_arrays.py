@@ -1,6 +1,6 @@
 """A column's physical values as arrays: of one width, or of any length.
 
-The arrays are views on the memory of Arrow or of a Parquet page; nothing is copied.
+The arrays are views on the memory of Arrow or of a Parquet page. Nothing is copied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Binary:
     """Values of any length: value ``i`` is ``data[offsets[i] + prefix:offsets[i + 1]]``.
 
-    Without ``prefix`` that is Arrow's binary layout, with 4 Parquet's PLAIN encoding.
+    With ``prefix`` 0 this is Arrow's binary layout, with ``prefix`` 4 it is Parquet's PLAIN
+    encoding.
     """
 
     offsets: NDArray[Any]
@@ -36,10 +37,10 @@ class Binary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedValues:
-    """The ``count`` values in ``content``, nulls left out, in the encoding of their page.
+    """The ``count`` values in ``content``, without nulls, in the encoding of their page.
 
-    In PLAIN, ``width`` is the width of each value; None if each value follows its length.
-    Only :func:`.plain_pages.encoded_entries` checks these numbers against the content.
+    In PLAIN, ``width`` is the width of each value, or None if each value follows its length.  Only
+    :func:`.plain_pages.encoded_entries` checks these numbers against the content.
     """
 
     content: NDArray[np.uint8] = field(repr=False)
@@ -62,7 +63,7 @@ _FIXED_TYPES: dict[Type, np.dtype[Any]] = {
 
 
 def as_entries(leaf: Leaf, array: pa.Array) -> Entries:
-    """Physical values of ``leaf``, an Arrow array without nulls, without a copy."""
+    """Return the physical values of ``leaf`` in an Arrow array without nulls. Nothing is copied."""
     if leaf.type is Type.BYTE_ARRAY:
         return _binary_buffers(array)
     return _fixed_values(leaf, array)
@@ -81,7 +82,7 @@ def _binary_buffers(array: pa.Array) -> Binary:
 
 
 def fixed_type(leaf: Leaf) -> np.dtype[Any]:
-    """Return the type of values that all have ``leaf.width`` bytes."""
+    """Return the numpy type of values that all have ``leaf.width`` bytes."""
     if is_float16(leaf):
         return np.dtype("<f2")
     # V for raw bytes: numpy's S would cut zeros off at the end of a value.

@@ -1,7 +1,7 @@
-"""The order of stored values of a column, as far as it is known.
+"""The order of stored values of a column, if it is known.
 
 The order is that of the logical type (LogicalTypes.md, "Sort order"): numbers by size, texts and
-bytes byte by byte, unsigned.  A type that is not known here has none.
+bytes byte by byte, unsigned.  A type that is not known here has no order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OrderKey = Callable[[bytes], Any]
 
 
 def order_of(leaf: Leaf) -> OrderKey | None:
-    """Return the order of stored values of ``leaf``; None where no order is known."""
+    """Return the order of stored values of ``leaf``, or None if no order is known."""
     logical = logical_type(leaf.element)
     if leaf.is_repeated or _is_unordered(leaf):
         return None
@@ -46,10 +46,10 @@ def has_ordered_bounds(orders: Sequence[ColumnOrder] | None, ordinal: int, leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteOrder:
-    """The comparison of the PLAIN encodings of a column's values, byte by byte.
+    """Compares the PLAIN encodings of a column's values byte by byte.
 
-    All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
-    highest byte is last; ``is_signed``: its highest bit is a sign.
+    Values have ``width`` bytes, or any length if ``width`` is 0, where a prefix sorts first. With
+    ``is_little`` the most significant byte is last. With ``is_signed`` its highest bit is a sign.
     """
 
     width: int = 0
@@ -58,7 +58,7 @@ class ByteOrder:
 
 
 def byte_order_of(leaf: Leaf) -> ByteOrder | None:
-    """Return the order of :func:`order_of` where bytes alone decide it, else None."""
+    """Return the order of :func:`order_of` if comparing bytes gives it, else None."""
     logical = logical_type(leaf.element)
     if order_of(leaf) is None or logical.kind is Kind.INT96:
         return None
@@ -134,8 +134,8 @@ _MAX_MICROS = 2**63 - 1
 def int96_micros(stored: bytes) -> int | None:
     """Return an INT96 as microseconds since 1970, rounded down as readers do.
 
-    None for what is no timestamp: readers do not agree on a day before the Julian day 0, on a time
-    beyond its day, and on what 64 bits cannot hold.
+    Return None if it is no timestamp: readers do not agree on a day before the Julian day 0, on a
+    time beyond its day, and on instants that 64 bits cannot hold.
     """
     if len(stored) != _INT96.size:
         return None

@@ -1,4 +1,4 @@
-"""Keys that change: rotate master keys, re-encrypt files, write them in clear.
+"""Change keys: rotate master keys, re-encrypt files, write files in clear.
 
 No page is decoded or decompressed.
 """

@@ -1,4 +1,4 @@
-"""The keys that a file refers to, and what may be left beside them when a file gets other keys."""
+"""The keys that a file refers to, and what still shows old content when a file gets other keys."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from secure_bloom.storage import InputFile, name_of
 
 
 def named_references(footer: Footer) -> set[str]:
-    """Return the references to key material outside that a file has."""
+    """Return the file's references to key material outside it."""
     return {reference for key in key_metadata_of(footer) if (reference := reference_of(key))}
 
 
 def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
     """Return each piece of key metadata once, with the ordinal of its column.
 
-    None for the footer's.
+    The ordinal is None for the footer's.
     """
     found: dict[bytes, int | None] = {}
     if footer.tail.key_metadata is not None:
@@ -38,9 +38,9 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
 
 
 def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]:
-    """Yield notes on what still shows the old content after the file was replaced.
+    """Yield notes on files that still show the old content after the file was replaced.
 
-    None where the protection of columns stays.
+    Yields nothing if the protection of columns stays.
     """
     # Another name leads to the old content, which the old keys still open.
     if file.names > 1:
@@ -48,13 +48,14 @@ def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]
     index = name_of(index_path(file))
     # Anyone can look a value up in Paimon's index, as it is never encrypted.
     if after is not None and any(after.columns) and file.has_sibling(index):
-        yield f"{index} stays as it was, and shows values in clear: remove it, or build it anew"
+        yield f"{index} stays unchanged, and shows values in clear: remove it, or build it anew"
 
 
 def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
     """Return names of the footer's texts that would show Hudi's record keys of an encrypted column.
 
-    None in an encrypted footer.  Keys that no column of the file holds may be made of any.
+    Returns none for an encrypted footer.  If the file has no column of the record keys, any
+    encrypted column counts, because the keys may be made from it.
     """
     secret = _encrypted(footer, after)
     entry = read_entry(footer) if after.footer_mode is FooterMode.SIGNED else None

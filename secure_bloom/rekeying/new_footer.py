@@ -1,9 +1,9 @@
-"""The footer of a file whose parts have moved and whose protection has changed.
+"""Make the footer of a file whose parts have moved and whose protection has changed.
 
-Every structure is the old one with some fields set, so fields that nobody here knows stay.
+Every structure is the old one with some fields set, so fields that this package does not know are
+kept.
 
-In the footer of a file whose parts stay, ``renewed_metadata`` and ``renewed_crypto`` set other key
-metadata in the places of the old.
+For a file whose parts stay, ``renewed_metadata`` and ``renewed_crypto`` replace key metadata.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _FIRST_OFFSET: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFooter:
-    """The parts of the new footer: the old one as it is in clear, new places, new keys if any."""
+    """The parts of the new footer: the old footer in clear, new places, and new keys if any."""
 
     plain: bytes
     chunks: Sequence[Sequence[Chunk]]
@@ -176,7 +176,7 @@ def _algorithm(keys: NewFileKeys) -> bytes:
 
 
 def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column: int) -> bytes:
-    """ColumnCryptoMetaData: the footer's key, or a key of the column's own."""
+    """Return the ColumnCryptoMetaData: the footer's key, or a key of the column's own."""
     if column in keys.under_footer_key:
         member = ColumnCryptoMetaData.ENCRYPTION_WITH_FOOTER_KEY.id
         return structure({member: struct(_EMPTY_STRUCT)})
@@ -191,7 +191,7 @@ def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column
 
 
 def _meta_data(chunk: Chunk, encoded: bytes) -> bytes:
-    """Return the whole ColumnMetaData as its writer encoded it, in clear."""
+    """Return the whole ColumnMetaData in clear, as its writer encoded it."""
     if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
         module = chunk.column_chunk.encrypted_column_metadata
         return chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
@@ -227,7 +227,7 @@ def _new_places(chunk: Chunk, places: NewPlaces) -> dict[int, NewValue | None]:
 
 
 def _new_indexes(places: NewPlaces) -> dict[int, NewValue | None]:
-    """Return the places of a ColumnChunk's page index; None for what it does not have."""
+    """Return the places of a ColumnChunk's page index. A place is None for a missing index."""
     offset_index, column_index = places.offset_index, places.column_index
     return {
         ColumnChunk.offset_index_offset.id: offset_index and i64(offset_index[0]),
@@ -238,7 +238,7 @@ def _new_indexes(places: NewPlaces) -> dict[int, NewValue | None]:
 
 
 def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
-    """ColumnChunk.file_offset: 0, or where the chunk starts or ends, by its writer's reading."""
+    """Return ColumnChunk.file_offset: 0, or the start or end of the chunk, as the writer chose."""
     old = number(encoded, find_fields(encoded).by_id.get(ColumnChunk.file_offset.id))
     meta_data = chunk.meta_data
     starts = {meta_data.data_page_offset, meta_data.dictionary_page_offset}
@@ -254,7 +254,7 @@ _KEY_METADATA: Final = EncryptionWithColumnKey.key_metadata.id
 
 
 def renewed_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
-    """Return the FileCryptoMetaData of an encrypted footer."""
+    """Return the FileCryptoMetaData of an encrypted footer, with new key metadata."""
     # A signed footer has its key metadata in the FileMetaData itself (Encryption.md 5.5).
     if tail.mode is not FooterMode.ENCRYPTED or tail.key_metadata is None:
         return b""
@@ -263,9 +263,9 @@ def renewed_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
 
 
 def renewed_metadata(footer: Footer, metadata: Mapping[bytes, bytes]) -> bytes:
-    """Return the FileMetaData.
+    """Return the FileMetaData with new key metadata.
 
-    Its row groups, and in a signed footer the signing key's metadata.
+    They are in its row groups, and in a signed footer also in the signing key's metadata.
     """
     plain = footer.plain
     field = find_fields(plain).by_id.get(FileMetaData.row_groups.id)
@@ -288,7 +288,7 @@ def _new_row_group(group: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
 
 
 def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
-    """ColumnChunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY.key_metadata, set anew."""
+    """Return a ColumnChunk whose column key has new key metadata."""
     crypto = find_fields(chunk).by_id.get(_CRYPTO_METADATA)
     if crypto is None:
         return chunk

@@ -1,15 +1,15 @@
-"""New data keys for files: random, wrapped under master keys, described by key material.
+"""Make new data keys for files: random, wrapped under master keys, described by key material.
 
-With double wrapping one key encryption key serves a master key for the whole run, so the KMS is
+With double wrapping, one key encryption key serves a master key for the whole run, so the KMS is
 asked once for each master key, not once for each file.
 
-Keys of files may be on their way from one KMS to another, or from one keyring to another:
+Files may be moved from one KMS to another, or from one keyring to another:
 
     kms = TwoKms(old, new)
     key = kms.unwrap_key(wrapped, name)     the new KMS is asked first, then the old one
     kms.is_old(wrapped, name)               whether the old one opened it: the file is to be changed
 
-A master key may have one name in both.  Only the KMS that opens a wrapped key shows whose it is.
+A master key may have the same name in both.  Only unwrapping shows which KMS wrapped a key.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from secure_bloom.rekeying.protection import KeyUse, Protection
 
 
 class TwoKms:
-    """A :class:`~secure_bloom.KmsClient` that unwraps by two others, and wraps by the new one.
+    """A :class:`~secure_bloom.KmsClient` that unwraps by two KMSs, and wraps by the new one.
 
-    Each wrapped key is asked for once; safe for threads.
+    Each wrapped key is asked for once. Safe for threads.
     """
 
     def __init__(self, old: KmsClient, new: KmsClient) -> None:
@@ -41,15 +41,18 @@ class TwoKms:
 
     @classmethod
     def of(cls, old: GivenKeys, new: KmsClient) -> TwoKms | None:
-        """Return both as one client; None if ``old`` is no KMS, or the same keyring as ``new``."""
+        """Return both as one client.
+
+        Return None if ``old`` is no KMS or the same keyring as ``new``.
+        """
         return cls(old, new) if isinstance(old, KmsClient) and old != new else None
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` as the new KMS wraps it."""
+        """Return ``key_bytes`` as the new KMS wraps it."""
         return wrap_with(self._new, key_bytes, master_key_identifier)
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """Return the key as the new KMS unwraps it, else as the old one does."""
+        """Return the key as the new KMS unwraps it, or else as the old KMS does."""
         if (wrapped_key, master_key_identifier) in self._old_keys:
             return unwrap_with(self._old, wrapped_key, master_key_identifier)
         try:
@@ -60,12 +63,15 @@ class TwoKms:
         return key
 
     def is_old(self, wrapped_key: str, master_key_identifier: str) -> bool:
-        """Return whether the old KMS has wrapped this key; raises where neither opens it."""
+        """Return whether the old KMS wrapped this key.
+
+        Raises an error if neither KMS unwraps it.
+        """
         self.unwrap_key(wrapped_key, master_key_identifier)
         return (wrapped_key, master_key_identifier) in self._old_keys
 
     def has_old(self, material: KeyMaterial) -> bool:
-        """Return whether the key material is wrapped by the old KMS."""
+        """Return whether the old KMS wrapped the key material."""
         wrapped = material.wrapped_dek if material.kek is None else material.kek.wrapped
         return self.is_old(wrapped, material.master_key_id)
 
@@ -84,7 +90,7 @@ _FOOTER_REFERENCE, _COLUMN_REFERENCE = "footerKey", "columnKey"
 
 
 class NewKeks:
-    """The KEKs of one run, one for each master key and size; safe for threads."""
+    """The KEKs of one run, one for each master key and size. Safe for threads."""
 
     def __init__(self, kms: KmsClient) -> None:
         self._kms = kms
@@ -92,7 +98,7 @@ class NewKeks:
         self._turn = threading.Lock()
 
     def get(self, master_key_id: str, size: int) -> KeyEncryptionKey:
-        """Return the KEK; the first time it is random, and the KMS wraps it."""
+        """Return the KEK. The first call makes a random one, which the KMS wraps."""
         with self._turn:
             # The lock is held during the call to the KMS: else files begun together would each make
             # a KEK.
@@ -104,7 +110,7 @@ class NewKeks:
 
 
 class KeyMaker:
-    """Makes the data keys of one run; safe for threads."""
+    """Makes the data keys of one run. Safe for threads."""
 
     def __init__(self, kms: KmsClient, options: EncryptionOptions) -> None:
         self._kms = kms
@@ -116,11 +122,11 @@ class KeyMaker:
 
     @property
     def asks_for_each_key(self) -> bool:
-        """Whether each key is a call to a KMS that is elsewhere."""
+        """Whether each key needs a call to a remote KMS."""
         return not (self._options.double_wrapping or isinstance(self._kms, Keyring))
 
     def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
-        """Return a random key and its material; raises what the KMS raises."""
+        """Return a random key and its material. Raises the errors of the KMS."""
         # Each file and column has its own key, so no key comes near the 2^32 modules that it may
         # serve (SP 800-38D 8.3).
         key = os.urandom(self._size)
@@ -136,7 +142,7 @@ class KeyMaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedWith:
-    """The key of a footer or a column, and the key_metadata that leads a reader to it."""
+    """The key of a footer or a column, and the key_metadata by which a reader finds it."""
 
     prepared: PreparedKey
     key_metadata: bytes
@@ -149,9 +155,9 @@ class SealedWith:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFileKeys:
-    """All keys of one new file: ``columns`` has the own keys of columns by their ordinals.
+    """All keys of one new file. ``columns`` has the own keys of columns by their ordinals.
 
-    ``external`` is the content of its key material file, empty where key metadata hold all.
+    ``external`` is the content of its key material file, empty if key metadata hold all material.
     """
 
     aad_file_unique: bytes
@@ -162,11 +168,11 @@ class NewFileKeys:
     external: dict[str, str] = field(repr=False)
 
     def sealed_with(self, column: int) -> SealedWith | None:
-        """Return the key of a column; None where it is in clear."""
+        """Return the key of a column, or None if the column is in clear."""
         return self.footer if column in self.under_footer_key else self.columns.get(column)
 
     def cipher(self, row_group: int, column: int) -> ColumnCipher | None:
-        """Encrypts the modules of a column chunk; None where the column is in clear."""
+        """Return the cipher of a column chunk, or None if the column is in clear."""
         sealed = self.sealed_with(column)
         if sealed is None:
             return None
@@ -176,9 +182,9 @@ class NewFileKeys:
 
 
 def new_file_keys(maker: KeyMaker, wanted: Protection, options: EncryptionOptions) -> NewFileKeys:
-    """Return keys for one file as ``wanted``, which is not plain.
+    """Return keys for one file, for its footer and each column, as ``wanted``.
 
-    One for the footer and each column.
+    ``wanted`` must not be plain.
     """
     storage = _MaterialStorage(internal=options.internal_storage)
     footer = _sealed(maker, wanted.footer, storage, _FOOTER_REFERENCE, is_footer_key=True)
@@ -218,7 +224,7 @@ def _sealed(
 
 
 class _MaterialStorage:
-    """The place of key material: in key_metadata, or in a file beside the data."""
+    """Where key material is stored: in key_metadata, or in a file beside the data."""
 
     def __init__(self, *, internal: bool) -> None:
         self._internal = internal

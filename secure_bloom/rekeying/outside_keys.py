@@ -1,10 +1,10 @@
-"""Key material outside a file: its keys change there, and its footer need not be opened.
+"""Change key material that is stored outside a file, without opening the file's footer.
 
-    data, as it is | _KEY_MATERIAL_FOR_<name>.json with each key wrapped anew
+    data, unchanged | _KEY_MATERIAL_FOR_<name>.json with each key wrapped again
 
-If the KMS renews keys by itself, neither the footer's key nor a key encryption key comes to this
-machine.  The footer is used unverified, which is no harm: the data file is not sealed anew, and a
-key goes only to the master key that its own name is mapped to.
+If the KMS rewraps keys by itself, neither the footer's key nor a key encryption key comes to this
+machine.  The footer is used unverified. This does no harm: the data file is not changed, and a key
+is only moved to the master key that its own name is mapped to.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from secure_bloom.storage import InputFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideKeys:
-    """The material of all keys of a file by their references; ``footer_reference`` is its footer's.
+    """The material of all keys of a file, by reference. ``footer_reference`` is its footer's.
 
-    ``footer`` is None for an encrypted one, which hides its columns.
+    ``footer`` is None for an encrypted footer, which hides the columns.
     """
 
     mode: FooterMode
@@ -41,8 +41,9 @@ class OutsideKeys:
     def fits(self, policy: KeyPolicy, wanted: Protection | None) -> bool:
         """Return whether each key is under the master key that the policy names for it.
 
-        ``wanted`` is what the policy says of the columns, where the footer shows them.  Else the
-        policy must leave no choice: one master key for all columns with keys of their own.
+        ``wanted`` is what the policy says about the columns, if the footer shows them.  If the
+        footer stays closed, we cannot see which column uses which key, so the policy must name the
+        same master key for every column that has one.
         """
         if wanted is not None:
             # The modes are not compared here: whoever worked `wanted` out has refused another one.
@@ -71,7 +72,7 @@ class OutsideKeys:
         changes: bool,
         started: float,
     ) -> RekeyedFile:
-        """Return the report of the file, whose keys are wrapped as ``renewed`` now."""
+        """Return the report of the file, whose keys are now wrapped as in ``renewed``."""
         names = {
             old.master_key_id: renewed[reference].master_key_id
             for reference, old in self.materials.items()
@@ -95,7 +96,7 @@ class OutsideKeys:
 def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
     """Return the keys of ``file``.
 
-    None where some are in its footer, or the footer must be opened.
+    Return None if some keys are in its footer, or if the footer must be opened.
     """
     footer_reference = reference_of(tail.key_metadata)
     # Material inside a file stands in its footer, which must be opened to change it.

@@ -1,4 +1,4 @@
-"""The protection of a file, found and wanted by a policy: the keys of its footer and columns."""
+"""The protection of a file, as found and as wanted by a policy: the keys of footer and columns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
-    """Under which master key a footer or a column is, as far as the file shows it.
+    """The master key of a footer or a column, if the file shows it.
 
-    ``is_footer_key`` is a column under the key of the footer.
+    ``is_footer_key`` marks a column under the key of the footer.
     """
 
     name: str | None
@@ -28,7 +28,7 @@ class KeyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """The protection of one file; a column that is in clear is None in ``columns``."""
+    """The protection of one file. A column in clear is None in ``columns``."""
 
     footer_mode: FooterMode
     algorithm: Algorithm | None
@@ -44,7 +44,7 @@ class Protection:
 def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Protection:
     """Return the protection that a policy wants for these columns.
 
-    Without a policy all are in clear.
+    Without a policy, all columns are in clear.
     """
     if policy is None or policy.footer_key is None:
         return Protection(
@@ -70,7 +70,7 @@ def _column(policy: KeyPolicy, leaf: Leaf, rest: KeyUse | None) -> KeyUse | None
 
 
 def missing_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
-    """Return the policy's columns with keys that a file with these leaves lacks."""
+    """Return the policy's columns with keys that are not among these leaves."""
     return [
         path
         for path, rule in policy.columns.items()
@@ -83,7 +83,10 @@ def _is_below(leaf: Leaf, path: str) -> bool:
 
 
 def found_protection(footer: Footer, keys: FileKeys) -> Protection:
-    """Return the protection that a file has; PolicyError where its row groups differ in it."""
+    """Return the protection that a file has.
+
+    Raises PolicyError if its row groups are protected differently.
+    """
     rows = [
         tuple(_use(chunk.crypto_metadata, footer, keys) for chunk in chunks)
         for chunks in footer.column_chunks
@@ -111,7 +114,7 @@ def _use(crypto: ColumnCryptoMetaData | None, footer: Footer, keys: FileKeys) ->
 
 
 def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOptions) -> bool:
-    """Return whether all keys of a file are wrapped, stored and as long as the policy says."""
+    """Return whether all keys of a file are wrapped and stored, and as long, as the policy says."""
     # A file in clear has no keys that could be wrapped otherwise.
     if footer.tail.algorithm is None:
         return True

@@ -1,8 +1,8 @@
-"""Files from any protection into any other: no page is decoded or decompressed.
+"""Bring files from any protection to any other: no page is decoded or decompressed.
 
-    magic | pages, filters, indexes, each opened and sealed anew | footer
+    magic | pages, filters, indexes, each decrypted and encrypted again | footer
 
-A file that already is as the policy says stays as it is, so a run that was cut short is run again.
+A file that is already as the policy says is left unchanged, so an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reencryption:
-    """One run: where keys of the old files come from, and what the new ones are to be.
+    """One run: where keys of the old files come from, and what the new files are to be.
 
-    Without a ``policy`` the new files are in clear.  With ``two_kms`` a file of which the old one
-    of them has wrapped a key is not as it should be.  With ``only_changes`` a target gets a file
-    where something changes, once.
+    Without a ``policy`` the new files are in clear.  With ``two_kms``, a file is also changed if
+    the old KMS wrapped one of its keys.  With ``only_changes``, a target is written only if
+    something changes.
     """
 
     resolver: KeyResolver
@@ -70,7 +70,10 @@ class Reencryption:
     _ready: dict[str, tuple[Protection, NewFileKeys]] = field(default_factory=dict, repr=False)
 
     def reencrypt(self, path: str, target: str | None) -> RekeyedFile:
-        """Do one file, in its place or to ``target``; our errors become a report of a failure."""
+        """Process one file, in place or to ``target``.
+
+        Errors of this package become a failed report.
+        """
         started = time.perf_counter()
         try:
             with located(path=path):
@@ -81,7 +84,7 @@ class Reencryption:
 
     @property
     def asks_for_each_key(self) -> bool:
-        """Whether a KMS wraps each new key itself, so that many calls go side by side."""
+        """Whether a KMS wraps each new key itself, so that many calls run in parallel."""
         return self.maker is not None and self.maker.asks_for_each_key
 
     def leaves(self, file: InputFile) -> Sequence[Leaf]:
@@ -110,7 +113,7 @@ class Reencryption:
         return 0 if self.maker is None else self.maker.wrapped
 
     def _tried(self, path: str, target: str | None) -> RekeyedFile:
-        """Once more where another writer was faster."""
+        """Process one file, and once more if another writer was faster."""
         try:
             return self._reencrypt(path, target)
         # One more try and not many: a user who loses twice has a busy neighbour, and is told.
@@ -144,9 +147,9 @@ class Reencryption:
             return replace(done, notes=notes, verified=footer.is_verified)
 
     def _is_left(self, target: str | None) -> bool:
-        """Return whether a file that is as it should be stays alone.
+        """Return whether a file that needs no change is left alone.
 
-        Else the target gets a copy.
+        Otherwise the target gets a copy.
         """
         return target is None or self.only_changes
 
@@ -160,7 +163,7 @@ class Reencryption:
         return self.policy is None or wraps_as_wanted(footer, keys, self.policy.encryption)
 
     def _is_of_old_kms(self, footer: Footer, keys: FileKeys) -> bool:
-        """Return whether the old KMS has wrapped a key of the file, under whatever name."""
+        """Return whether the old KMS wrapped a key of the file, under any name."""
         if self.two_kms is None:
             return False
         materials = map(keys.material, key_metadata_of(footer))
@@ -174,7 +177,7 @@ class Reencryption:
         wanted: Protection,
         target: str | None,
     ) -> tuple[int, tuple[str, ...]]:
-        """Return the size of the new file, and notes on what could not be removed after it."""
+        """Return the size of the new file, and notes on what could not be removed afterwards."""
         # Taken out, because keys and AAD are of one writing: a second try must not seal with them
         # again.
         ready, new_keys = self._ready.pop(file.path, (None, None))
@@ -204,7 +207,7 @@ class Reencryption:
         return replace_with_material(rewritten, 0, (), external, output=target)
 
     def _new_keys(self, wanted: Protection) -> NewFileKeys | None:
-        """Return keys for one file; None for one in clear."""
+        """Return keys for one file, or None for a file in clear."""
         if self.policy is None or self.maker is None or wanted.is_plain:
             return None
         return new_file_keys(self.maker, wanted, self.policy.encryption)
@@ -212,7 +215,7 @@ class Reencryption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NewFile:
-    """A file under its new protection, worked out while it is written."""
+    """A file under its new protection, computed while it is written."""
 
     file: InputFile
     footer: Footer
@@ -222,7 +225,7 @@ class _NewFile:
     drop_metadata: frozenset[str]
 
     def copied(self) -> list[int]:
-        """Return the columns whose pages are copied as they lie."""
+        """Return the columns whose pages are copied unchanged."""
         keys = self.keys
         return [
             column

@@ -1,4 +1,4 @@
-"""The parts of a file and their column chunks: pages, indexes and filters, in the file's order."""
+"""The parts of a file that belong to column chunks: pages, indexes and filters, in file order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from secure_bloom.parquet.pages import chunk_extent
 
 
 class RegionKind(enum.IntEnum):
-    """The kinds of regions; a chunk's offset index lists its pages, so it comes after them."""
+    """The kinds of regions. A chunk's offset index lists its pages, so it comes after them."""
 
     PAGES = 0
     FILTER = 1
@@ -23,7 +23,7 @@ class RegionKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """``length`` bytes from ``offset`` that belong to one chunk, by its ordinals in the file."""
+    """``length`` bytes from ``offset`` that belong to one chunk, given by its ordinals."""
 
     offset: int
     length: int
@@ -33,20 +33,20 @@ class Region:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Row group and column."""
+        """The ordinals of row group and column."""
         return self.chunk.row_group, self.column
 
     @property
     def end(self) -> int:
-        """The byte after its last one."""
+        """The offset after the last byte."""
         return self.offset + self.length
 
 
 def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: int) -> list[Region]:
     """Return all regions of chunks, sorted by offset.
 
-    ``end`` is where the footer starts.  Raises FormatError for regions that lie over each other or
-    leave the file, and for an offset index in front of the pages that it lists.
+    ``end`` is where the footer starts.  Raises FormatError for regions that overlap or are outside
+    the data, and for an offset index before the pages that it lists.
     """
     found = sorted(
         (

@@ -1,4 +1,4 @@
-"""The files of one run of re-encryption or rotation, shared by threads and processes."""
+"""Process the files of one re-encryption or rotation in threads and processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rekey_files(
     jobs: int | None,
     progress: FileProgress | None,
 ) -> tuple[RekeyedFile, ...]:
-    """Return the report of each task, in order; ``open_work`` makes the same work elsewhere."""
+    """Return the report of each task, in order. ``open_work`` makes the same work elsewhere."""
     found: dict[int, RekeyedFile] = {}
     paths = [task.path for task in tasks]
     done = each_file(
@@ -60,7 +60,7 @@ def rekey_files(
 
 
 def closed_notes(work: RekeyWork, reports: Iterable[RekeyedFile]) -> Iterator[str]:
-    """Notes on files that were not checked against the policy: their footers were not opened."""
+    """Yield a note on files whose footers stayed closed, so that the policy was not checked."""
     closed = sum(report.footer is not None and not report.columns for report in reports)
     if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
         yield (
@@ -76,7 +76,7 @@ def _ahead(work: RekeyWork, targets: Mapping[str, str | None]) -> KeyPrefetch:
 
 
 def _rekeyer(open_work: Callable[[], RekeyWork]) -> Callable[[FileTask], RekeyedFile]:
-    """Return the work of another process."""
+    """Return the work in another process."""
     return partial(_rekey, open_work())
 
 

@@ -1,4 +1,4 @@
-"""The report of a re-encryption or rotation: one record per file, and their JSON."""
+"""The report of a re-encryption or rotation: one record for each file, and its JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "faile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChange:
-    """Under which master key a column was and is; None for in clear."""
+    """The master key of a column before and after. None means in clear."""
 
     column: str
     key_before: str | None
@@ -29,9 +29,9 @@ class ColumnChange:
 class RekeyedFile:
     """One file: sizes in bytes, wall-clock seconds, footers as ``inspect`` names them.
 
-    ``master_keys_before`` and ``master_keys`` are those that it depended on and depends on now.
+    ``master_keys_before`` and ``master_keys`` are the master keys that it needed and needs now.
     ``notes`` say what still shows its old content.  A signed file that was decrypted without its
-    footer's key is not ``verified``: what it says may be forged.
+    footer's key is not ``verified``: its content may be forged.
     """
 
     path: str
@@ -52,7 +52,7 @@ class RekeyedFile:
 
     @property
     def changes(self) -> bool:
-        """Whether the file became another one."""
+        """Whether the file was changed."""
         return self.status not in ("unchanged", "failed")
 
 
@@ -66,9 +66,9 @@ def rekeyed_file(
     size: int,
     started: float,
 ) -> RekeyedFile:
-    """Return the report of ``file`` as it was, now ``size`` bytes.
+    """Return the report of ``file`` as it was, now of ``size`` bytes.
 
-    ``started`` is of ``perf_counter``.
+    ``started`` is a time of ``perf_counter``.
     """
     columns = zip(leaves, before.columns, after.columns, strict=True)
     return RekeyedFile(
@@ -98,13 +98,13 @@ def _master_keys(protection: Protection) -> tuple[str, ...]:
 
 
 def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFile:
-    """Return the report of a file that could not be done and is as it was."""
+    """Return the report of a file that failed and is unchanged."""
     return RekeyedFile(path=path, status="failed", seconds=round(seconds, 6), **failure_of(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RekeyReport(CommittingReport[RekeyedFile]):
-    """A whole run; ``notes`` name files beside the changed ones that need attention.
+    """A whole run. ``notes`` name files beside the changed ones that need attention.
 
     They repeat the notes of single files.
     """

@@ -1,4 +1,4 @@
-"""The work of a run on one file, made of what a caller gave: here, in other processes, on Spark."""
+"""Make the work of a run on one file from a caller's arguments: here, in processes, on Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reencryption(
     only_changes: bool = False,
     verify: bool = False,
 ) -> Reencryption:
-    """Return the work of :func:`.run.reencrypt` on one file; errors as of that."""
+    """Return the work of :func:`.run.reencrypt` on one file. Raises the errors of that function."""
     wanted = loaded_policy(policy)
     # Without a [footer] no column can have a key either, so files would come out in clear, in their
     # place.
@@ -83,13 +83,16 @@ def rotation(
     dry_run: bool = False,
     verify: bool = False,
 ) -> Rotation:
-    """Return the work of :func:`.run.rotate_keys` on one file; errors as of that."""
+    """Return the work of :func:`.run.rotate_keys` on one file.
+
+    Raises the errors of that function.
+    """
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)
     if moves and old is not None:
         raise PolicyError(
-            "an old policy and moves from key to key both say which keys files leave",
-            hint="with an old policy, leave the moves out (--from, --to): files come to the keys "
-            "of the new one",
+            "an old policy and moves from key to key both say which keys files have now",
+            hint="with an old policy, leave the moves out (--from, --to): files get the keys "
+            "of the new policy",
         )
     # With an old policy, keys that are given are those of the old files.
     own = keys if old is None else None
@@ -113,7 +116,7 @@ def rotation(
 
 
 def _kms(policy: KeyPolicy, keys: GivenKeys, *, also: Collection[str] = ()) -> GivenKeys:
-    """Return the keys given, else the policy's KMS; a KMS is asked for the policy's keys alone.
+    """Return the given keys, or the policy's KMS, which is asked for the policy's keys alone.
 
     ``also`` are other master keys that it may be asked for.
     """
@@ -121,7 +124,7 @@ def _kms(policy: KeyPolicy, keys: GivenKeys, *, also: Collection[str] = ()) -> G
 
 
 def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> GivenKeys:
-    """Return the keys or KMS for old files; None if the KMS of the new ones opens them too."""
+    """Return the keys or KMS for old files, or None if the KMS of the new files opens them too."""
     if old is None:
         return None if keys is None or not wanted.kms else _kms(wanted, keys)
     found = _kms(old, keys)
@@ -131,7 +134,7 @@ def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> Gi
 
 
 def _resolver(older: GivenKeys, two_kms: TwoKms | None, new: GivenKeys) -> KeyResolver:
-    """Return a resolver that opens files by both KMSs, and by the data keys that are given."""
+    """Return a resolver that opens files by both KMSs, and by the given data keys."""
     if two_kms is not None:
         return KeyResolver(two_kms, explicit=explicit_keys(older))
     return KeyResolver(older if isinstance(older, ExplicitKeys) else new)
@@ -142,7 +145,7 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
     # In a run that was cut short, a key that was moved to could not be told from one to be moved.
     if chained:
         raise PolicyError(
-            f"keys are to be left and to be moved to at once: {', '.join(chained)}",
+            f"keys are both old and new keys of moves: {', '.join(chained)}",
             hint="a run that was cut short could not be resumed: rotate twice, the last move first",
         )
     # A client that cannot say which keys it has is asked by the first file.

@@ -1,8 +1,9 @@
-"""Move the wrapped keys of one run to the master keys that they should be under, each once.
+"""Wrap the keys of one run under the master keys that they should be under, each once.
 
-If the KMS can renew a KEK inside itself, it does.  The KEK of a footer had to leave the KMS, to
-open the footer.  So the keys under it come under a KEK of this run, and the KMS is asked once and
-not twice.  Keys that the KMS wraps anyway show the newest version of a master key.
+If the KMS can rewrap a KEK inside itself, it does.  The KEK of a footer must leave the KMS, because
+the footer is opened.  So the keys under it are wrapped under a KEK of this run, and the KMS is
+asked once instead of twice.  Keys that the KMS wraps anyway show the newest version of a master
+key.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _Key = TypeVar("_Key")
 
 
 class Rewrapper:
-    """Wraps keys under the master keys that they should be under; each once a run, from any thread.
+    """Wraps keys under the master keys that they should be under, each once. Safe for threads.
 
-    ``moves`` maps old master keys to new ones, and others stay.  Without moves a key under the
-    right one is wrapped anew where wrapped keys name their version, and the KMS has a newer one.
-    ``opening`` is the same KMS as it opens footers: what it has unwrapped is not asked for again.
-    With ``two_kms``, keys that the old one of them wrapped are brought under the new one.
+    ``moves`` maps old master keys to new ones; other keys stay.  Without moves, a key under the
+    right master key is wrapped again only if wrapped keys name their version and the KMS has a
+    newer one.  ``opening`` is the same KMS as it opens footers: what it has unwrapped is not asked
+    for again.  With ``two_kms``, keys that the old KMS wrapped are wrapped by the new one.
     """
 
     def __init__(
@@ -63,16 +64,19 @@ class Rewrapper:
 
     @property
     def renews_inside(self) -> bool:
-        """Whether the KMS renews keys without giving them out."""
+        """Whether the KMS rewraps keys without giving them out."""
         return isinstance(self._kms, KeyRewrapper)
 
     @property
     def leaves_kms(self) -> bool:
-        """Whether keys are brought from one KMS to another."""
+        """Whether keys are moved from one KMS to another."""
         return self._two_kms is not None
 
     def renewed(self, material: KeyMaterial, wanted: str | None) -> KeyMaterial:
-        """``material`` under the master key ``wanted``; None leaves the choice to ``moves``."""
+        """Return ``material`` under the master key ``wanted``.
+
+        If that is None, ``moves`` decides.
+        """
         old, new = self._from_and_to(material, wanted)
         if material.kek is not None:
             # The KEK's id is the AAD of what it wraps, so the data key's own wrapping stays.
@@ -82,7 +86,7 @@ class Rewrapper:
         return replace(material, master_key_id=new, wrapped_dek=wrapped)
 
     def under_new_kek(self, material: KeyMaterial, wanted: str | None, key: bytes) -> KeyMaterial:
-        """``material`` of a ``key``, under a KEK of this run if its own is to change."""
+        """Return ``material`` of ``key``, under a KEK of this run if its own KEK is to change."""
         old, new = self._from_and_to(material, wanted)
         if material.kek is None or not self._is_left(material.kek.wrapped, old, new, len(key)):
             return material
@@ -94,7 +98,7 @@ class Rewrapper:
         return old, self.moves.get(old, old) if wanted is None else wanted
 
     def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
-        """Return whether this wrapping is to go: for another master key, or a newer version."""
+        """Return whether this wrapping is replaced: by another master key, or a newer version."""
         if old != new or self._is_of_old_kms(wrapped, old):
             return True
         if self._versions is None:
@@ -106,7 +110,7 @@ class Rewrapper:
     def _newest_version(self, versions: KeyVersions, name: str, size: int) -> str:
         """Return the newest version of a master key.
 
-        If none is known, a KEK of this run shows it.
+        If none is known, it is read from a KEK that is wrapped for this run.
         """
         newest = self._once(self._newest, name)
         with newest.lock:
@@ -136,9 +140,9 @@ class Rewrapper:
         return moved_with(kms, wrapped, old, new)
 
     def _renewed(self, wrapped: str, name: str) -> str:
-        """Return the key under the newest version.
+        """Return the key wrapped under the newest version.
 
-        The text as it was where that version wrapped it.
+        The text is unchanged if that version had wrapped it.
         """
         versions = self._versions
         if versions is None:
@@ -174,7 +178,10 @@ class Rewrapper:
 
 @dataclass(slots=True)
 class _Once:
-    """An answer of the KMS, asked for once; its lock holds up only those who want the same one."""
+    """An answer of the KMS that is asked for once.
+
+    Its lock blocks only those who want this answer.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     text: str | None = None

@@ -1,6 +1,6 @@
-"""Master keys of a file changed: its wrapped keys are wrapped anew, and nothing else changes.
+"""Change the master keys of a file: its wrapped keys are wrapped again, and nothing else changes.
 
-    data, as it is | footer with new key_metadata
+    data, unchanged | footer with new key_metadata
 
 Data keys stay, so pages, filters and indexes stay, byte for byte.  The file is replaced, never
 appended to: an append would leave the old footer, with the old wrapped keys, in the file.  Footers
@@ -53,7 +53,10 @@ from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotation:
-    """One run; with a ``policy`` each key goes to the master key that it names, else by moves."""
+    """One run.
+
+    With a ``policy`` each key gets the master key that the policy names, else by moves.
+    """
 
     resolver: KeyResolver
     rewrapper: Rewrapper
@@ -67,9 +70,10 @@ class Rotation:
         return not isinstance(self.resolver.kms, Keyring)
 
     def rotate(self, path: str, target: str | None) -> RekeyedFile:
-        """Do one file, in its place or to ``target``; our errors become a report of a failure.
+        """Process one file, in place or to ``target``.
 
-        With a ``target`` a new file is written only if something changes.
+        Errors of this package become a failed report. With a ``target`` a new file is written only
+        if something changes.
         """
         started = time.perf_counter()
         try:
@@ -84,7 +88,7 @@ class Rotation:
             return failed_file(path, error, time.perf_counter() - started)
 
     def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
-        """Return the columns of a file; None where its footer stays closed and hides them."""
+        """Return the columns of a file, or None if its footer stays closed and hides them."""
         keys, tail = file_keys(self.resolver, file), read_tail(file)
         outside = self._outside(file, tail, keys)
         if outside is None:
@@ -143,11 +147,14 @@ class Rotation:
             return replace_tail(source, keep, tail) if renewed.changes_footer else file.size
 
     def _check(self, written: InputFile) -> None:
-        """Open the keys of the new file through its KMS, as a reader will, and read its pages."""
+        """Open the keys of the new file by its KMS, as a reader will, and read its pages."""
         check_written(written, file_keys(self.resolver, written), None)
 
     def _outside(self, file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
-        """The keys of a file that are stored outside, if its footer can stay closed."""
+        """Return the keys of a file that are stored outside.
+
+        Return None if its footer must be opened.
+        """
         # A keyring costs no call, so the footer is opened, and what it says is checked.
         if isinstance(self.resolver.kms, Keyring):
             return None
@@ -181,9 +188,9 @@ class Rotation:
         return outside.report(file, renewed, changes=changes, started=started)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
-        """Return the protection that the policy wants.
+        """Return the protection that the policy wants, or None without a policy.
 
-        PolicyError for a file encrypted in another way.
+        Raises PolicyError for a file that is encrypted in another way.
         """
         if self.policy is None or self.rewrapper.moves:
             return None
@@ -219,7 +226,7 @@ def _refuse_plain(footer: Footer) -> None:
 def _otherwise(what: str) -> PolicyError:
     return PolicyError(
         what,
-        hint="rotate changes master keys alone; reencrypt brings files under another policy",
+        hint="rotate changes only master keys; use reencrypt to bring files under another policy",
     )
 
 
@@ -234,7 +241,7 @@ class _RenewedFile:
 
     @property
     def changes(self) -> bool:
-        """Whether anything is other than it was."""
+        """Whether anything changes."""
         return self.changes_footer or self.external != self.old_external
 
     @property
@@ -309,7 +316,7 @@ def _parts(keep: int, tail: Sequence[bytes]) -> list[bytes | OldRange]:
 def _new_content(
     file: InputFile, footer: Footer, renewed: _RenewedFile
 ) -> tuple[InputFile, int, Sequence[bytes]]:
-    """Return the source of the new file, the bytes of it to keep, and the tail."""
+    """Return the source of the new file, the number of its bytes to keep, and the tail."""
     if not renewed.changes_footer:
         return file, file.size, ()
     tail = footer.tail
@@ -341,7 +348,7 @@ def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | O
 
 
 def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:
-    """Return the protection after the rotation; ``master_keys`` go by the old key metadata."""
+    """Return the protection after the rotation. ``master_keys`` are by the old key metadata."""
     footer_key = master_keys.get(footer.tail.key_metadata or b"")
     columns = list(before.columns)
     # The first row group stands for all: `found_protection` has refused files where they differ.

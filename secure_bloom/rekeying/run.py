@@ -1,6 +1,6 @@
-"""Runs over many files: encrypt a lake, re-encrypt it, decrypt it to another folder.
+"""Runs over many files: encrypt a table, re-encrypt it, rotate its keys, decrypt it to a folder.
 
-In a bare folder for the live files of a Delta table, hive's names say the partitions:
+In a folder of files decrypted from a Delta table, names of folders hold the partition values:
 
     output/day=2026-11-20/part-0.snappy.parquet
 """
@@ -52,12 +52,13 @@ def reencrypt(
     jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
-    """Bring files under ``policy``, from whatever protection they have; no page is decoded.
+    """Bring files under ``policy``, whatever protection they have. No page is decoded.
 
-    Plain files are encrypted; encrypted ones get new data keys and a new AAD, other keys for
-    columns, another mode of the footer or another algorithm.  A file that already is as the policy
-    says is left alone.  A file that fails is reported and stays as it was.  Many small files are
-    shared by processes, and each process asks the policy's KMS itself.
+    Plain files are encrypted.  Encrypted files get new data keys and a new AAD and, if the policy
+    says so, other keys for columns, another footer mode or another algorithm.  A file that is
+    already as the policy says is left unchanged.  A file that fails is reported and stays
+    unchanged.  Many small files are shared by processes, and each process asks the policy's KMS
+    itself.
 
     A Delta table, given alone, gets new files and a commit.  Bounds of columns with a key are
     removed from its statistics.  The old files stay, under their old keys, until its VACUUM.
@@ -65,17 +66,19 @@ def reencrypt(
     Args:
         paths: Files, folders, globs or URIs, or one Delta table.
         policy: A KeyPolicy, or the path of one.
-        keys: Opens the old files, and seals the new ones if the policy has no KMS.
+        keys: A keyring or KMS client that opens the old files. It also wraps the new keys if the
+            policy has no KMS.
         old_policy: The policy that the files leave.  No KMS is asked for a key that neither policy
             names.
-        output: Folder below which new files are written; by default files are replaced.
-        new_data_keys: Change files too that are already as the policy says.
-        dry_run: Write nothing; report what a run would do.
+        output: Folder for the new files. By default files are replaced.
+        new_data_keys: Also change files that are already as the policy says.
+        dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it takes its place,
             not only of the columns that are copied.
-        where: Of a Delta table, a condition on partition columns that chooses files.
-        since: Of a Delta table, a version: only later files.
-        commit_every: Of a Delta table, the number of files after which to commit; by default once.
+        where: Condition on partition columns that chooses files of a Delta table.
+        since: Version of a Delta table. Only files added later are changed.
+        commit_every: Number of files after which to commit to a Delta table. By default once, at
+            the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
 
@@ -127,14 +130,14 @@ def decrypt(
     jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
-    """Write files in clear below ``output``, never in their place.
+    """Write files in clear below ``output``. The old files stay.
 
-    The live files of a Delta table, given alone, are written to a folder without a log; partition
+    The live files of a Delta table, given alone, are written to a folder without a log. Partition
     values become names of folders.
 
     Args:
         paths: Files, folders or globs, or one Delta table.
-        output: Folder below which the files are written.
+        output: Folder for the new files.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file whose footer key is missing.
@@ -192,22 +195,23 @@ def rotate_keys(
     """Wrap the keys of files under other master keys, or under their newest versions.
 
     Data keys stay, and so do pages, filters and indexes.  Each wrapped key encryption key is
-    renewed once a run, inside the KMS where it can.  A Delta table is taken as by
+    rewrapped once in a run, inside the KMS if it can.  A Delta table is handled as by
     :func:`reencrypt`.
 
     Args:
         paths: Files, folders, globs or URIs, or one Delta table.
         policy: A KeyPolicy, or the path of one.
-        moves: Maps old master keys to new ones, and all else stays; by default every file comes to
+        moves: Mapping of old master keys to new ones. Other keys stay. By default every file gets
             the master keys that ``policy`` names.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
-        old_policy: The policy that the files leave; not together with ``moves``.
-        dry_run: Write nothing; report what a run would do.
+        old_policy: The policy that the files leave. Not together with ``moves``.
+        dry_run: Write nothing, but report what a run would do.
         verify: Unwrap the keys of a new local file by its KMS, and read the first page of every
             column, before the file takes its place.
-        where: Of a Delta table, a condition on partition columns that chooses files.
-        since: Of a Delta table, a version: only later files.
-        commit_every: Of a Delta table, the number of files after which to commit; by default once.
+        where: Condition on partition columns that chooses files of a Delta table.
+        since: Version of a Delta table. Only files added later are changed.
+        commit_every: Number of files after which to commit to a Delta table. By default once, at
+            the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
 
@@ -249,7 +253,7 @@ def rotate_keys(
 def check_columns(files: Iterable[str], work: RekeyWork) -> None:
     """Raise PolicyError for a column with a key that no readable file has.
 
-    Looks at footers only until each column was seen, which mostly is the first one, or until one
+    Reads footers until each column was found, which is mostly in the first one, or until a footer
     stays closed.
     """
     policy = work.policy
@@ -298,7 +302,8 @@ _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
     """Return the live files of the table in a folder, and the path of each below ``output``.
 
-    UnsupportedFeatureError if a reader of the bare folder would find other rows than the table has.
+    Raises UnsupportedFeatureError if a reader of the folder without a log would find other rows
+    than the table has.
     """
     table = snapshot(folder)
     if table is None:
@@ -312,7 +317,7 @@ def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _refuse_others(table: Snapshot) -> None:
-    """Raise for what files alone do not say."""
+    """Raise an error for tables whose rows need more than the files."""
     deleted = [file for file in table.files if file.deletion_vector is not None]
     if deleted:
         raise UnsupportedFeatureError(
@@ -325,7 +330,7 @@ def _refuse_others(table: Snapshot) -> None:
         raise UnsupportedFeatureError(
             "the table's files have other names of columns than the table (column mapping), and a "
             "folder without a log has no place for them",
-            hint="write what `read` gives instead",
+            hint="write the rows that `read` returns instead",
             path=table.folder,
         )
 

@@ -1,4 +1,4 @@
-"""Files of a Delta table under other keys: new files beside the old ones, and a commit.
+"""Bring files of a Delta table under other keys: write new files beside the old ones, and commit.
 
 The old files stay under their old keys for time travel, until the table's VACUUM removes them.
 """
@@ -43,9 +43,9 @@ _CLUSTERING = "delta.clustering"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RekeyRun(TableRun):
-    """With the policy in the names that the table's files have.
+    """A run that changes keys. Its policy has the names of columns that the table's files have.
 
-    ``shows_secrets``: the log has bounds of columns that are to be secret.
+    ``shows_secrets`` says that the log has bounds of columns that are to be secret.
     """
 
     policy: KeyPolicy
@@ -61,9 +61,9 @@ def open_reencryption(
 ) -> RekeyRun:
     """Return the run that brings the table in a folder under a policy.
 
-    Raises before anything is written.
-    UnsupportedFeatureError where the table is clustered by a column that is to be secret: its
-    bounds would have to stay in the log.
+    Its errors come before anything is written. Raises UnsupportedFeatureError if the table is
+    clustered by a column that is to be secret, because the column's bounds would have to stay in
+    the log.
     """
     wanted = _loaded(policy)
 
@@ -90,7 +90,7 @@ def open_rotation(
 ) -> RekeyRun:
     """Return the run that rotates the keys of the table in a folder.
 
-    Raises before anything is written.
+    Its errors come before anything is written.
     """
     wanted = _loaded(policy)
     # With moves the policy tells of the KMS alone.
@@ -162,7 +162,7 @@ def rekey_table(
     jobs: int | None,
     progress: FileProgress | None,
 ) -> RekeyReport:
-    """Write new files beside the live ones, and commit them in their places."""
+    """Write new files beside the live ones, and commit them in place of the old ones."""
     rekeying = open_work()
     reports: list[RekeyedFile] = []
 
@@ -188,7 +188,7 @@ def rekey_table(
 
 
 def in_logical_names(names: ColumnNames, report: RekeyedFile) -> RekeyedFile:
-    """Return the report in the names that people use."""
+    """Return the report with the table's names of columns."""
     if not names.is_mapped:
         return report
     columns = tuple(replace(it, column=names.logical(it.column)) for it in report.columns)
@@ -196,7 +196,7 @@ def in_logical_names(names: ColumnNames, report: RekeyedFile) -> RekeyedFile:
 
 
 def _taken_meanwhile(report: RekeyedFile) -> RekeyedFile:
-    """Return the report of a file that another writer took out of the table meanwhile."""
+    """Return the report of a file that another writer removed from the table meanwhile."""
     return replace(
         report,
         status="unchanged",
@@ -220,7 +220,10 @@ def table_notes(run: RekeyRun, change: TableChange) -> Iterator[str]:
 
 
 def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> bool:
-    """Return whether the log has bounds of secret columns; FormatError if this is unknown."""
+    """Return whether the log has bounds of secret columns.
+
+    Raises FormatError if this is unknown.
+    """
     shown = False
     for file in files:
         # All of them: a run that met one later would have done its work for nothing.

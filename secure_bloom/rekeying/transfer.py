@@ -1,11 +1,11 @@
 """Write the data of a file under another protection, part by part, and note the new places.
 
-To open and seal a page takes less time than to hand it to a thread.  So the pages of a file are
-done one after the other, while another thread writes the pages before.  Chunks that are in clear
-before and after are copied as they lie.
+Opening and sealing a page takes less time than handing it to a thread.  So the pages of a file are
+processed one after the other, while another thread writes the pages before.  Chunks that are in
+clear before and after are copied unchanged.
 
-Nothing is decoded or decompressed.  A page header changes in two fields, its size as stored and the
-checksum over the bytes as stored; everything else passes as it is.
+Nothing is decoded or decompressed.  Two fields of a page header change: the stored size, and the
+checksum over the stored bytes. Everything else stays unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
 
 
 def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
-    """Return header and body of ``page`` as they are stored under ``new``, None for in clear."""
+    """Return header and body of ``page`` as they are stored under ``new``. None means in clear."""
     # Modules of the format are numbered 0 to 9, and none of them is an index page (Encryption.md
     # 4.4.2).
     if page.type == PageType.INDEX_PAGE:
@@ -45,9 +45,9 @@ def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
 
 
 def _check_sum(page: Page) -> None:
-    """Raise IntegrityError for a body without a tag whose checksum shows damage.
+    """Raise IntegrityError for a body without a tag whose checksum is wrong.
 
-    Its new checksum, or its new tag, would pass it off as whole.
+    A new checksum, or a new tag, would hide the damage.
     """
     found = page.header.crc
     # A tag says more than a checksum, and writers differ in what checksums of sealed bodies cover.
@@ -75,10 +75,10 @@ def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
 
 
 def _refuse_exchanged_algorithm(page: Page) -> None:
-    """Raise IntegrityError for a body that should have no tag and has a right one.
+    """Raise IntegrityError for a body that should have no tag but has a valid one.
 
-    The algorithm's id is in clear (Encryption.md 5.4): exchanged, AES_GCM_V1 would be decrypted
-    to noise, and the noise sealed.
+    The algorithm's id is in clear (Encryption.md 5.4). If an attacker changed it, AES_GCM_V1 would
+    be decrypted to noise, and the noise would be encrypted.
     """
     old = page.cipher
     if old is None or not old.uses_ctr:
@@ -121,12 +121,15 @@ def _sealed_header(page: Page, new: ColumnCipher | None, body: bytes) -> bytes:
 
 
 def opened_module(stored: bytes, old: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """Return an index in clear, with whatever a writer padded it with."""
+    """Return an index in clear, including any padding of its writer."""
     return stored if old is None else old.decrypt(module_type, stored)
 
 
 def sealed_module(plain: bytes, new: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """Return the mirror of :func:`opened_module`; in clear nothing may follow a structure."""
+    """Return an index encrypted under ``new``, as :func:`opened_module` reads it.
+
+    In clear, padding after the structure is removed.
+    """
     if new is None:
         return plain[: find_fields(plain).stop + 1]
     return new.encrypt(module_type, plain)
@@ -159,10 +162,10 @@ NewCipher = Callable[[int, int], ColumnCipher | None]
 
 @dataclass(slots=True)
 class NewPlaces:
-    """The places of the parts of one chunk in the new file: offsets and lengths in bytes.
+    """The places of one chunk's parts in the new file: offsets and lengths in bytes.
 
     ``pages`` maps the old offset of each page to its new offset and size, header included.
-    ``header_growth`` is the number of bytes that all headers together have grown.
+    ``header_growth`` is the number of bytes by which all headers together have grown.
     """
 
     start: int = 0
@@ -178,7 +181,7 @@ class NewPlaces:
 
 
 class Transfer:
-    """Goes through the regions of one file once; ``places`` is complete when it is through."""
+    """Processes the regions of one file once. Afterwards ``places`` is complete."""
 
     def __init__(self, file: InputFile, found: list[Region], new: NewCipher, start: int) -> None:
         self._file = file
@@ -270,7 +273,10 @@ _PARTS: dict[RegionKind, Callable[[Transfer, Region, NewPlaces], Iterator[bytes 
 
 
 def stored_pages(file: InputFile, region: Region) -> Generator[tuple[Page, int, int]]:
-    """Yield each page with its offset and the bytes of its header, read when it is its turn."""
+    """Yield each page with its offset and the bytes of its header.
+
+    A page is read when it is yielded.
+    """
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
     window = _ReadAhead(file=file, region=region)
     place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
@@ -300,7 +306,7 @@ def stored_pages(file: InputFile, region: Region) -> Generator[tuple[Page, int, 
 
 @dataclass(slots=True, kw_only=True)
 class _ReadAhead:
-    """Bytes of a region that were read ahead; the next pages are cut from them."""
+    """Bytes of a region that were read ahead. The next pages are taken from them."""
 
     file: InputFile
     region: Region
@@ -308,7 +314,7 @@ class _ReadAhead:
     stored: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def at(self, position: int, least: int) -> memoryview:
-        """Return the bytes from a position in the region, ``least`` or more if there are."""
+        """Return the bytes from a position in the region: at least ``least``, or all the rest."""
         room = self.region.length - position
         if self.start + len(self.stored) - position < min(least, room):
             length = min(max(least, _AHEAD), room)

@@ -29,7 +29,7 @@ _WORKERS = 4
 
 
 class KeyStanding(enum.StrEnum):
-    """What a policy says of a master key."""
+    """What a policy says about a master key: it is in use, older, retired, or not named."""
 
     USED = "used"
     OLDER = "older"
@@ -39,10 +39,10 @@ class KeyStanding(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedKey:
-    """A master key, the version that a KMS names (else None), and what it opens in a file.
+    """A master key, its version if the KMS names versions, and what it opens in a file.
 
-    ``columns`` are dotted paths; ``opens_footer`` is about the footer.  ``in_policy`` says what the
-    policy says of the key: None where no policy is given.
+    ``columns`` are dotted paths. ``opens_footer`` is about the footer.  ``in_policy`` is what the
+    policy says about the key, or None without a policy.
     """
 
     master_key: str
@@ -54,9 +54,9 @@ class UsedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKeyUse:
-    """One file: its master keys; ``is_complete`` is False where its footer would not open.
+    """One file and its master keys. ``is_complete`` is False if its footer could not be opened.
 
-    Then columns under keys of their own are not known.
+    In that case the keys of its columns are not known.
     """
 
     path: str
@@ -69,7 +69,7 @@ class FileKeyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
-    """The keys that a table depends on; with ``only`` these master keys, and files under them."""
+    """The master keys that a table depends on. ``only`` limits it to these keys and their files."""
 
     files: tuple[FileKeyUse, ...]
     only: tuple[str, ...] = ()
@@ -89,18 +89,18 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 
     @property
     def standings(self) -> dict[str, KeyStanding | None]:
-        """What the policy says of each master key that is in use, by name."""
+        """What the policy says about each master key that is in use, by name."""
         found = {key.master_key: key.in_policy for file in self.files for key in file.keys}
         return dict(sorted(found.items()))
 
     @property
     def retired(self) -> tuple[str, ...]:
-        """The master keys that are in use although the policy says that they are retired."""
+        """The master keys that are in use although the policy has retired them."""
         return tuple(name for name, it in self.standings.items() if it is KeyStanding.RETIRED)
 
     @property
     def incomplete(self) -> tuple[FileKeyUse, ...]:
-        """The files whose footers did not open, so that keys of their columns are not known."""
+        """The files whose footers could not be opened, so that their columns' keys are unknown."""
         return tuple(file for file in self.files if not file.is_complete)
 
     def _document(self) -> dict[str, Any]:
@@ -135,16 +135,16 @@ def keys_used(
 ) -> KeyUseReport:
     """Return the master keys, and versions of them, that open the footers and columns of files.
 
-    Names of keys are in clear; only an encrypted footer hides those of its columns.  With a policy,
-    the report says which keys are retired, and which the policy does not name.  A file that cannot
-    be read is reported.
+    Names of keys are in clear. Only an encrypted footer hides the names of its columns' keys.  With
+    a policy, the report says which keys are retired, and which the policy does not name.  A file
+    that cannot be read is reported.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        only: Master keys; other keys are left out, and files that depend on none of them, unless
-            their footers were not opened.
+        only: Master keys to report. Files that depend on none of them are left out, unless their
+            footers were not opened.
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
@@ -187,7 +187,7 @@ def _standing(name: str, policy: KeyPolicy) -> KeyStanding:
 
 
 def _of_keys(file: FileKeyUse, only: Sequence[str]) -> FileKeyUse | None:
-    """Return the file with these keys alone; None for one that depends on none of them."""
+    """Return the file with these keys alone, or None if it depends on none of them."""
     if not only:
         return file
     keys = tuple(key for key in file.keys if key.master_key in only)
@@ -222,7 +222,7 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
 
 
 def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
-    """Return the footer, also a signed one without its key; None for one that stays encrypted."""
+    """Return the footer, also a signed one without its key, or None if it stays encrypted."""
     try:
         return unlock(tail, keys)
     # Without the key, the part in clear is told: a user who asks what a lost key opens does not
@@ -233,7 +233,7 @@ def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
 
 
 def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[str, bytes]]:
-    """Key metadata with the column that it is for, an empty text for the footer."""
+    """Yield key metadata with the name of its column, which is empty for the footer."""
     if footer_key is not None:
         yield "", footer_key
     # Every row group: they may be under different keys, and each key that opens one counts.

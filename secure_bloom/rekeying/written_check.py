@@ -1,9 +1,9 @@
-"""Read a file that was written under other keys, before it takes the old one's place.
+"""Read a file that was written under other keys, before it replaces the old one.
 
 A run opens each page that it seals or decrypts.  Columns that are in clear before and after are
-copied as they lie, so a file that wrongly says so of a column would become one that nobody can
-read.  The footer is opened with the new keys, and of these columns the first page.  A run with
-``verify`` reads the first page of every column.
+copied unchanged. If a file wrongly says that a column is in clear, the copy would be unreadable. So
+the footer is opened with the new keys, and the first page of each copied column is read.  A run
+with ``verify`` reads the first page of every column.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from secure_bloom.storage import InputFile
 def check_written(file: InputFile, keys: FileKeys, columns: Collection[int] | None) -> None:
     """Raise the error of the first part of a new file that cannot be read.
 
-    ``columns`` are the ordinals of the columns whose first page is read; None for all of them.
+    ``columns`` are the ordinals of the columns whose first page is read. None means all columns.
     """
     try:
         footer = unlock(read_tail(file), keys)
@@ -53,7 +53,7 @@ def _read_first_page(file: InputFile, chunk: Chunk, column: int) -> None:
 
 
 def keys_by_place(new: NewFileKeys | None, leaves: tuple[Leaf, ...]) -> FileKeys:
-    """Return the keys of a new file, None for one in clear; they need no KMS."""
+    """Return the keys of a new file, which need no KMS, or None for a file in clear."""
     if new is None:
         return KeyResolver(None).for_file()
     columns: Mapping[str, bytes] = {

@@ -1,9 +1,9 @@
-"""What every report of a verb can do, and words for people.
+"""What all reports of verbs have in common, and texts for people.
 
     base   Report: to_dict, to_json, to_arrow, to_pandas, and its table in a notebook
-    text   counts, sizes, names of columns; text from a file as it may be shown
+    text   counts, sizes, names of columns; how text from a file is made safe to show
 
-A report is a frozen dataclass; all forms of output come from its one document:
+A report is a frozen dataclass. All forms of output are made from its one document:
 
     class AddReport(WritingReport[FileAddReport]): ...
 

@@ -1,4 +1,4 @@
-"""The base of all reports: a report can be a document, a table, and a few words on a screen."""
+"""The base of all reports: a report can be a document, a table, and a short text on a screen."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _SHOWN = 20
 class Report(ABC):
     """The base of the reports that public functions return.
 
-    ``to_dict`` is the document that the command line prints with ``--json``, of plain Python types
-    alone, and ``to_json`` its text.  ``to_arrow`` and ``to_pandas`` are flat tables of it.
+    ``to_dict`` returns the document that the command line prints with ``--json``, in plain Python
+    types, and ``to_json`` returns it as a text.  ``to_arrow`` and ``to_pandas`` return it as a flat
+    table.
     """
 
     __slots__ = ()
@@ -39,7 +40,7 @@ class Report(ABC):
     HIDDEN: ClassVar[frozenset[str]] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document as dictionaries, lists, texts, numbers, truth values and None."""
+        """Return the document as dictionaries, lists, texts, numbers, booleans and None."""
         document = {name: _plain(value) for name, value in self._document().items()}
         return {"schema_version": SCHEMA_VERSION, **document}
 
@@ -52,9 +53,9 @@ class Report(ABC):
         return _exploded(self.to_dict(), self.ROWS)
 
     def to_arrow(self) -> pa.Table:
-        """Return one row for each of the innermost parts of the report.
+        """Return a table with one row for each of the innermost parts of the report.
 
-        No columns if there is none.
+        The table has no columns if there is no part.
         """
         # Imported here: most users of a report only look at it.
         import pyarrow as pa
@@ -63,7 +64,7 @@ class Report(ABC):
         return pa.table({name: [row.get(name) for row in rows] for name in _names(rows)})
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows of :meth:`to_arrow`; PolicyError without pandas."""
+        """Return the rows of :meth:`to_arrow` as a DataFrame. Raises PolicyError without pandas."""
         try:
             return self.to_arrow().to_pandas()
         except ModuleNotFoundError as exc:
@@ -87,15 +88,15 @@ class Report(ABC):
 
     @abstractmethod
     def _document(self) -> Mapping[str, Any]:
-        """Return the document, of any types that :func:`_plain` knows."""
+        """Return the document, in any types that :func:`_plain` converts."""
 
     @abstractmethod
     def _summary(self) -> str:
-        """Return the result in a few words, without values."""
+        """Return the result in a few words, without values of cells."""
 
 
 class MaybeFailed(Protocol):
-    """The report of one file, or why there is none."""
+    """The report of one file, or the error if there is none."""
 
     @property
     def error(self) -> str | None:
@@ -106,7 +107,7 @@ E = TypeVar("E", bound=MaybeFailed)
 
 
 class ReportOfFiles(Report, Generic[E]):
-    """A report of files; each file may have failed by itself."""
+    """A report of several files, each of which may have failed by itself."""
 
     __slots__ = ()
 
@@ -114,7 +115,7 @@ class ReportOfFiles(Report, Generic[E]):
 
         @property
         def files(self) -> tuple[E, ...]:
-            """One report a file; a field of the dataclass."""
+            """One report for each file. A field of the dataclass."""
 
     @property
     def failed(self) -> tuple[E, ...]:
@@ -123,11 +124,11 @@ class ReportOfFiles(Report, Generic[E]):
 
 
 class FileOutcome(Protocol):
-    """The report of one file, a dataclass."""
+    """The report of one file. A dataclass."""
 
     @property
     def status(self) -> str:
-        """The result for the file; "failed" is one of the words."""
+        """The result for the file as one word, for example "failed"."""
 
 
 F = TypeVar("F", bound=FileOutcome)
@@ -135,9 +136,9 @@ F = TypeVar("F", bound=FileOutcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WritingReport(Report, Generic[F]):
-    """A run that writes files; ``dry_run`` when nothing was written.
+    """A run that writes files. With ``dry_run`` nothing was written.
 
-    ``notes`` name what the run left and needs attention; they repeat those of single files.
+    ``notes`` name what the run left and needs attention. They repeat the notes of single files.
     """
 
     files: tuple[F, ...]
@@ -146,7 +147,7 @@ class WritingReport(Report, Generic[F]):
 
     @property
     def failed(self) -> tuple[F, ...]:
-        """The files that could not be done; they are as they were, unless the error says more."""
+        """The files that failed. They are unchanged, unless the error says more."""
         return tuple(file for file in self.files if file.status == "failed")
 
     def _document(self) -> dict[str, Any]:
@@ -161,7 +162,7 @@ class WritingReport(Report, Generic[F]):
 
 
 def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:
-    """Return the number of files in each state: ``3 files (2 added, 1 unchanged)``."""
+    """Return the numbers of files: ``3 files (2 added, 1 unchanged)``."""
     counts = Counter(map(str, states))
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
     files = counted(counts.total(), "file") + (f" ({told})" if told else "")
@@ -180,7 +181,7 @@ def _plain(value: object) -> object:
 
 
 def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the first list, each repeated for every row of the lists inside it."""
+    """Yield each row of the first list, once for every row of the lists inside it."""
     for part in document.get(lists[0]) or ():
         if len(lists) == 1:
             yield part

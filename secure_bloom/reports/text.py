@@ -1,7 +1,7 @@
-"""Words for people: counts, sizes, names of columns, and text from a file as it may be shown.
+"""Texts for people: counts, sizes, names of columns, and safe forms of text from files.
 
-A path or a column name may hold a megabyte, or bytes that are no text at all.  Its escape sequences
-may drive a terminal, its characters may turn the direction of writing, and a CI runner may take a
+A path or a column name may hold a megabyte, or bytes that are no text.  Its escape sequences may
+control a terminal, its characters may turn the direction of writing, and a CI runner may take a
 part of it for a command.
 """
 
@@ -25,7 +25,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def human_bytes(size: int | None) -> str | None:
-    """Return a size as a person reads it, in powers of 1024."""
+    """Return a size in a unit that suits it, in powers of 1024, or None for None."""
     if size is None:
         return None
     value, units = float(size), ["bytes", "KiB", "MiB", "GiB", "TiB"]
@@ -35,7 +35,7 @@ def human_bytes(size: int | None) -> str | None:
 
 
 def named_columns(columns: Sequence[str]) -> str:
-    """``column email``, ``columns email, iban and 3 more``; empty for none."""
+    """Return ``column email``, ``columns email, iban and 3 more``, or "" for no column."""
     if not columns:
         return ""
     named = ", ".join(legible(name, _LONGEST_COLUMN) for name in columns[:_MOST_COLUMNS])
@@ -44,16 +44,16 @@ def named_columns(columns: Sequence[str]) -> str:
 
 
 def legible(text: str, longest: int = _LONGEST) -> str:
-    """``text`` with its unprintable characters written out, cut in its middle when too long."""
+    """Return ``text`` with unprintable characters escaped, shortened in the middle if too long."""
     # Cut before as well as after: writing out a megabyte would take long.
     return _cut(written_out(_cut(text, longest)), longest)
 
 
 def written_out(text: str) -> str:
-    """Return ``text`` with its unprintable characters written out, line ends among them.
+    """Return ``text`` with unprintable characters escaped, line ends included.
 
-    Commands to a CI runner are no commands any more.  This is the one rule for what comes from a
-    file, a path or a caller and is shown to people.
+    Commands to a CI runner are disarmed.  Every text from a file, a path or a caller that is shown
+    to people goes through this function.
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() else _escape(c) for c in text)

@@ -1,11 +1,11 @@
-"""How the work of one run goes on: in threads, in other processes, in order, within a time.
+"""Run the work of one call: in threads or other processes, in order, within a time limit.
 
     ordered_pool       threads; results in the order of the items, memory bounded
     worker_processes   other processes, which get their work over a socket
-    parallelism        which of both for the files of a run, and the loop over the files
+    parallelism        chooses threads or processes for the files of a run, and loops over the files
     time_limit         how long a verb may take
 
-A process that runs this program alone calls ``settle_process`` first.  A verb asks
+A process that runs this program alone calls ``settle_process`` first.  A verb calls
 ``chosen_parallelism`` once, then takes reports from ``each_file`` as files are done:
 
     parallelism = chosen_parallelism(len(paths), jobs, mean_size=size, at_once=1)
@@ -39,7 +39,7 @@ def settle_process() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Standard streams that the caller has closed lead to the null device."""
+    """Open the null device in place of standard streams that the caller has closed."""
     # The lowest free number is taken, so in this order each stream gets its own.  Left free, it
     # would go to the next file that is opened, and what libraries print would be written into that.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

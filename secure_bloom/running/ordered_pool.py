@@ -1,6 +1,6 @@
-"""Work in several threads, with the results in the order of the items.
+"""Work in several threads, and return the results in the order of the items.
 
-Little is worked out ahead of the caller: memory does not grow with the number of items.
+Only a little is computed ahead of the caller, so memory does not grow with the number of items.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def in_order(
     room: int = 1,
     stop: Callable[[], None] = lambda: None,
 ) -> Generator[B, None, None]:
-    """``work`` of every item, in the order of the items; at most ``workers`` + 1 are under way.
+    """Yield ``work(item)`` of every item, in order. At most ``workers`` + 1 items are in progress.
 
-    A result that is ready before its turn waits.  ``size`` measures such results, and work on
+    A result that is ready before its turn waits.  ``size`` measures waiting results, and work on
     further items begins only while all of them together have at most ``room``.
 
-    The first error in the order of the items ends the iteration, after the results before it.
-    Items whose work has not begun by then are left out, and so they are when the caller closes the
-    iterator.  In both cases ``stop`` is called before this waits for the work under way.
+    The first error in the order of the items ends the iteration, after the results before it. Items
+    that have not begun by then are left out. The same holds when the caller closes the iterator. In
+    both cases ``stop`` is called before this function waits for the items in progress.
     """
     if workers <= 1:
         yield from map(work, items)
@@ -66,7 +66,7 @@ def in_order(
 
 
 def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
-    """Yield the items up to an error, which goes into ``failed``."""
+    """Yield the items up to an error, which is added to ``failed``."""
     try:
         yield from items
     except Exception as error:
@@ -74,9 +74,9 @@ def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
 
 
 class _Pending(Generic[B]):
-    """The work whose results the caller has not taken, in order.
+    """The results that the caller has not taken yet, in order.
 
-    Each result is measured once: of thousands that wait, none is looked at again.
+    Each result is measured once: thousands may wait, and none is measured again.
     """
 
     def __init__(self, workers: int, size: Callable[[B], int], room: int) -> None:
@@ -87,14 +87,14 @@ class _Pending(Generic[B]):
         self._workers, self._size, self._room = workers, size, room
 
     def append(self, future: Future[B]) -> None:
-        """Take work that was just submitted."""
+        """Add work that was just submitted."""
         self.queue.append(future)
         self._under_way.append(future)
 
     def is_due(self) -> bool:
         """Return whether the caller must take the first result before another item may begin.
 
-        Blocks while all workers are busy and the first item is among those under way.
+        Blocks while all workers are busy and the first item is in progress.
         """
         from concurrent.futures import FIRST_COMPLETED, wait
 
@@ -105,7 +105,7 @@ class _Pending(Generic[B]):
         return bool(self.queue) and (not self._is_first_under_way() or self._waiting > self._room)
 
     def first(self) -> B:
-        """Return the first result, when it is there."""
+        """Wait for the first result and return it."""
         future = self.queue.popleft()
         self._waiting -= self._sizes.pop(future, 0)
         if self._under_way and self._under_way[0] is future:

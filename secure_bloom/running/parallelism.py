@@ -1,8 +1,8 @@
-"""Share the files of a run: processes for many small files, else threads.
+"""Share the files of a run: among processes if there are many small files, else among threads.
 
-The work on a small file is mostly Python, and threads do that in turns.  A large file is read,
-decoded and hashed in compiled code, which threads do side by side; and a process takes a quarter of
-a second to start.
+The work on a small file is mostly Python, which runs in one thread at a time.  A large file is
+read, decoded and hashed in compiled code, which threads run in parallel. A process takes a quarter
+of a second to start.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SMALL: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
-    """The number of processes that share the files of a run; for one, also that of its threads.
+    """How many processes share the files of a run. With one process, also its number of threads.
 
-    Each process works on ``files`` files at once.  If each file mostly waits for a disk or a store,
-    there are more of them than threads that compute.
+    Each process works on ``files`` files at once.  If files mostly wait for a disk or a store, this
+    is more than the number of threads that compute.
     """
 
     processes: int
@@ -45,10 +45,10 @@ def chosen_parallelism(
     at_once: int,
     by_threads: bool = False,
 ) -> Parallelism:
-    """Return how ``files`` files are shared by ``jobs`` cores; None is all of this process.
+    """Return how ``files`` files are shared among ``jobs`` cores. None means all cores available.
 
-    ``mean_size`` is None for objects of a store, of which ``at_once`` are open side by side.
-    ``by_threads`` is for work whose threads share what is far away, such as the answers of a KMS.
+    ``mean_size`` is None for objects of a store, of which ``at_once`` are open in parallel.
+    ``by_threads`` is for work whose threads share slow answers, such as those of a KMS.  Raises
     PolicyError if ``jobs`` is below 1.
     """
     if jobs is not None and jobs < 1:
@@ -74,12 +74,11 @@ def each_file(
     stop: Callable[[], None] = lambda: None,
     ahead: Callable[[Sequence[A]], Iterable[A]] = iter,
 ) -> Generator[tuple[int, B], None, None]:
-    """Yield the index of each file and what ``work`` says of it, as it is done.
+    """Yield the index of each file and the result of ``work`` on it, as files are done.
 
-    ``open_work`` opens the same work in another process, to which it is pickled.  If processes
-    cannot do the work, threads of this process do it, on the files as ``ahead`` gives them.  Then
-    ``stop`` is called if the caller ends early.  ``lost`` says of a file that the process which
-    worked on it died.
+    ``open_work`` is pickled, and makes the same work in another process.  If processes cannot do
+    the work, threads of this process do it, on the files in the order of ``ahead``, and ``stop`` is
+    called if the caller ends early.  ``lost`` makes the result of a file whose process died.
     """
     left = dict(enumerate(files))
     if parallelism.processes > 1:

@@ -1,11 +1,11 @@
-"""Limits of time: soft in a program, by a signal; hard on the command line, by a second process.
+"""Time limits: a soft limit in a program, by a signal; a hard one for the command line, by a fork.
 
     with time_limit(30):
         read_table(...)                 TimeLimitError after 30 seconds
 
-Python delivers a signal between two of its own instructions.  A call of compiled code that takes
-long delays it, so the command line forks: the child works under the soft limit, and the parent
-kills it, with all processes that it started, if it does not end by itself.
+Python delivers a signal between two of its own instructions.  A long call of compiled code delays
+it, so the command line forks: the child works under the soft limit, and the parent kills it, with
+all processes that it started, if it does not end by itself.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def checked_limit(seconds: float) -> float:
-    """Return the limit; PolicyError for one that is no time."""
+    """Return the limit. Raises PolicyError for an invalid one."""
     if not (math.isfinite(seconds) and 0 < seconds <= _LONGEST):
         raise PolicyError(
             f"the time limit is {seconds:g} s, wanted more than 0 and at most {_LONGEST:g}",
@@ -102,7 +102,7 @@ def checked_limit(seconds: float) -> float:
 
 
 def limit_error(seconds: float) -> TimeLimitError:
-    """Return the error of work that took longer than ``seconds``."""
+    """Return the error for work that took longer than ``seconds``."""
     return TimeLimitError(
         f"the time limit of {seconds:g} s is over",
         hint="allow more by --timeout SECONDS, or look at fewer files",
@@ -110,11 +110,11 @@ def limit_error(seconds: float) -> TimeLimitError:
 
 
 def supervise(seconds: float) -> int | None:
-    """Fork: None in the child, which is to do the work, and its exit code in the parent.
+    """Fork. Return None in the child, which does the work, and the child's exit code in the parent.
 
-    Raises TimeLimitError in the parent if the child runs longer than ``seconds`` and a grace; then
-    neither the child nor a process that it started runs any more.  None too on a system that
-    cannot wait for signals.
+    Raises TimeLimitError in the parent if the child runs longer than ``seconds`` and a grace
+    period. By then the child and the processes that it started are killed.  Also returns None,
+    without a fork, on a system that cannot wait for signals.
     """
     if not hasattr(signal, "sigtimedwait"):
         return None
@@ -151,7 +151,7 @@ def _kill_tree(root: int) -> None:
 
 
 def _descendants(root: int) -> list[int]:
-    """Return the processes below ``root``, by the parents that /proc names."""
+    """Return the processes below ``root``, by the parents that /proc lists."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         # A process may end meanwhile.

@@ -1,9 +1,9 @@
-"""Work in other processes: for many items whose work is Python, which threads cannot share.
+"""Work in other processes, for many items whose work is Python, which threads cannot share.
 
-Workers are started as commands of their own, so nothing of the caller's program is imported again.
-This works from a notebook, and from a script without ``if __name__ == "__main__"``.  All that they
-receive goes over a socket that nobody else has: no key is on a command line, in the environment or
-in a file.
+Workers are started as new commands, so nothing of the caller's program is imported again.  This
+works from a notebook, and from a script without ``if __name__ == "__main__"``.  Everything that
+they receive is sent over a private socket: no key is on a command line, in the environment or in a
+file.
 
     to a worker: sys.path | how the work is opened | (index, item) ...
     back:        True once the work is open | (index, result, None) or (index, None, error) ...
@@ -63,17 +63,18 @@ def in_processes(
     at_once: int,
     lost: Callable[[A, WorkerLostError], B],
 ) -> Generator[tuple[int, B], None, None]:
-    """Yield the index of each item and the result of its work, as they come.
+    """Yield the index of each item and the result of its work, in the order of completion.
 
-    ``open_work`` is pickled, and called once in each worker; the work that it returns is called
-    from several threads, and its errors are raised here.  If a worker dies, ``lost`` gives the
-    results of the items that it had under way, at most ``at_once``, and another worker goes on.
+    ``open_work`` is pickled, and called once in each worker. The work that it returns is called
+    from several threads, and its errors are raised here.  If a worker dies, ``lost`` makes the
+    results of the items that it had in progress, at most ``at_once``, and another worker continues.
 
-    Items without a result are left to the caller: all of them, where ``open_work`` cannot be
-    pickled or opened in another process, or where no process can be started.
+    Items without a result are left to the caller: all items, if ``open_work`` cannot be pickled or
+    opened in another process, or if no process can be started.
 
-    When the caller closes the iterator or is interrupted, workers end what they have under way and
-    begin nothing more.  When a time limit is over they are killed: only verbs that read have one.
+    When the caller closes the iterator or is interrupted, workers finish their items in progress
+    and begin no other.  When a time limit is over they are killed: only verbs that read have a
+    limit.
     """
     try:
         opening = pickle.dumps((open_work, at_once))
@@ -105,7 +106,7 @@ def in_processes(
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One process; ``sent`` are the indexes of the items that it has not answered yet."""
+    """One process. ``sent`` are the indexes of the items that it has not answered yet."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
@@ -120,7 +121,7 @@ class _Worker:
 
 @dataclass(slots=True, kw_only=True)
 class _Crew:
-    """The workers of one call, and the indexes of the items that none of them has been sent."""
+    """The workers of one call, and the indexes of the items that were not yet sent to any."""
 
     opening: bytes
     at_once: int
@@ -136,7 +137,7 @@ class _Crew:
         )
 
     def start(self, processes: int) -> None:
-        """Start ``processes`` workers; none if the system does not allow it."""
+        """Start ``processes`` workers, or none if the system does not allow it."""
         with suppress(OSError):
             for _ in range(processes):
                 worker = _started(self.opening)
@@ -144,7 +145,7 @@ class _Crew:
                 self.listening.register(worker.connection, EVENT_READ, worker)
 
     def feed(self, items: Sequence[object]) -> None:
-        """Send items to the workers that have few: some wait there, so that it never idles."""
+        """Send items to the workers that have few, so that workers never wait for the next item."""
         for worker in self.workers:
             while self.waiting and worker.is_open and len(worker.sent) < 2 * self.at_once:
                 index = self.waiting.popleft()
@@ -152,7 +153,7 @@ class _Crew:
                 worker.send((index, items[index]))
 
     def messages(self) -> Iterable[tuple[_Worker, Any]]:
-        """Return the next messages of workers; None from one that is dead."""
+        """Return the next message of each worker that has one, and None for a dead worker."""
         for key, _ in self.listening.select():
             worker = key.data
             try:
@@ -166,7 +167,7 @@ class _Crew:
                 yield worker, message
 
     def dismiss(self, worker: _Worker) -> Iterable[tuple[int, WorkerLostError]]:
-        """Forget a dead worker; the items that it had under way, each with the error of it."""
+        """Forget a dead worker. Return the items that it had in progress, each with an error."""
         self.workers.remove(worker)
         self.listening.unregister(worker.connection)
         worker.connection.close()
@@ -181,12 +182,12 @@ class _Crew:
             yield index, _lost(code)
 
     def kill(self) -> None:
-        """Kill the workers with what they have under way."""
+        """Kill the workers in the middle of their work."""
         for worker in self.workers:
             worker.process.kill()
 
     def end(self) -> None:
-        """Let the workers end: what they have under way is done, and its results are refused."""
+        """Let the workers end: they finish their items in progress, and the results are dropped."""
         self.listening.close()
         for worker in self.workers:
             worker.connection.close()
@@ -225,7 +226,7 @@ def _lost(code: int) -> WorkerLostError:
 
 
 def serve(parent: Connection) -> None:
-    """Be a worker, until the caller goes away."""
+    """Run as a worker until the caller closes the connection."""
     try:
         # The caller has opened the same, and told of warnings and errors.
         with warnings.catch_warnings(action="ignore"):

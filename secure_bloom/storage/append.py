@@ -1,21 +1,21 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH100, PTH116, PTH118, PTH119, PTH120
-"""New bytes after the end of a local file, and the way back.
+"""Append bytes to a local file, and take them back after an error.
 
 After any exception (a full disk, a limit, Ctrl-C) the old file is back.  If the tail could be
-written at once (see ``direct_write``), the file is the old one or the new one after a SIGKILL.
-That needs an aligned end, and a file system with O_DIRECT, such as ext4 or XFS.  Elsewhere, a
-SIGKILL or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after
-them.  A file with a torn tail cannot be opened, because the magic is written last, when everything
-before it is on the disk.  A caller who meets one finds where the old footer ends and calls
+written at once (:func:`write_at_once`), a SIGKILL leaves the old file or the new one.  That needs
+an aligned end, and a file system with O_DIRECT, such as ext4 or XFS.  Elsewhere, a SIGKILL or a
+power cut in mid-write leaves the old bytes unchanged, followed by some of the new bytes.  A file
+with a torn tail cannot be opened, because the magic is written last, when everything before it is
+on the disk.  A caller who finds a torn tail looks up where the old footer ends and calls
 :func:`truncate_to`.
 
-One O_DIRECT write lengthens a local file once: all of the new bytes, or none.  A buffered write
-lengthens a file page by page, and a SIGKILL between two pages leaves a torn tail (seen on ext4,
+One O_DIRECT write makes a local file longer by all of the new bytes, or by none.  A buffered write
+makes a file longer page by page, and a SIGKILL between two pages leaves a torn tail (seen on ext4,
 every time).  A direct write is handed to the disk whole.  The kernel waits for it even when the
-process is killed, and sets the new length when all of it is there.  It takes whole blocks.  So it
-starts at the block in which the old end lies, and repeats the old bytes of that block; and the new
-end must lie on a block: :data:`APPEND_ALIGNMENT`.
+process is killed, and sets the new length when all bytes are there.  A direct write takes whole
+blocks.  So it starts at the block that holds the old end, and repeats the old bytes of that block.
+The new end must be a multiple of :data:`APPEND_ALIGNMENT`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _NOT_HERE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}
 def write_at_once(fd: int, parts: Sequence[bytes], offset: int) -> bool:
     """Write the parts at ``offset``, the end of the file ``fd``, in one direct write.
 
-    False if the new end is not aligned or the system cannot do it.  Then nothing can be relied on
-    after ``offset``, and the caller writes all of it in another way.
+    Return False if the new end is not aligned or the system cannot write directly.  The bytes after
+    ``offset`` are then undefined, and the caller writes all parts in another way.
     """
     end = offset + sum(map(len, parts))
     # macOS has no such flag.
@@ -91,7 +91,7 @@ def _write(direct: int, fd: int, parts: Sequence[bytes], offset: int, end: int) 
 
 
 def _aligned_memory(size: int) -> mmap.mmap:
-    """Memory that begins on a page, as a direct write wants it."""
+    """Return memory that begins on a page, as a direct write requires."""
     # Private, and in large pages: shared memory in small ones takes eight times as long to fill, to
     # write from and to give back.
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -108,7 +108,7 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
-    """Write the tail after the last byte of source; the new size in bytes."""
+    """Write the tail after the last byte of source. Return the new size in bytes."""
     added = sum(map(len, tail))
     with (
         system_errors(source.path),
@@ -129,12 +129,12 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
 
 
 def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> str:
-    """Cut a local file to its first ``size`` bytes, durably; return where the rest is kept.
+    """Cut a local file to its first ``size`` bytes, durably. Return the path of the bytes cut off.
 
-    The bytes that were cut off are kept in a hidden file beside it, until :func:`remove_kept`.
-    ``expected_identity`` comes from the :class:`InputFile` in which the torn tail was seen.  Raises
-    :class:`FileChangedError` when the file is another by now, and :class:`FormatError` when it is
-    shorter than ``size``.
+    They are kept in a hidden file beside it until :func:`remove_kept`. ``expected_identity`` comes
+    from the :class:`InputFile` in which the torn tail was seen.  Raises :class:`FileChangedError`
+    if another file is at the path by now, and :class:`FormatError` when the file is shorter than
+    ``size``.
     """
     location = os.path.abspath(local_path(path))
     folder_path, name = os.path.split(os.path.realpath(location))
@@ -157,7 +157,7 @@ def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> 
 
 
 def remove_kept(path: str) -> None:
-    """Remove what :func:`truncate_to` has kept."""
+    """Remove the hidden file that :func:`truncate_to` made."""
     folder_path, name = os.path.split(path)
     with system_errors(path), OpenFolder(folder_path) as folder:
         folder.unlink(name)
@@ -219,11 +219,11 @@ def _require_room(fd: int, length: int) -> None:
 
 
 def _write_in_steps(fd: int, tail: Sequence[bytes], offset: int) -> None:
-    """Write the first part, the rest but for the magic, the magic; each durable before the next.
+    """Write the first part, then the rest without the magic, then the magic. Sync after each step.
 
-    After a power cut any of the pages that were not synced may be missing.  The first part says
-    where the old file ends, so a torn file can be mended.  The magic is written when all before it
-    is durable, so a file that ends in a magic has all of its filters and footer.
+    After a power cut any page that was not synced may be missing.  The first part says where the
+    old file ends, so a torn file can be repaired.  The magic is written when all bytes before it
+    are durable, so a file that ends in a magic has all of its filters and its footer.
     """
     content = b"".join(tail)
     first, last = len(tail[0]) if tail else 0, max(0, len(content) - _MAGIC_BYTES)
@@ -234,7 +234,7 @@ def _write_in_steps(fd: int, tail: Sequence[bytes], offset: int) -> None:
 
 
 def _remove_sidecars(fd: int, location: str) -> None:
-    """Remove the .crc of the open file, and that of the symbolic link that leads to it."""
+    """Remove the .crc of the open file, and the .crc of the symbolic link that leads to it."""
     for path in dict.fromkeys((location, os.path.realpath(location))):
         with OpenFolder(os.path.dirname(path)) as folder:
             name = os.path.basename(path)
@@ -244,7 +244,10 @@ def _remove_sidecars(fd: int, location: str) -> None:
 
 
 def _keep_aside(folder: OpenFolder, name: str, fd: int, start: int, end: int) -> str:
-    """Copy bytes of the file into a new hidden file beside it, durably; its name."""
+    """Copy bytes of the file into a new hidden file beside it, durably.
+
+    Return the new file's name.
+    """
     kept, copy = _new_file(folder, name)
     try:
         for offset in range(start, end, _CHUNK_BYTES):

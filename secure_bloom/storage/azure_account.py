@@ -1,8 +1,8 @@
-"""The Azure account of a URI, and what the environment has to enter it with.
+"""The Azure account of a URI, and the credentials for it in the environment.
 
-pyarrow takes a key from a URI alone, where it would be in reports.  Hence a key or a shared
-access signature is taken from the variables that Azure's own command line reads.  Without them it
-is the identity of the machine or of whoever is logged in, as pyarrow and the SDK find it.
+pyarrow takes a key only from a URI, and URIs are in reports.  So a key or a shared access signature
+is read from the environment variables of Azure's own command line.  Without them the identity of
+the machine or of the logged-in user is used, as pyarrow and the SDK find it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAS = "AZURE_STORAGE_SAS_TOKEN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureAccount:
-    """An account, where its blobs are served, and what opens it: one of the two, or neither."""
+    """An account, the address of its blobs, and a key, a signature, or neither."""
 
     name: str
     url: str
@@ -42,7 +42,7 @@ def azure_account(filesystem: Any) -> AzureAccount:
 
 
 def credentials_of_environment() -> tuple[str, str] | None:
-    """Return the credential in the environment, with pyarrow's name for its kind."""
+    """Return the credential in the environment, with pyarrow's name for its kind, or None."""
     key, sas = os.environ.get(_KEY), os.environ.get(_SAS)
     # The signature goes before the key: it grants less.
     if sas:
@@ -58,7 +58,7 @@ def with_credentials(filesystem: Any, credentials: tuple[str, str]) -> Any:
 
 
 def _options(filesystem: Any) -> dict[str, str]:
-    """Return the arguments of the file system, in a form for other processes."""
+    """Return the arguments that make the same file system in another process."""
     # pyarrow has no other way to tell them.
     options: dict[str, str] = filesystem.__reduce__()[1][0]
     return {name: value for name, value in options.items() if value}

@@ -1,7 +1,7 @@
-"""The table's names of columns, if its files call them something else.
+"""Map a table's names of columns to the names or ids that its files have.
 
-Delta's column mapping: a file has physical names, or the ids of fields, and the table's log says
-which column is meant.
+With Delta's column mapping, a file has physical names or field ids, and the table's log says which
+column each one is.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ StoredName = str | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMapping:
-    """The names of the fields of a structure, and of those inside them.
+    """The names of the fields of a structure, and of the fields inside them.
 
-    ``members`` are a structure's fields by what a file calls them.  ``inner`` is what a list or a
-    map holds: its element, or key and value; None for what has no fields.
+    ``members`` maps what a file calls a field to the field.  ``inner`` is the mapping of a list's
+    element, or of a map's key and value. It is None for a type without fields.
     """
 
     members: Mapping[StoredName, NamedField] = field(default_factory=dict)
@@ -30,12 +30,15 @@ class ColumnMapping:
         return bool(self.members) and all(isinstance(name, int) for name in self.members)
 
     def find(self, name: str, field_id: int | None) -> NamedField | None:
-        """Return the field that a file calls so, by its name or its id."""
+        """Return the field that a file calls by this name or id."""
         found = self.members.get(name)
         return found if found or field_id is None else self.members.get(field_id)
 
     def unused(self, name: str) -> str:
-        """Return a name for a field that the table has no more, which none of its own has."""
+        """Return a name for a field that is no longer in the table.
+
+        No field of the table has it.
+        """
         taken = {member.name for member in self.members.values()}
         shown = f"{name} (not in the table)"
         while shown in taken:
@@ -45,7 +48,7 @@ class ColumnMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedField:
-    """A field's name in the table, and those of the fields inside it."""
+    """A field's name in the table, and the mapping of the fields inside it."""
 
     name: str
     inside: ColumnMapping | None = None

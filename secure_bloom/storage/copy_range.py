@@ -1,9 +1,9 @@
 """Copy the head of a file inside the kernel, in the best way that both file systems support.
 
 ``copy_file_range`` comes first.  On file systems with reflinks (XFS, Btrfs) the kernel shares the
-blocks instead of copying them, so no separate FICLONE call is needed.  Elsewhere it copies the
-bytes without handing them to this process.  ``sendfile`` is for pairs of file systems that it
-refuses.
+blocks instead of copying them, so no separate FICLONE call is needed.  Elsewhere the kernel copies
+the bytes without handing them to this process.  ``sendfile`` is used for pairs of file systems
+between which ``copy_file_range`` fails.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ if hasattr(os, "copy_file_range"):
 
 
 def copy_head(source: int, target: int, length: int) -> None:
-    """Copy bytes 0..``length`` from one open file to the same place of another, an empty one.
+    """Copy bytes 0..``length`` from one open file to the same place of another, which is empty.
 
-    Holes stay holes.  Raises :class:`FileChangedError` when the source ends early, ``OSError``
-    when no way works.
+    Holes stay holes.  Raises :class:`FileChangedError` when the source ends early, ``OSError`` when
+    no way of copying works.
     """
     ways, end = list(_WAYS), 0
     # The list of ways is shared by all ranges: what a pair of file systems has refused is not tried
@@ -76,7 +76,7 @@ def copy_head(source: int, target: int, length: int) -> None:
 def copy_part(source: int, target: int, offset: int, length: int, at: int) -> None:
     """Copy ``length`` bytes from ``offset`` of one open file to ``at`` of another.
 
-    Raises as :func:`copy_head`.
+    Raises the errors of :func:`copy_head`.
     """
     _copy(source, target, offset, offset + length, at, list(_WAYS))
 
@@ -84,7 +84,7 @@ def copy_part(source: int, target: int, offset: int, length: int, at: int) -> No
 def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of a file that are not holes.
 
-    All of it where it takes up its size on the disk.
+    Yield the whole file if it occupies its size on the disk.
     """
     status = os.fstat(source)
     # Asking for holes costs a call for each of them, and few files have any.

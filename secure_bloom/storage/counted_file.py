@@ -1,8 +1,9 @@
 # The base class documents the methods.
 # ruff: noqa: D102
-"""A file whose bytes are counted as they are read.
+"""CountedFile counts the bytes read from a file. OverlaidFile is a file with another tail.
 
-``OverlaidFile`` is a file as it would be after a rewrite that was planned and not carried out.
+An ``OverlaidFile`` shows a file as it would be after a rewrite that was planned but not carried
+out.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from secure_bloom.storage.inputs import Extent, InputFile
 class CountedFile(InputFile):
     """Reads another file and counts ``bytes_read`` and ``requests``.
 
-    ``extents`` are the bytes that were read; a read that continues the one before lengthens its
-    extent.
+    ``extents`` are the ranges that were read. A read that continues the read before makes its
+    extent longer.
     """
 
     def __init__(self, file: InputFile) -> None:
@@ -71,7 +72,7 @@ class CountedFile(InputFile):
 
 
 def covered(extents: Iterable[Extent]) -> int:
-    """Return the number of bytes that the extents cover; a byte in several extents counts once."""
+    """Return the number of bytes in the extents. A byte in several extents counts once."""
     size = reached = 0
     for start, end in sorted(extents):
         size += max(0, end - max(start, reached))
@@ -80,7 +81,7 @@ def covered(extents: Iterable[Extent]) -> int:
 
 
 class OverlaidFile(InputFile):
-    """The first ``keep`` bytes of another file, then ``tail``, which is held in memory."""
+    """The first ``keep`` bytes of another file, followed by ``tail``, which is in memory."""
 
     def __init__(self, file: InputFile, keep: int, tail: Sequence[bytes]) -> None:
         self._file = file

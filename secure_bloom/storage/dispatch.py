@@ -1,12 +1,13 @@
-"""The operations on one file or folder: open, replace a tail, append, list; local or in a store.
+"""The operations on one file or folder, local or in a store: open, replace, append, create, remove.
 
-This module only decides which of the two a path means.  pyarrow is loaded with the first path of an
-object store, not before.
+This module only decides whether a path is local or in a store.  pyarrow is loaded with the first
+path of an object store, not before.
 
-A commit of a table's log is a small file that must be new: of all writers that try at once, exactly
+A commit of a table's log is a small file that must be new. Of all writers that try at once, exactly
 one succeeds.  The whole content becomes visible at once, and durably.
 
-A file beside a data file that belongs to it is removed when the data file needs it no more.
+A file that belongs to a data file, such as its key material, is removed when the data file no
+longer needs it.
 """
 
 from __future__ import annotations
@@ -56,14 +57,16 @@ def replace_tail(
     output: str | None = None,
     must_be_new: bool = False,
 ) -> int:
-    """Write a new file, ``keep`` bytes of source and then the tail, in the place of source.
+    """Write ``keep`` bytes of source and then the tail as a new file, in the place of source.
 
-    ``output`` names another path for it, local or not; missing folders are made.  With
-    ``must_be_new`` a file that is there already is a :class:`FileChangedError`, even if it came
-    a moment ago; HDFS is asked right before the write, so another writer can still be faster there.
-    Returns the new size in bytes.  The change is atomic: readers find the old file or the
-    new one, and after any exception the old one is there, unchanged, with nothing beside it.
-    Raises :class:`FileChangedError` when source was changed after it was opened.
+    ``output`` is another path for the new file, local or not. Missing folders are made.  With
+    ``must_be_new``, an existing file is a :class:`FileChangedError`, even if it was created a
+    moment ago. HDFS is only asked right before the write, so another writer can still be faster
+    there.
+
+    Returns the new size in bytes.  The change is atomic: readers find the old file or the new one.
+    After any exception the old file is there, unchanged, with no temporary file beside it.  Raises
+    :class:`FileChangedError` when source was changed after it was opened.
 
     Local files keep permission bits, extended attributes and, as far as the process may, the owner.
     A symbolic link stays and its target is replaced.  Another hard link keeps the old content.  The
@@ -83,12 +86,13 @@ def replacement(
     over: InputFile | None = None,
     must_be_new: bool = False,
 ) -> Iterator[Callable[[], int]]:
-    """The replacement that :func:`replace_tail` makes, in two steps: to build it, and to put it.
+    """Build the replacement that :func:`replace_tail` makes.
 
-    Call what this yields to put the new file in its place.  A local file is complete by then; an
-    object is uploaded by that call.  Other writers of this package are kept off a local file until
-    the block ends, so what belongs to the file can change with it.  ``over`` is the file at
-    ``output`` that the new one may replace: another one there is a :class:`FileChangedError`.
+    Yield a function that puts it in place. The function returns the new size. A local file is
+    complete before the call; an object is uploaded by the call.  Other writers of this package are
+    locked out of a local file until the block ends, so files that belong to it can change with it.
+    ``over`` is the only file at ``output`` that may be replaced. If another file is there,
+    :class:`FileChangedError` is raised.
     """
     # The number of bytes to keep comes from offsets in a footer, and those may lie.
     if not 0 <= keep <= source.size:
@@ -106,9 +110,9 @@ def replacement(
 
 
 def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) -> int:
-    """Write a file that must be new; one that another attempt at this has written is as good.
+    """Write a file that must be new. A file written by an earlier attempt at the same is accepted.
 
-    Returns the size of the file that is there.
+    Returns the size of the file at the path.
     """
     try:
         return replace_tail(source, keep, tail, output=output, must_be_new=True)
@@ -120,16 +124,16 @@ def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) 
 
 
 def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
-    """Write the tail after the last byte of source, in the same file; the new size in bytes.
+    """Write the tail after the last byte of source, in the same file. Return the new size in bytes.
 
-    Only the new bytes are written, and a full disk is noticed before the first of them.  After
-    any exception the file is as it was.  A tail that ends on a multiple of
-    :data:`APPEND_ALIGNMENT` is written at once where the file system can do that (see
-    ``direct_write``): then a SIGKILL leaves the old file or the new one.  Elsewhere a SIGKILL or a
-    power cut in mid-write leaves the old bytes and a part of the tail; :func:`truncate_to` goes
-    back from there.  The file's other hard links change too.  Raises :class:`FileChangedError`
-    when source was changed after it was opened, and :class:`UnsupportedFeatureError` for objects,
-    which no store can extend.
+    Only the new bytes are written, and a full disk is noticed before the first of them.  After any
+    exception the file is unchanged.  A tail that ends on a multiple of :data:`APPEND_ALIGNMENT` is
+    written at once if the file system can do that (see ``append``): then a SIGKILL leaves the old
+    file or the new one.  Elsewhere a SIGKILL or a power cut in mid-write leaves the old bytes and a
+    part of the tail, which :func:`truncate_to` removes.  The file's other hard links change too.
+
+    Raises :class:`FileChangedError` when source was changed after it was opened, and
+    :class:`UnsupportedFeatureError` for objects, which no store can extend.
     """
     if not isinstance(source, LocalFile):
         raise _cannot_extend(source.path)
@@ -137,9 +141,10 @@ def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
 
 
 def has_conditional_writes(path: str) -> bool:
-    """Return whether a file is replaced at ``path`` only if it is still the one that was read.
+    """Return whether a file at ``path`` is replaced only if it is still the file that was read.
 
-    True of local files.  A store of the S3 protocol is asked once, because some ignore conditions.
+    True for local files.  A store of the S3 protocol is tried once, because some stores ignore
+    conditions.
     """
     if not is_object_uri(path):
         return True
@@ -164,11 +169,11 @@ def _cannot_extend(path: str) -> UnsupportedFeatureError:
 
 
 def create_file(path: str, content: bytes, *, like: str) -> None:
-    """Create ``path`` with this content; :class:`FileChangedError` where something is there.
+    """Create ``path`` with this content. Raises :class:`FileChangedError` if a file is there.
 
-    The file gets the permissions of the file ``like``.  After any other error it may be there or
-    not: read it to know.  Raises UnsupportedFeatureError where the disk or the store has no way to
-    do this.
+    The file gets the permissions of the file ``like``.  After any other error the file may exist or
+    not: read it to know.  Raises UnsupportedFeatureError if the disk or the store cannot create a
+    file only if it is new.
     """
     with open_input(like) as pattern:
         if is_object_uri(path):
@@ -211,11 +216,11 @@ def _publish(staged: StagedFile, path: str) -> None:
 
 
 def remove_file(path: str, *, only: InputFile | None = None) -> bool:
-    """Remove the file at ``path`` with its .crc, durably; none there is as good.
+    """Remove the file at ``path`` with its .crc, durably. A missing file is no error.
 
-    ``only`` is the file as it was read: another one by now is a FileChangedError.  Returns False,
-    and removes nothing, where the system cannot see to that: without locks, or in a store that
-    does not remove on a condition.
+    ``only`` is the file as it was read. If another file is there by now, FileChangedError is
+    raised.  Returns False, and removes nothing, if the system cannot guarantee that: without locks,
+    or in a store that ignores conditions of deletes.
     """
     if is_object_uri(path):
         from secure_bloom.storage.object_writes import remove_object
@@ -241,7 +246,7 @@ def _remove_local(path: str) -> None:
 
 
 def tree_of(path: str) -> Tree:
-    """Return the tree that a path belongs to; pyarrow is loaded only for object stores."""
+    """Return the tree that a path belongs to. pyarrow is loaded only for object stores."""
     if not is_object_uri(path):
         return LocalTree()
     from secure_bloom.storage.object_trees import ObjectTree

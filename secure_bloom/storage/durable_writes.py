@@ -1,6 +1,6 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH103, PTH120
-"""Write bytes and names to the local disk: all of them, durably, with few system calls."""
+"""Write bytes and names to the local disk completely and durably, with few system calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IOV_MAX = 1024
 
 
 def read_all(fd: int, offset: int, length: int) -> bytes:
-    """Return the bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
+    """Return ``length`` bytes from ``offset`` on, or fewer if the file ends before."""
     # One call reads at most 2 GiB on Linux, and may read less than it was asked for.
     data = pread(fd, length, offset)
     if len(data) == length or not data:
@@ -32,7 +32,7 @@ def read_all(fd: int, offset: int, length: int) -> bytes:
 
 
 def write_all(fd: int, parts: Iterable[bytes], offset: int) -> int:
-    """Write the parts one after the other at ``offset``; the offset after the last byte."""
+    """Write the parts one after the other at ``offset``. Return the offset after the last byte."""
     pending = deque(memoryview(part) for part in parts if part)
     while pending:
         written = os.pwritev(fd, list(islice(pending, _IOV_MAX)), offset)
@@ -44,7 +44,7 @@ def write_all(fd: int, parts: Iterable[bytes], offset: int) -> int:
 
 
 def begin_writeback(fd: int, offset: int, length: int) -> None:
-    """Let the kernel begin to write these bytes to the disk, so that a sync waits less for them."""
+    """Let the kernel begin to write these bytes to the disk, so that a later sync waits less."""
     if hasattr(os, "posix_fadvise"):
         # It drops pages that are clean; these are dirty, so they are written and stay.
         with contextlib.suppress(OSError):
@@ -61,7 +61,7 @@ def _drop(pending: deque[memoryview], written: int) -> None:
 
 
 def make_folders(path: str) -> None:
-    """Make the folder and those above it that are missing, durably."""
+    """Create the folder and its missing parents, durably."""
     missing = []
     while path and not os.path.isdir(path):  # noqa: PTH112
         missing.append(path)
@@ -78,7 +78,7 @@ def make_folders(path: str) -> None:
 def remove_sidecar(folder: OpenFolder, name: str) -> None:
     """Remove Hadoop's checksum file ``.<name>.crc``, durably.
 
-    Spark checks a local file against its sidecar.  With a stale one the file is unreadable or,
+    Spark checks a local file against its sidecar.  With a stale sidecar the file is unreadable or,
     worse, Spark ignores its Bloom filters without an error.  A file without a sidecar is read
     unchecked.  Hence the sidecar is removed, and the folder synced, before the file changes: even a
     power cut cannot leave the new file with the old sidecar.

@@ -1,7 +1,7 @@
 # File descriptors and strings, not Path objects, throughout.
 # The base class documents the methods.
 # ruff: noqa: D102, PTH100, PTH114, PTH116, PTH118, PTH120, PTH208
-"""Folders: one interface for a local disk and an object store, and the one for the local disk."""
+"""Folders: one interface for a local disk and an object store, and its class for the local disk."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Tree(ABC):
 
     @abstractmethod
     def can_see_folder(self, path: str) -> bool:
-        """Like :meth:`is_folder`, but False for a path that we may not look at."""
+        """Like :meth:`is_folder`, but False for a path that this process may not look at."""
 
     def is_no_folder(self, path: str) -> bool:
-        """Return whether a file, or a link that leads nowhere, is there; stores have no links."""
+        """Return whether a file, or a broken link, is at the path. Stores have no links."""
         del path
         return False
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder; empty for what is no folder, or may not be looked at."""
+        """Return the names in a folder, or [] if it is no folder or may not be read."""
 
     @abstractmethod
     def join(self, folder: str, name: str) -> str:
@@ -58,17 +58,17 @@ class Tree(ABC):
 
     @abstractmethod
     def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
-        """Return the folder and all below it, top-down and in order.
+        """Yield the folder and all folders below it, top-down and in order.
 
-        Loops of links are not followed.
-        A folder that may not be looked into is an error, which goes into ``refused`` where given.
+        Loops of links are not followed. A folder that may not be read raises an error, or adds the
+        error to ``refused`` if that is given.
         """
 
     @abstractmethod
     def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
-        """Return the names of the subfolders, and of the files.
+        """Return the names of the subfolders, and the names of the files.
 
-        None for more than ``most`` files.
+        The files are None if there are more than ``most``.
         """
 
     @abstractmethod
@@ -77,13 +77,13 @@ class Tree(ABC):
 
     @abstractmethod
     def size(self, path: str) -> int:
-        """Return the bytes of a file; 0 where nothing is there."""
+        """Return the size of a file in bytes, or 0 if nothing is there."""
 
     @abstractmethod
     def parents(self, path: str) -> list[str]:
         """Return all folders above the path.
 
-        Those of the path as given, and those to which its links lead.
+        These are the folders above the path as given, and above the paths to which its links lead.
         """
 
     @abstractmethod
@@ -180,7 +180,7 @@ class LocalTree(Tree):
 def _status(
     path: str, *, follow: bool = True, absent: Collection[int] = _ABSENT
 ) -> os.stat_result | None:
-    """Return the system's status of the path; None where nothing is there."""
+    """Return the system's status of the path, or None if nothing is there."""
     with system_errors(path):
         try:
             return os.stat(path, follow_symlinks=follow)

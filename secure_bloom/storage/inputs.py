@@ -1,7 +1,7 @@
-"""A file to be read: bounded reads at an offset, files beside it, and whether it was changed.
+"""A file open for reading: bounded reads, files beside it, and a check that it is unchanged.
 
-All other packages read through :class:`InputFile`.  Hence a file that is shorter than its footer
-says is noticed in one place: here.
+All other packages read through :class:`InputFile`.  So a file that is shorter than its footer says
+is noticed in one place.
 """
 
 from __future__ import annotations
@@ -30,13 +30,18 @@ _DEFAULT_MODE = 0o666
 
 
 class InputFile(ABC):
-    """A file open for reading, the same for threads; use it as a context manager.
+    """A file open for reading. Threads may share it. Use it as a context manager.
 
-    ``path`` is the path as the user gave it, ``location`` the same made absolute, ``name`` its
-    last part, ``size`` the bytes and ``names`` the hard links at the time of opening.
-    ``identity`` is opaque: equal as long as nobody changed the file; all but its first part is
-    the same on every machine.  ``column_names`` are those of its table, where they differ.
-    ``is_locked`` says whether a block of :meth:`exclusive` keeps others off the file now.
+    Attributes:
+        path: The path as the user gave it.
+        location: The same path made absolute.
+        name: The last part of the path.
+        size: The number of bytes when the file was opened.
+        names: The number of hard links when the file was opened.
+        identity: An opaque value that is equal as long as nobody changed the file. All but its
+            first part is the same on every machine.
+        column_names: The table's names of columns, if they differ from the file's.
+        is_locked: Whether a block of :meth:`exclusive` keeps other writers out now.
     """
 
     def __init__(
@@ -56,7 +61,7 @@ class InputFile(ABC):
 
     @property
     def descriptor(self) -> int | None:
-        """The open descriptor of a local file, for copies inside the kernel; None elsewhere."""
+        """The open descriptor of a local file, for copies inside the kernel. None for objects."""
         return None
 
     def __enter__(self) -> Self:
@@ -66,7 +71,10 @@ class InputFile(ABC):
         self.close()
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Exactly ``length`` bytes from ``offset``; :class:`FormatError` when not all are there."""
+        """Return exactly ``length`` bytes from ``offset``.
+
+        Raises :class:`FormatError` if the file ends before.
+        """
         self._check_range(offset, length)
         data = self._read(offset, length)
         if len(data) != length:
@@ -78,7 +86,10 @@ class InputFile(ABC):
         return data
 
     def view_at(self, offset: int, length: int) -> memoryview:
-        """Like :meth:`read_at`, but read in pieces: a large read then needs its memory once."""
+        """Return the bytes that :meth:`read_at` returns.
+
+        They are read in pieces, without a copy.
+        """
         self._check_range(offset, length)
         if length <= _CHUNK_BYTES:
             return memoryview(self.read_at(offset, length))
@@ -89,9 +100,10 @@ class InputFile(ABC):
         return view.toreadonly()
 
     def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
-        """Return how often ``content`` is in the file: at an offset, a step after it, and so on.
+        """Return how often ``content`` is at ``offset``, ``offset + step`` and so on.
 
-        The count ends at ``most``.  Objects give 0: each look would be a request.
+        The count ends at the first difference, and at ``most``.  It is 0 for objects, where each
+        look would be a request.
         """
         del content, offset, step, most
         return 0
@@ -99,7 +111,8 @@ class InputFile(ABC):
     def all_bytes(self) -> bytes:
         """Return all bytes of a file that is read as a whole, for example of a log.
 
-        Raises MemoryBudgetError for one that is too large: a sparse file has any size for nothing.
+        Raises MemoryBudgetError for a file that is too large: a sparse file can claim any size
+        without occupying disk space.
         """
         # Twice: the view that is read into, and the bytes made of it.
         refuse_beyond(2 * self.size, "the file, which is read as a whole,")
@@ -114,26 +127,29 @@ class InputFile(ABC):
             )
 
     def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
-        """Fetch what will be read soon, in few requests, where each read would be one.
+        """Fetch ranges that will be read soon, in few requests.
 
-        Little is held in memory, so it need not be all.  ``to_replace``: a file that will be put
-        whole in the place of this one may be fetched whole.
+        Only a bounded amount is kept in memory, so some ranges may be left out. With
+        ``to_replace``, the file may be fetched whole, because a new file will replace it whole.
         """
         del extents, to_replace
 
     def holds(self, offset: int, length: int) -> bool:
-        """Return whether these bytes are in memory, so that to read them is no request."""
+        """Return whether these bytes are in memory, so that reading them makes no request."""
         del offset, length
         return False
 
     def set_aside(self) -> None:
-        """Note that time may pass: later reads are of this file still, or FileChangedError."""
+        """Note that time may pass.
+
+        Later reads return bytes of this file, or raise FileChangedError.
+        """
         return
 
     def read_sibling(self, name: str, *, limit: int = MAX_SIBLING_BYTES) -> bytes | None:
-        """Return the content of a file in the same folder, at most ``limit`` bytes.
+        """Return the content of a file in the same folder, or None if there is none.
 
-        ``None`` for none.
+        Raises an error if it has more than ``limit`` bytes.
         """
         # Names of key material come from a file's footer: they must not lead out of its folder.
         if not name or name in (".", "..") or "/" in name or "\0" in name:
@@ -147,18 +163,21 @@ class InputFile(ABC):
     def has_sibling(self, name: str) -> bool:
         """Return whether a file of this name is in the same folder.
 
-        Not more than a byte is read.
+        Reads at most one byte of it.
         """
         return self._read_sibling(name, 1) is not None
 
     def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:
-        """Yield the first ``keep`` bytes in pieces of at most 64 MiB, then the tail in one."""
+        """Yield the first ``keep`` bytes in pieces of at most 64 MiB, then the tail at once."""
         for offset in range(0, keep, _CHUNK_BYTES):
             yield self.read_at(offset, min(_CHUNK_BYTES, keep - offset))
         yield b"".join(tail)
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:
-        """Write the first ``keep`` bytes and the tail to the empty local file ``fd``; the size."""
+        """Write the first ``keep`` bytes and the tail to the empty local file ``fd``.
+
+        Return the size.
+        """
         size = 0
         for chunk in self.chunks(keep, tail):
             size = write_all(fd, [chunk], size)
@@ -171,31 +190,31 @@ class InputFile(ABC):
         os.fchmod(fd, _DEFAULT_MODE & ~_umask())
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep other writers of this package off the file, where the store has locks.
+        """Lock other writers of this package out of the file, if the store has locks.
 
-        A nested block, of the same thread, does nothing.
+        A nested block of the same thread does nothing.
         """
         return nullcontext()
 
     @abstractmethod
     def check_unchanged(self) -> None:
-        """Raise :class:`FileChangedError` unless the path still leads to this very file."""
+        """Raise :class:`FileChangedError` unless the path still leads to this unchanged file."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give the file back to the system."""
+        """Close the file."""
 
     @abstractmethod
     def _read(self, offset: int, length: int) -> bytes:
-        """Up to ``length`` bytes; fewer only where the file ends."""
+        """Return ``length`` bytes, or fewer if the file ends before."""
 
     @abstractmethod
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
-        """Up to ``limit`` bytes of the sibling."""
+        """Return up to ``limit`` bytes of the sibling."""
 
 
 def _umask() -> int:
-    """Return the permissions that new files do not get."""
+    """Return the permission bits that new files do not get."""
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"^Umask:\s*([0-7]+)", status.read_text(), re.M)):
         return int(found[1], 8)

@@ -1,9 +1,9 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH119, PTH207
-"""The Parquet files that paths, folders and patterns mean.
+"""List the Parquet files that paths, folders and patterns name.
 
-Inside folders the rules are Spark's: names that start with ``.`` or ``_`` are no data, except
-partition folders such as ``_day=1``.  A file named outright is taken whatever its name.
+Inside folders the rules are Spark's: names that start with ``.`` or ``_`` are not data, except
+partition folders such as ``_day=1``.  A file that is named itself is taken whatever its name.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ def find_files(
     refused: list[PolicyError] | None = None,
     check: FolderCheck | None = None,
 ) -> list[str]:
-    """Return the files that the paths mean, sorted, each once however many paths lead to it.
+    """Return the files that the paths name, sorted, each once however many paths lead to it.
 
     A path is a file, a folder (with everything below it), a local pattern (``*``, ``?``, ``[]``,
-    ``**``) or a URI.  Names in folders and patterns end in one of ``suffixes``, those of Parquet
-    files.  Raises :class:`PolicyError` when a path leads to no such file; where ``refused`` is
-    given, such errors, and those of folders that may not be looked into, go there instead, as long
-    as there is any file.  ``check`` sees each folder that is looked into.
+    ``**``) or a URI.  Names in folders and patterns must end in one of ``suffixes``, by default
+    those of Parquet files.  Raises :class:`PolicyError` when a path leads to no file. If
+    ``refused`` is given and at least one file is found, these errors, and errors of folders that
+    may not be read, are added to ``refused`` instead.  ``check`` is called with each folder that is
+    listed.
     """
     found: dict[Hashable, str] = {}
     for path in _as_list(paths):
@@ -88,7 +89,7 @@ def no_such_files(path: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> Polic
 
 
 def file_sizes(files: Sequence[str]) -> list[int]:
-    """Return the bytes of each file; 0 where nothing is there."""
+    """Return the size of each file in bytes, or 0 for a missing file."""
     trees = {is_object_uri(file): tree_of(file) for file in files}
     objects = [file for file in files if is_object_uri(file)]
     for folder, count in Counter(trees[True].parents(file)[0] for file in objects).items():
@@ -106,8 +107,8 @@ def file_key(path: str) -> Hashable:
 def summary_files(files: Iterable[str]) -> list[str]:
     """Return the ``_metadata`` files in the folders of these files and in those above them, sorted.
 
-    ``_common_metadata`` is none of them: it has the schema alone.  A folder that we may not look
-    into counts as one without.
+    ``_common_metadata`` is not included, because it has only the schema.  A folder that may not be
+    read counts as a folder without one.
     """
     found: dict[Hashable, str] = {}
     checked: set[str] = set()
@@ -131,9 +132,9 @@ def _has_summary(tree: Tree, folder: str) -> bool:
 
 
 def expand(paths: Path | Iterable[Path]) -> list[str]:
-    """Return the files and folders that are there under these paths, patterns resolved.
+    """Return the existing files and folders that the paths name, with patterns resolved.
 
-    Raises :class:`PolicyError` for a path with nothing under it.
+    Raises :class:`PolicyError` for a path that names nothing.
     """
     return [found for path in _as_list(paths) for found in _matches(path)]
 
@@ -193,10 +194,10 @@ def _data_files_below(
 
 
 def is_data_name(name: str) -> bool:
-    """Return whether a file or folder of this name in a folder counts as data."""
+    """Return whether a file or folder of this name inside a folder counts as data."""
     return not name.startswith(".") and (not name.startswith("_") or "=" in name)
 
 
 def is_data_file(name: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> bool:
-    """Return whether a file of this name in a folder is a data file."""
+    """Return whether a file of this name inside a folder is a data file."""
     return is_data_name(name) and name.lower().endswith(suffixes)

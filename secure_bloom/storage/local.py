@@ -27,13 +27,13 @@ _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
 
 
 def identity_of(status: os.stat_result) -> tuple[object, ...]:
-    """Inode, size and mtime: at least one of them changes when a file is replaced or written."""
+    """Return inode, size and mtime: at least one changes when a file is replaced or written."""
     # ctime is left out: it changes with links and permissions, too, which leave the content alone.
     return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
 class LocalFile(InputFile):
-    """A local file; ``location`` is its absolute path, with symbolic links as they were given."""
+    """A local file. ``location`` is its absolute path, with the symbolic links as given."""
 
     def __init__(self, path: str, fd: int) -> None:
         status = _regular(fd, path)
@@ -58,7 +58,7 @@ class LocalFile(InputFile):
         return write_all(fd, tail, keep)
 
     def carry_attributes(self, fd: int) -> None:
-        """Carry over the owner if we may, extended attributes, and last the permission bits.
+        """Copy the owner if permitted, then extended attributes, and last the permission bits.
 
         The bits come last, because chown clears some of them.
         """
@@ -156,7 +156,10 @@ class LocalFile(InputFile):
 
 
 def _regular(fd: int, path: str) -> os.stat_result:
-    """Return the system's status of an open file; FormatError for a folder, a pipe, a device."""
+    """Return the system's status of an open file.
+
+    Raises FormatError for a folder, a pipe, a device.
+    """
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
         raise FormatError("is a folder, not a file", path=path)
@@ -166,7 +169,7 @@ def _regular(fd: int, path: str) -> os.stat_result:
 
 
 def open_local(path: str) -> LocalFile:
-    """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
+    """Open a local file. Raises :class:`PolicyError` if it is missing or may not be read."""
     with system_errors(path, gone=GONE):
         # The open file is looked at: between a look by name and the opening it could be exchanged.
         fd = _open(path)

@@ -25,10 +25,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 
 @contextmanager
 def exclusive_lock(fd: int) -> Iterator[bool]:
-    """Wait for the lock and hold it; :class:`FileBusyError` where it does not come in time.
+    """Wait for the lock and hold it. Raises :class:`FileBusyError` if it is not free in time.
 
-    Yields False if the file system has no locks.  There only the check that the file is unchanged
-    keeps two writers apart.
+    Yields False if the file system has no locks.  Without locks, only the check that the file is
+    unchanged protects two writers from each other.
     """
     require_writing()
     locked = _lock_in_time(fd)
@@ -42,7 +42,7 @@ def exclusive_lock(fd: int) -> Iterator[bool]:
 
 
 def try_lock(fd: int) -> bool:
-    """Take the lock if nobody has it; ``False`` when a living process has, or nobody can know."""
+    """Take the lock if it is free. Return False if a process holds it, or if there are no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -51,9 +51,9 @@ def try_lock(fd: int) -> bool:
 
 
 def _lock_in_time(fd: int) -> bool:
-    """Take the lock; ``False`` if there are none.
+    """Take the lock. Return False if the file system has no locks.
 
-    The wait has an end, because any process that may read a file can lock it for ever.
+    The wait has a limit, because any process that may read a file can lock it for ever.
     """
     # Asked again and again, because flock(2) that waits has no limit of time but an alarm, and
     # alarms belong to the main thread.

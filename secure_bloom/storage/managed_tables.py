@@ -1,8 +1,8 @@
-"""Tables whose own log records which files live, and their sizes: refused until it is honoured.
+"""Refuse tables whose own log records which files are live, unless the caller honours the log.
 
 Their readers trust the recorded size to find the footer, so a file that is replaced under its name
-is broken for them.  And all files of a folder together hold rows that the log has removed, or never
-committed.
+is broken for them.  And all files of a folder together hold rows that the log has removed, or has
+not committed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class TableLog(enum.StrEnum):
-    """The kinds of tables that keep a log of their files, in the words of errors."""
+    """The kinds of tables that keep a log of their files, as errors name them."""
 
     DELTA = "a Delta table"
     HUDI = "a Hudi table"
@@ -56,10 +56,10 @@ def find_unmanaged(
     suffixes: tuple[str, ...] = DATA_SUFFIXES,
     honoured: Collection[TableLog] = (),
 ) -> list[str]:
-    """Find files as :func:`find_files` does, and refuse those that a table's log records.
+    """Find files as :func:`find_files` does, and refuse files that a table's log records.
 
-    Raises UnsupportedFeatureError where a path is, holds or lies in a table with a log of its own,
-    unless it is among the ``honoured`` ones.
+    Raises UnsupportedFeatureError if a path is, contains or is inside a table with its own log,
+    unless the table is among the ``honoured`` ones.
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     refuse_above(every, honoured)
@@ -72,10 +72,10 @@ def find_unmanaged(
 
 
 def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None:
-    """Raise :class:`UnsupportedFeatureError` when a path is, holds or lies in a managed table.
+    """Raise :class:`UnsupportedFeatureError` if a path is, contains or is inside a managed table.
 
-    Looks at the folders above each path up to the root, and at all folders below it.  A table
-    whose log is kept elsewhere (Iceberg with ``write.metadata.path``) cannot be seen.
+    Looks at the folders above each path up to the root, and at all folders below it.  A table whose
+    log is stored elsewhere (Iceberg with ``write.metadata.path``) cannot be recognized.
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     refuse_above(every, honoured)
@@ -87,10 +87,10 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None
 
 
 def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str, TableLog]:
-    """Refuse paths that lie in a managed table, by the folders above them.
+    """Refuse paths inside a managed table, by looking at the folders above them.
 
-    Looks at each folder once, and at those of a store side by side.  Returns the folders with an
-    ``honoured`` log.
+    Looks at each folder once, and at the folders of a store in parallel.  Returns the folders with
+    an ``honoured`` log.
     """
     above: dict[str, Tree] = {}
     for path in _there(paths):
@@ -109,9 +109,9 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
 
 
 def _there(paths: Paths) -> Iterable[str]:
-    """Return the places that the paths mean.
+    """Return the files and folders that the paths name.
 
-    One that is not there is reported by the caller that looks for files.
+    A path that names nothing is reported by the caller that looks for files.
     """
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         try:
@@ -121,7 +121,7 @@ def _there(paths: Paths) -> Iterable[str]:
 
 
 def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool]:
-    """Return which of the folders (tree, folder, name in it) are there."""
+    """Return, for each (tree, folder, name), whether that folder exists."""
     workers = files_at_once(folder for _, folder, _ in looks)
     return in_order(lambda look: _can_see(*look), looks, workers, room=len(looks))
 
@@ -134,7 +134,7 @@ def _can_see(tree: Tree, folder: str, name: str) -> bool:
 def refuse_folder(
     tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableLog] = ()
 ) -> TableLog | None:
-    """Refuse a folder whose subfolders have a log among them; the log, if it is honoured.
+    """Refuse a folder that has a log among its subfolders. Return the log if it is honoured.
 
     A table may have logs of several formats.  Each of them lists its files, so one is enough.
     """
@@ -157,7 +157,7 @@ def refuse_folder(
 
 
 def _refuse_lost_log(tree: Tree, folder: str, folders: Collection[str]) -> None:
-    """Refuse a folder where a log should be and is not to be read."""
+    """Refuse a folder in which a log should be, but cannot be read."""
     # A link to a disk that is not mounted: without its log, the table would pass for plain files.
     for name in _FOLDERS.keys() - {_COMMON_NAME} - set(folders):
         if tree.is_no_folder(tree.join(folder, name)):

@@ -1,7 +1,7 @@
-"""Bound the memory that decoding takes: 1 GiB a process, or as SECURE_BLOOM_MEMORY says.
+"""Limit the memory that decoding takes in a process: to 1 GiB, or to SECURE_BLOOM_MEMORY.
 
-A page of a hundred bytes can promise gigabytes.  A page that promises more than the budget is
-refused by its name.  The pages that several threads decode at a time are counted together.
+A page of a hundred bytes can claim to hold gigabytes.  A page that claims more than the budget is
+refused by name.  Pages that several threads decode at the same time are counted together.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _UNITS = {"": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
 
 
 class MemoryBudgetError(UnsupportedFeatureError):
-    """Decoding would take more memory than it may."""
+    """Decoding would take more memory than the budget."""
 
 
 def memory_budget() -> int:
-    """Return the bytes that decoding may take in this process.
+    """Return the number of bytes that decoding may take in this process.
 
-    PolicyError for a setting that is none.
+    Raises PolicyError if the setting is not a size.
     """
     return _parsed(os.environ.get(VARIABLE, _DEFAULT))
 
@@ -43,7 +43,7 @@ def _parsed(text: str) -> int:
 
 
 def refuse_beyond(size: int, what: str) -> None:
-    """Raise MemoryBudgetError for ``what`` promises more bytes than all of the budget."""
+    """Raise MemoryBudgetError if ``what`` needs more bytes than the whole budget."""
     budget = memory_budget()
     if size > budget:
         raise MemoryBudgetError(
@@ -53,21 +53,21 @@ def refuse_beyond(size: int, what: str) -> None:
 
 
 class _Reservations:
-    """The bytes that all threads decode at the moment."""
+    """The bytes that all threads are decoding now."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._taken = 0
 
     def take(self, size: int) -> None:
-        """Wait until that much is left, or nothing is taken: one piece always goes on."""
+        """Wait until ``size`` bytes are free, or nothing is reserved: one piece always runs."""
         with self._changed:
             # A piece larger than all of the budget goes on alone, or it would wait for ever.
             self._changed.wait_for(lambda: not self._taken or self._taken + size <= memory_budget())
             self._taken += size
 
     def give_back(self, size: int) -> None:
-        """These bytes are free again."""
+        """Make these bytes free again."""
         with self._changed:
             self._taken -= size
             # All waiting threads are woken: a single one may want more than is free, and others
@@ -80,7 +80,10 @@ _RESERVATIONS = _Reservations()
 
 @contextmanager
 def reserved(size: int) -> Iterator[None]:
-    """Hold ``size`` bytes of the budget inside the block; a thread holds one piece at a time."""
+    """Reserve ``size`` bytes of the budget inside the block.
+
+    A thread reserves for one piece at a time.
+    """
     _RESERVATIONS.take(size)
     try:
         yield

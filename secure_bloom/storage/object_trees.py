@@ -1,6 +1,6 @@
 # The base class documents the methods.
 # ruff: noqa: D102
-"""Folders of object stores, as pyarrow.fs lists them: prefixes that keys share, up to a slash."""
+"""Folders of object stores, as pyarrow.fs lists them: common prefixes of keys, up to a slash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_NAME = ("[InvalidResourceName]", "[OutOfRangeInput]")
 
 
 class ObjectTree(Tree):
-    """Object stores.  A folder there is a prefix that keys share, up to a slash."""
+    """The folders of an object store. A folder is a common prefix of keys, up to a slash."""
 
     def __init__(self) -> None:
         #: What listings said of files, by their keys.
@@ -123,9 +123,10 @@ class ObjectTree(Tree):
 
 
 def _with_folders(infos: list[fs.FileInfo], top: str, *, recursive: bool) -> list[fs.FileInfo]:
-    """Return everything below ``top``, and the folders in it.
+    """Return everything below ``top``, including the folders in it.
 
-    Without them the log of a table would not be seen, and its files would be taken for loose ones.
+    Without the folders, the log of a table would not be seen, and its files would look like files
+    without a table.
     """
     folders = {
         info.path[:end]

@@ -4,15 +4,15 @@
     new object   | copied range | ... | copied range | uploaded part (filters, footer)
     conditions     the old object's mark, on every copy and on the last request
 
-Packages of stores (``s3``, ``azure``, ``gcs``) say how each of these requests is made.
+Packages of stores (``s3``, ``azure``, ``gcs``) make each of these requests.
 
-S3 takes 10,000 parts at most, each of 5 MiB at least save the last, and copies 5 GiB at most; Azure
-takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the last to have
-one size, and the last one to be no larger.  So all copied parts have one size, and the few bytes
-that are left over go up with the tail.
+S3 takes at most 10,000 parts. Each part but the last has at least 5 MiB, and a copied part at most
+5 GiB. Azure takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the
+last to have one size, and the last one to be no larger.  So all copied parts have one size, and the
+few bytes that are left over are uploaded with the tail.
 
-The errors of stores have the same words and advice for every store: each package of a store maps
-its own codes to these.
+Errors have the same words and advice for every store: each store's package maps its own codes to
+them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def can_copy(keep: int) -> bool:
 def copied_ranges(keep: int) -> list[OldRange]:
     """Return the kept bytes as ranges of one length.
 
-    Fewer bytes than there are ranges are left over.
+    The bytes left over are fewer than the number of ranges.
     """
     # `-(-a // b)` rounds up: ranges grow where there would be too many of them.
     count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))
@@ -76,9 +76,9 @@ def parts_after_copies(source: InputFile, keep: int, tail: Sequence[bytes]) -> I
 
 
 def uploaded_parts(pieces: Iterable[bytes], expected: int) -> Iterator[bytes]:
-    """Yield the pieces as parts of one size, of about ``expected`` bytes in all.
+    """Yield the pieces as parts of one size. ``expected`` is about the sum of their bytes.
 
-    At least one part.
+    Yields at least one part.
     """
     size = max(_UPLOADED, -(-expected // _MOST_PARTS))
     waiting = bytearray()
@@ -110,24 +110,24 @@ KEPT: Answer = (
 
 
 def denied(what_to_do: str) -> Answer:
-    """Return the answer of a store that does not let the caller do this."""
+    """Return the answer of a store that denies the caller this request."""
     return (AccessDeniedError, DENIED, what_to_do)
 
 
 def error_of(answer: Answer, path: str, code: str = "") -> SecureBloomError:
-    """Return the error about ``path``, with the store's own code where that says more."""
+    """Return the error about ``path``, with the store's own code if it says more."""
     kind, message, hint = answer
     said = "" if kind is FileChangedError or not code else f": {code}"
     return kind(message + said, hint=hint, path=path)
 
 
 def without_credentials(path: str, what_to_do: str) -> AccessDeniedError:
-    """Return the error where nothing says who the caller is."""
+    """Return the error for a caller without credentials."""
     return AccessDeniedError("there are no credentials for the store", hint=what_to_do, path=path)
 
 
 def unreachable(path: str, error: Exception) -> PolicyError:
-    """Return the error where no answer came."""
+    """Return the error for a store that did not answer."""
     message, hint = UNREACHABLE
     return PolicyError(f"{message}: {type(error).__name__}", hint=hint, path=path)
 
@@ -138,12 +138,12 @@ T = TypeVar("T")
 
 
 class CannotCopyError(Exception):
-    """The store does not copy for this caller, or not in these parts."""
+    """The store does not copy for this caller, or not in parts like these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """One object, which need not be there; ``store`` is equal for objects that copy each other."""
+    """One object, which may not exist. ``store`` is equal for objects that can copy each other."""
 
     path: str
     bucket: str
@@ -156,7 +156,7 @@ class StoredObject:
 class Origin:
     """The object that kept bytes come from, and its mark when it was opened.
 
-    The mark changes with every write: the entity tag, or Google's generation.
+    The mark is the entity tag, or Google's generation. It changes with every write.
     """
 
     object: StoredObject
@@ -165,7 +165,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Whether a store replaces, and removes, an object only if it is the one that is named."""
+    """Whether a store replaces, and removes, an object only if its mark is the requested one."""
 
     writes: bool
     removals: bool
@@ -176,11 +176,12 @@ NO_CONDITIONS = Conditions(writes=False, removals=False)
 
 
 class ObjectWriter(ABC):
-    """Writes one object; after an exception, the old object is still there.
+    """Writes one object. After an exception, the old object is still there.
 
-    ``origin`` is the source as an object of the same store, None where it lies elsewhere.  In its
-    own place an object is replaced only if it is still the one that was read.  With
-    ``must_be_new`` none may be at the target; ``over`` is the mark of the only object that may.
+    ``origin`` is the source as an object of the same store, or None if the source is elsewhere.  An
+    object is replaced in its own place only if it is still the object that was read.  With
+    ``must_be_new`` no object may be at the target. ``over`` is the mark of the only object that may
+    be replaced.
     """
 
     #: Whether the store copies ranges of objects.
@@ -208,7 +209,7 @@ class ObjectWriter(ABC):
         self._is_copying = False
 
     def replace(self, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
-        """Make the object the first ``keep`` bytes of source and the tail; its size in bytes."""
+        """Write the first ``keep`` bytes of source and the tail as the object. Return its size."""
         if self.copies and self._origin is not None and can_copy(keep):
             self._is_copying = True
             with contextlib.suppress(CannotCopyError):
@@ -217,7 +218,7 @@ class ObjectWriter(ABC):
         return self.write(uploaded_parts(source.chunks(keep, tail), source.size))
 
     def write(self, parts: Iterator[Part]) -> int:
-        """Write the parts; the size in bytes of the new object."""
+        """Write the parts. Return the size of the new object in bytes."""
         first = next(parts)
         second = next(parts, None)
         # The number of parts is looked at before anything is sent: an upload in parts takes three
@@ -234,18 +235,21 @@ class ObjectWriter(ABC):
 
     @abstractmethod
     def _upload(self, parts: Iterator[Part]) -> int:
-        """Write a larger one; its size."""
+        """Write a larger object in parts. Return its size."""
 
     @abstractmethod
     def _require_absent(self) -> None:
-        """FileChangedError where an object is at the target."""
+        """Raise FileChangedError if an object is at the target."""
 
     @abstractmethod
     def _require_same(self, origin: Origin) -> None:
-        """FileChangedError where the origin is another by now."""
+        """Raise FileChangedError if the origin is another object by now."""
 
     def _check(self) -> None:
-        """Find most changes where the store ignores conditions."""
+        """Check for changes before the write, for stores that ignore conditions.
+
+        May miss the latest.
+        """
         if self._must_be_new:
             self._require_absent()
         if self._origin is None:
@@ -255,7 +259,10 @@ class ObjectWriter(ABC):
 
 
 def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tuple[list[T], int]:
-    """Send parts side by side, numbered from 1; the answers in order, and all bytes."""
+    """Send parts in parallel, numbered from 1.
+
+    Return the answers in order, and the sum of bytes.
+    """
     sizes: list[int] = []
 
     def sent(numbered: tuple[int, Part]) -> T:
@@ -268,12 +275,12 @@ def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tupl
 
 
 def already_there(target: StoredObject) -> FileChangedError:
-    """Return the error for an object that must be new and is not."""
+    """Return the error for an object that must be new but exists."""
     return FileChangedError("the object is there already", path=target.path)
 
 
 def changed(source: StoredObject) -> SecureBloomError:
-    """Return the error for an object that is another by now."""
+    """Return the error for an object that is another one by now."""
     return error_of(CHANGED, source.path)
 
 
@@ -282,7 +289,7 @@ def _is_same(one: StoredObject, other: StoredObject) -> bool:
 
 
 def _numbered(parts: Iterable[Part], sizes: list[int]) -> Iterator[tuple[int, Part]]:
-    """Yield the parts with their numbers; their sizes go into ``sizes``."""
+    """Yield the parts with their numbers, and add their sizes to ``sizes``."""
     for number, part in enumerate(parts, 1):
         sizes.append(part.length if isinstance(part, OldRange) else len(part))
         yield number, part

@@ -1,11 +1,11 @@
-"""Replace and remove objects: which store's package writes, and what it is handed.
+"""Replace and remove objects: choose the store's package, and hand it the object and its source.
 
-S3, Azure and Google Cloud Storage are written through their own SDKs, with conditions; HDFS is
-written through pyarrow, beside the old file, and then moved.
+S3, Azure and Google Cloud Storage are written through their own SDKs, with conditions. HDFS is
+written through pyarrow, under a hidden name beside the old file, and then renamed.
 
 pyarrow's output streams cannot be aborted: closing one, leaving its ``with`` block or losing the
 last reference to it completes the file with the bytes so far (apache/arrow#40502), and opening one
-cuts the old file to nothing.  Hence the new file is written under another name.
+empties the old file.  Hence the new file is written under another name.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def write_beside(
     size: int,
     check: Callable[[], None],
 ) -> None:
-    """Write under a hidden name, then move: atomic where the store's rename is.
+    """Write under a hidden name, then rename. The rename is atomic if the store's is.
 
-    ``check`` is called right before the file becomes visible, and may raise to prevent that.
-    After an exception, the old object of the key is still there.  HDFS refuses to rename onto a
-    file, and pyarrow deletes the old one first: a kill between the two leaves the new content
-    under the hidden name only.  A kill earlier leaves a part of it.
+    ``check`` is called right before the file becomes visible, and may raise to prevent that.  After
+    an exception, the old object of the key is still there.  HDFS refuses to rename onto a file, so
+    pyarrow deletes the old file first: a kill between the two leaves the new content under the
+    hidden name only.  A kill before that leaves a part of the new content under the hidden name.
     """
     folder, _, name = key.rpartition("/")
     # Hidden by its dot: Spark and this package pass over such names when they list a folder.
@@ -81,7 +81,7 @@ def _gcs() -> ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class _Sdk:
-    """The package that writes a store, and the extra that it needs."""
+    """The package that writes to a store, and the extra that installs its SDK."""
 
     load: Callable[[], ModuleType]
     store: str
@@ -105,11 +105,11 @@ def replace_object(
     over: InputFile | None = None,
     must_be_new: bool = False,
 ) -> int:
-    """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
+    """Write ``keep`` bytes of source and the tail as the object at ``path``. Return its size.
 
-    With ``must_be_new`` none may be there, and with ``over`` no other one.  Stores with an SDK
-    take all of them as conditions.  HDFS is asked right before the new file becomes visible, so
-    another writer can still be faster.
+    With ``must_be_new`` no object may be there, and with ``over`` no other one.  Stores with an SDK
+    check this by conditions.  HDFS is asked right before the new file becomes visible, so another
+    writer can still be faster.
     """
     filesystem, key = arrow_location(path)
     with store_errors(path), source.exclusive():
@@ -130,7 +130,10 @@ def replace_object(
 
 
 def remove_object(path: str, *, only: InputFile | None = None) -> bool:
-    """Remove the object at ``path``; with ``only`` just that one, and False if the store cannot."""
+    """Remove the object at ``path``. With ``only``, remove just that object.
+
+    Return False, and remove nothing, if the store cannot do that on a condition.
+    """
     filesystem, key = arrow_location(path)
     if only is None:
         with store_errors(path):
@@ -146,7 +149,7 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
 
 
 def conditions_at(path: str) -> Conditions:
-    """Return the conditions that the store of ``path`` takes."""
+    """Return the conditions that the store of ``path`` honours."""
     filesystem, key = arrow_location(path)
     if filesystem.type_name not in _SDKS:
         return NO_CONDITIONS
@@ -157,7 +160,7 @@ def conditions_at(path: str) -> Conditions:
 
 
 def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
-    """Return the writer of the object, and the object."""
+    """Return the module that writes to the store of the object, and the object."""
     sdk = _SDKS[filesystem.type_name]
     with imported_for(f"writing to {sdk.store}", sdk.extra):
         package = sdk.load()
@@ -167,7 +170,7 @@ def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredOb
 
 
 def _origin(source: InputFile, target: StoredObject) -> Origin | None:
-    """Return the source as an object that the store of ``target`` can copy from."""
+    """Return the source as an object that the store of ``target`` can copy from, or None."""
     if not is_object_uri(source.path):
         return None
     filesystem, key = arrow_location(source.path)

@@ -1,10 +1,10 @@
 # The base class documents the methods.
 # ruff: noqa: D102
-"""Objects of S3, Google Cloud Storage, Azure and HDFS as they are read, through pyarrow.fs.
+"""Read objects of S3, Google Cloud Storage, Azure and HDFS through pyarrow.fs.
 
-The package imports this module, and pyarrow with it, when it meets the first object-store URI.
-Region and endpoint come from the URI's query (pyarrow's ``FileSystem.from_uri``) or from the
-environment.  Folders are listed by ``object_trees``, and objects written by ``object_writes``.
+This module, and pyarrow with it, is imported at the first object-store URI.  Region and endpoint
+come from the URI's query (pyarrow's ``FileSystem.from_uri``) or from the environment.
+``object_trees`` lists folders, and ``object_writes`` writes objects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WRITTEN = "Last-Modified"
 
 
 class ObjectFile(InputFile):
-    """One object; ``identity`` is its size, time of writing and entity tag, on every machine."""
+    """One object. ``identity`` is its size, time of writing and entity tag, on every machine."""
 
     def __init__(self, path: str) -> None:
         filesystem, key = arrow_location(path)
@@ -135,7 +135,7 @@ class _Held:
         self._pieces: list[tuple[int, bytes]] = []
 
     def add(self, offset: int, content: bytes) -> None:
-        """Hold bytes from an offset on; with those that follow them they are one piece."""
+        """Keep bytes from an offset on. They are joined with the bytes that follow them."""
         self.room -= len(content)
         for piece in self._pieces:
             if piece[0] == offset + len(content):
@@ -145,11 +145,11 @@ class _Held:
         self._pieces.append((offset, content))
 
     def end_from(self, size: int) -> int:
-        """Return the start of the piece that reaches to the end, which is at ``size``."""
+        """Return the start of the piece that reaches to the object's end, which is at ``size``."""
         return min((start for start, it in self._pieces if start + len(it) == size), default=size)
 
     def find(self, offset: int, length: int) -> bytes | None:
-        """Return the bytes, if all of them are here in one piece."""
+        """Return the bytes if all of them are in one piece, or None."""
         for start, content in self._pieces:
             if start <= offset and offset + length <= start + len(content):
                 return content[offset - start : offset - start + length]
@@ -157,7 +157,7 @@ class _Held:
 
 
 def _joined(extents: Sequence[Extent]) -> Iterator[Extent]:
-    """Yield the extents in order, those that lie close as one."""
+    """Yield the extents in order. Extents that are close to each other become one."""
     joined: list[Extent] = []
     for start, end in sorted(extents):
         if joined and start <= joined[-1][1] + _GAP:
@@ -169,19 +169,19 @@ def _joined(extents: Sequence[Extent]) -> Iterator[Extent]:
 
 
 def open_object(path: str) -> ObjectFile:
-    """Open an object-store URI for reading; errors as those of :func:`open_input`."""
+    """Open an object-store URI for reading. Raises the errors of :func:`open_input`."""
     with store_errors(path):
         return ObjectFile(path)
 
 
 def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | None:
-    """Return the mark in an identity by which conditions name an object; None if there is none."""
+    """Return the part of an identity that conditions compare, or None if there is none."""
     mark = identity[_MARK_AT[filesystem.type_name]] if filesystem.type_name in _MARK_AT else None
     return mark.decode() if isinstance(mark, bytes) else None
 
 
 def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a URI, and what pyarrow calls the path in it."""
+    """Return the file system of a URI, and pyarrow's path in it."""
     uri = object_uri(path)
     with store_errors(path):
         filesystem, root = _connect(uri.store(), credentials_of_environment())

@@ -1,4 +1,4 @@
-"""Errors of the operating system and of object stores, as :class:`PolicyError` with a hint."""
+"""Translate errors of the operating system and of object stores into :class:`PolicyError`."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ GONE = (
 
 
 class system_errors:  # noqa: N801  (used like a function; a generator takes thrice as long)
-    """Raise any ``OSError`` passing by as a :class:`PolicyError` about ``path``.
+    """Raise any ``OSError`` of the block as a :class:`PolicyError` about ``path``.
 
-    ``gone`` is the hint where nothing is at the path.
+    ``gone`` is the hint if nothing is at the path.
     """
 
     __slots__ = ("_gone", "_path")

@@ -1,4 +1,4 @@
-"""Paths of outputs below another folder; an output never replaces an input or another output."""
+"""Choose the paths of outputs, and check that no output replaces an input or another output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from secure_bloom.storage.paths import (
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
     """Return the new path of each file.
 
-    A path below ``output`` is the path below the folder in which the file was found.
+    The part of a file's path below the folder in which it was found is repeated below ``output``.
     """
     folders = [local_path(path) for path in paths]
     targets: dict[str, str] = {}
@@ -34,7 +34,7 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
 
 
 def check_targets(targets: Mapping[str, str]) -> None:
-    """Raise PolicyError for an output that is an input, or another output."""
+    """Raise PolicyError if an output is also an input, or the output of another file."""
     # Files are compared, not texts: links and ./ make many names of one file.
     keys = {file_key(target): file for file, target in targets.items()}
     for file in targets:
@@ -52,9 +52,9 @@ def check_targets(targets: Mapping[str, str]) -> None:
 
 
 def refuse_inside(output: str, paths: Iterable[str]) -> None:
-    """Raise PolicyError for an output folder inside the table that it is made of.
+    """Raise PolicyError for an output folder inside the table that is read.
 
-    What is written there would be rows of the table for its next reader.
+    The next reader of the table would take the files in it for rows of the table.
     """
     target = _behind_links(output)
     for path in paths:

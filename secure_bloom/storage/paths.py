@@ -1,9 +1,9 @@
-"""Paths and URIs: whether one is local or of an object store, and the parts of an object's URI.
+"""Paths and URIs: local or of an object store, and the parts of an object's URI.
 
     s3://bucket/folder/key?endpoint_override=host:port&scheme=http
     scheme  authority  key           query
 
-Keys are not decoded, like in Spark and the AWS command line: ``%3A`` in a key is three characters.
+Keys are not decoded, as in Spark and the AWS command line: ``%3A`` in a key is three characters.
 ``file:`` URIs are percent-decoded, as RFC 8089 says.
 """
 
@@ -45,7 +45,7 @@ _DRIVE = re.compile(r"/[A-Za-z]:(/|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectUri:
-    """One object or folder of an object store; ``str`` gives the URI back as it was written."""
+    """One object or folder of an object store. ``str`` returns the URI as it was written."""
 
     scheme: str
     authority: str
@@ -56,12 +56,12 @@ class ObjectUri:
         return self._with(self.scheme, "/" + self.key if self.key else "")
 
     def store(self) -> str:
-        """Return the URI of the whole store, as pyarrow wants it: no key, but the query."""
+        """Return the URI of the whole store for pyarrow: without the key, with the query."""
         return self._with(self.kind, "/")
 
     @property
     def kind(self) -> str:
-        """The scheme that pyarrow knows the store by: s3 for s3a, too."""
+        """The scheme by which pyarrow knows the store: s3 for s3a, too."""
         return OBJECT_SCHEMES[self.scheme.lower()]
 
     def at(self, key: str) -> ObjectUri:
@@ -74,7 +74,10 @@ class ObjectUri:
 
 
 def is_object_uri(path: str) -> bool:
-    """Return whether the path names an object store; a scheme nobody here can read is an error."""
+    """Return whether the path is in an object store.
+
+    Raises an error for a scheme that this package cannot read.
+    """
     scheme = _SCHEME.match(path)
     if scheme is None or scheme[1].lower() == "file":
         return False
@@ -87,12 +90,12 @@ def is_object_uri(path: str) -> bool:
 
 
 def files_at_once(paths: Iterable[str]) -> int:
-    """Return the number of files to open side by side: an object store answers late."""
+    """Return how many files to open in parallel: more for object stores, which answer late."""
     return _OBJECTS_AT_ONCE if any(map(is_object_uri, paths)) else 1
 
 
 def mean_size(paths: Sequence[str]) -> int | None:
-    """Return the mean size of a sample of the files; None for objects."""
+    """Return the mean size of a sample of the files, or None for objects."""
     some = paths[:: max(1, len(paths) // _SAMPLE)]
     # Objects are waited for, whatever their size is.
     if any(map(is_object_uri, some)):
@@ -105,9 +108,9 @@ def mean_size(paths: Sequence[str]) -> int | None:
 
 
 def object_uri(path: str) -> ObjectUri:
-    """Take a URI apart.
+    """Return the parts of a URI.
 
-    A password in it is refused: paths are in reports and logs.
+    Raises PolicyError for a URI with a password, because paths are in reports and logs.
     """
     scheme, rest = path.split("://", 1)
     # A key of S3 may hold a question mark; pyarrow takes it for the query all the same, so we do
@@ -134,7 +137,7 @@ def sibling(path: str, name: str) -> str:
 
 
 def join(folder: str, name: str) -> str:
-    """Return the path of ``name``, which may have folders of its own, in ``folder``."""
+    """Return the path of ``name``, which may contain slashes, in ``folder``."""
     if not is_object_uri(folder):
         return f"{folder.rstrip('/')}/{name}"
     uri = object_uri(folder)
@@ -142,7 +145,7 @@ def join(folder: str, name: str) -> str:
 
 
 def below(path: str, folder: str) -> str | None:
-    """Return the path of a file relative to ``folder``; None where it lies elsewhere."""
+    """Return the path of a file relative to ``folder``, or None if it is outside."""
     if is_object_uri(path) and is_object_uri(folder):
         file, top = object_uri(path), object_uri(folder)
         if file.store() != top.store():
@@ -161,7 +164,7 @@ def name_of(path: str) -> str:
 def local_path(path: str | PathLike[str]) -> str:
     """Return the file system's path for a local path or a ``file:`` URI.
 
-    file:/x, file:///x; on Windows file:///C:/x too.
+    A URI is file:/x or file:///x, on Windows also file:///C:/x.
     """
     text = os.fspath(path)
     if not text.lower().startswith("file:/"):
@@ -177,18 +180,18 @@ def local_path(path: str | PathLike[str]) -> str:
 
 
 def with_slashes(path: str) -> str:
-    """Return a local path with the separator that all code here splits by; Windows takes either."""
+    """Return a local path with slashes as separators, which Windows accepts too."""
     return path if os.sep == "/" else path.replace(os.sep, "/")
 
 
 def absolute_path(path: str | PathLike[str]) -> str:
-    """Return the path or URI for processes that run in another folder."""
+    """Return the absolute path, or the URI, for processes that run in another folder."""
     text = os.fspath(path)
     return text if is_object_uri(text) else str(Path(local_path(text)).absolute())
 
 
 def as_paths(paths: Paths) -> list[str]:
-    """Return one path or many, as a list of texts; PolicyError for none."""
+    """Return one path or many as a list of texts. Raises PolicyError for an empty list."""
     many: Any = [paths] if isinstance(paths, str | PathLike) else paths
     if not hasattr(many, "__iter__") or isinstance(many, bytes | bytearray):
         kind = type(paths).__name__
@@ -207,7 +210,10 @@ def _as_text(path: object) -> str:
 
 
 def as_path(path: str | PathLike[str]) -> str:
-    """Return the path as a text; PolicyError for a text that no file can have as its name."""
+    """Return the path as a text.
+
+    Raises PolicyError for a text that no file can have as its name.
+    """
     # Not the text itself: the system takes numpy's texts for bytes.
     text = str(os.fspath(path))
     if not text:

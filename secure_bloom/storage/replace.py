@@ -1,6 +1,6 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH100, PTH112, PTH114, PTH119, PTH120
-"""Replace a local file by a new one: at any moment there is the whole old file or the new one.
+"""Replace a local file: at any moment the whole old file or the whole new one is there.
 
 The process may die between any two of these steps:
 
@@ -37,11 +37,11 @@ def local_replacement(
     over: InputFile | None = None,
     must_be_new: bool = False,
 ) -> Iterator[Callable[[], int]]:
-    """Build ``keep`` bytes of source and the tail; what this yields puts them in their place.
+    """Build a file of ``keep`` bytes of source and the tail.
 
-    That returns the new size in bytes.  ``over`` is the file that the new one may replace at
-    ``output``; with ``must_be_new`` no file may be there.  The locks on the old file and on the new
-    one are held until the block ends.
+    Yield a function that puts it in place. The function returns the new size in bytes.  ``over`` is
+    the only file at ``output`` that may be replaced. With ``must_be_new`` no file may be there. The
+    old file and the new file are locked until the block ends.
     """
     path = source.path if output is None else output
     location = source.location if output is None else os.path.abspath(local_path(output))
@@ -86,7 +86,7 @@ def _exclusive(over: InputFile | None) -> AbstractContextManager[None]:
 
 
 def _check(source: InputFile, staged: StagedFile, replaced: InputFile | None) -> None:
-    """Raise FileChangedError unless source and the file to be replaced are those that were read."""
+    """Raise FileChangedError unless source and the replaced file are still as they were read."""
     source.check_unchanged()
     found = staged.folder.status(staged.name)
     # The output is not the input, whatever links lead to it.
@@ -114,7 +114,7 @@ def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes
 
 
 def _remove_sidecars(staged: StagedFile, location: str, target: str) -> None:
-    """Remove the .crc of the file, and that of the symbolic link that leads to it."""
+    """Remove the .crc of the file, and the .crc of the symbolic link that leads to it."""
     remove_sidecar(staged.folder, staged.name)
     if location == target or (old := staged.folder.status(staged.name)) is None:
         return

@@ -1,6 +1,6 @@
 # The base class documents the methods.
 # ruff: noqa: D102
-"""A file as it is to become: parts that are new, and ranges of the old file that stay."""
+"""Describe a new file: new parts, and ranges that are copied from the old file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PIECE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OldRange:
-    """Bytes of the old file that go into the new one as they are."""
+    """A range of the old file that is copied into the new one unchanged."""
 
     offset: int
     length: int
@@ -38,7 +38,7 @@ Batch = list[bytes] | OldRange
 
 
 def _batches(parts: Iterable[bytes | OldRange]) -> Iterator[tuple[Batch, int]]:
-    """Yield the parts, small ones together, and the bytes of each batch."""
+    """Yield batches of parts, in which small parts are joined, and the size of each batch."""
     batch: list[bytes] = []
     length = 0
     for part in parts:
@@ -57,11 +57,12 @@ def _batches(parts: Iterable[bytes | OldRange]) -> Iterator[tuple[Batch, int]]:
 
 
 class RewrittenFile(InputFile):
-    """Another file that is copied as ``parts`` say, which are worked out while they are written.
+    """A file to be written from ``parts``, which are computed while they are written.
 
-    ``parts`` may be gone through once.  Hand it to :func:`.dispatch.replace_tail` with nothing to
-    keep and no tail.  ``check`` is called with the new file before it takes its place, and raises
-    if it is not as it should be; an object cannot be read before it is there, so it is not checked.
+    ``parts`` is iterated once.  Hand the file to :func:`.dispatch.replace_tail` with ``keep`` 0 and
+    no tail.  ``check`` is called with the new file before it takes its place, and raises if the
+    file is wrong. Objects are not checked, because an object cannot be read before it is in its
+    place.
     """
 
     def __init__(
@@ -96,7 +97,10 @@ class RewrittenFile(InputFile):
         return size
 
     def _write_beside(self, fd: int) -> int:
-        """Work out the next parts while another thread writes the ones before."""
+        """Compute the next parts while another thread writes the parts before them.
+
+        Return the size.
+        """
         size, held, under_way = 0, 0, deque[tuple[Future[None], int]]()
         # One thread: parts go to the disk in their order, and an error of one ends the file.
         with ThreadPoolExecutor(max_workers=1) as pool:

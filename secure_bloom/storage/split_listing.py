@@ -1,7 +1,7 @@
-"""Listing in two parts: the upper folders of a table here, what is below them by other processes.
+"""List a table in two parts: the upper folders here, and what is below them in other processes.
 
-The rules of names are those of ``listing``.  Nothing here holds all files of a table at once: the
-first part ends where it has found enough folders to share out, or too many files.
+The rules for names are those of ``listing``.  Nothing here holds all files of a table at once: the
+first part ends when it has found enough folders to share out, or too many files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILES, _BRANCHES = 1000, 32
 
 
 class FileFilter(Protocol):
-    """The folders and files of a listing that are wanted."""
+    """Decides which folders and files of a listing are wanted."""
 
     def folder(self, path: str, /) -> bool:
         """Return whether any file below the folder may be wanted."""
@@ -34,9 +34,9 @@ class FileFilter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A folder that is still to be listed; ``deep``: with all folders below it.
+    """A folder that is still to be listed. With ``deep``, all folders below it are listed, too.
 
-    ``root`` is the ordinal of the path that led to it.
+    ``root`` is the ordinal of the given path that led to it.
     """
 
     root: int
@@ -46,9 +46,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A file that was found: data, or the summary of others; ``key`` is equal for equal files.
+    """A file that was found: data, or a summary file. ``key`` is equal for equal files.
 
-    ``size`` counts the bytes of a file with data.
+    ``size`` is the size in bytes of a data file.
     """
 
     root: int
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpperPart:
-    """The findings of the first part, and the branches that are left."""
+    """The files that the first part found, and the branches that are left."""
 
     entries: tuple[Entry, ...]
     branches: tuple[Branch, ...]
@@ -73,10 +73,10 @@ def list_upper_part(
     most_files: int = _FILES,
     branches: int = _BRANCHES,
 ) -> UpperPart:
-    """List the paths from above until there are enough branches, or all is listed.
+    """List the paths from the top until there are enough branches, or everything is listed.
 
-    Raises :class:`PolicyError` for a path that is not there, and
-    :class:`UnsupportedFeatureError` for a table that another log manages, as far as was looked.
+    Raises :class:`PolicyError` for a path that does not exist, and :class:`UnsupportedFeatureError`
+    for a table with its own log in the folders that were listed.
     """
     # Once, here: the processes that list branches look at folders below these alone.
     refuse_above(paths)
@@ -89,9 +89,9 @@ def list_upper_part(
 
 
 def list_branch(branch: Branch, selection: FileFilter) -> Iterator[Entry]:
-    """Yield the files of a branch, found one folder after the other.
+    """Yield the files of a branch, folder by folder.
 
-    Raises what :func:`find_files` raises.
+    Raises the errors of :func:`find_files`.
     """
     tree = tree_of(branch.folder)
     if not branch.deep:
@@ -119,7 +119,7 @@ class _UpperPart:
         self.flat: list[Branch] = []
 
     def start(self, root: int, path: str) -> None:
-        """Begin with what a given path means."""
+        """Begin with the files or folders that a given path names."""
         for match in expand([path]):
             tree = tree_of(match)
             if tree.is_folder(match):
@@ -130,7 +130,7 @@ class _UpperPart:
                 self.entries.append(_data_entry(tree, root, match))
 
     def descend(self, branch: Branch) -> None:
-        """List one folder, and put those in it to the pending ones."""
+        """List one folder, and add its subfolders to the pending ones."""
         tree = tree_of(branch.folder)
         # A link may lead back up.
         key = branch.root, tree.key(branch.folder)

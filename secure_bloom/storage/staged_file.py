@@ -5,10 +5,11 @@
 If the file system can do that, the file is built without a name (O_TMPFILE), so a kill leaves
 nothing.  linkat(2) cannot replace a file, so the new file gets the temporary name
 ``.<name>.secure-bloom`` right before the rename.  On other file systems it has that name from the
-start.  If the system can do that, the two names are exchanged, and the old file is removed under
-the temporary name.  The writer locks the new file as long as it lives, and its caller the old one.
-A temporary file without a lock belongs to a dead writer, and the next writer of that file removes
-it.  Until the caller widens its permissions, only the owner can read it.
+start.  If the system can exchange two names, the temporary name and the target are exchanged, and
+the old file is removed under the temporary name.  The writer locks the new file as long as it
+lives, and its caller locks the old one.  A temporary file without a lock belongs to a dead writer,
+and the next writer of that file removes it.  Until the caller widens its permissions, only the
+owner can read it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 def hidden_name(name: str, ending: str) -> str:
-    """Return a name beside ``name`` that Spark and ``find_files`` skip, short enough."""
+    """Return a name derived from ``name`` that Spark and ``find_files`` skip, of a legal length."""
     hidden = f".{name}.{ending}"
     if len(os.fsencode(hidden)) <= _NAME_MAX:
         return hidden
@@ -55,9 +56,9 @@ def temporary_name(name: str) -> str:
 
 
 class StagedFile:
-    """A file under construction in ``folder``, to become ``name`` there.
+    """A file under construction in ``folder``, which is to become ``name`` there.
 
-    Write to ``fd``, then ``sync``, then ``publish`` or ``publish_new``.
+    Write to ``fd``, then call ``sync``, then ``publish`` or ``publish_new``.
     """
 
     def __init__(self, folder: OpenFolder, target: str) -> None:
@@ -70,7 +71,7 @@ class StagedFile:
         self.fd = -1
 
     def create(self) -> None:
-        """Make the empty file, after removing what a killed writer may have left."""
+        """Create the empty file, after removing the leftover of a killed writer."""
         if not self.remove_stale():
             raise self._busy()
         with contextlib.suppress(OSError):
@@ -100,8 +101,8 @@ class StagedFile:
     def publish(self, over: tuple[object, ...] | None = None) -> None:
         """Put the file in the place of its target, durably.
 
-        ``over`` is the identity of the file that it may replace.  Raises FileChangedError, and
-        leaves what is there, if that file was removed or replaced by another program.
+        ``over`` is the identity of the file that may be replaced.  Raises FileChangedError, and
+        changes nothing, if that file was removed or replaced by another program.
         """
         self.give_name()
         if over is None or not self._exchange(over):
@@ -110,7 +111,7 @@ class StagedFile:
         self._sync_folder()
 
     def publish_new(self) -> None:
-        """Put the file at a free name, durably; FileChangedError if the name is taken."""
+        """Give the file a free name, durably. Raises FileChangedError if the name is taken."""
         try:
             self.publish_if_absent()
         except OSError as exc:
@@ -119,9 +120,9 @@ class StagedFile:
             self.publish()
 
     def publish_if_absent(self) -> None:
-        """Like :meth:`publish_new`, but an OSError on file systems without hard links.
+        """Like :meth:`publish_new`, but raises an OSError on file systems without hard links.
 
-        There nothing can be put in a place and lose to another writer at the same time.
+        On such file systems, two writers could both believe that they created the file.
         """
         try:
             # Unlike a rename, a link takes no other file's place.
@@ -136,10 +137,11 @@ class StagedFile:
         self._sync_folder()
 
     def _exchange(self, over: tuple[object, ...]) -> bool:
-        """Take the place of the file ``over`` and remove it; False where names cannot be exchanged.
+        """Exchange names with the file ``over`` and remove it.
 
-        A rename would bring a file back that another program has just removed, and would remove
-        one that another program has just put there.  An exchange shows what was replaced.
+        Return False if names cannot be exchanged. A rename would bring back a file that another
+        program has just removed, and would remove a file that another program has just put there.
+        An exchange shows which file was replaced.
         """
         try:
             self._take(self.name, lambda: self.folder.exchange(self._temporary, self.name))
@@ -174,11 +176,11 @@ class StagedFile:
                 raise UnfinishedWriteError(
                     f"the new file is in its place, but the old one stays as {self._temporary}: "
                     f"{(exc.strerror or 'it failed').lower()}",
-                    hint="look after the disk, then run again: the next run removes it",
+                    hint="check the disk, then run again: the next run removes it",
                 ) from exc
 
     def _exchange_back(self) -> None:
-        """Give the name back to the file of another program."""
+        """Give the name back to the file of the other program."""
         # From here on only our own file may be removed.
         self._named = False
         with contextlib.suppress(FileNotFoundError):
@@ -190,7 +192,7 @@ class StagedFile:
         self.folder.unlink(self._temporary)
 
     def discard(self) -> None:
-        """Remove the file at whatever stage it is; after ``publish`` the new file stays."""
+        """Remove the unfinished file. After ``publish`` the new file stays."""
         # Errors here would hide the one that led here; the next writer removes what stays.
         # The name is removed only while it is ours: it may be another writer's file by now.
         with contextlib.suppress(OSError, PolicyError):
@@ -204,7 +206,7 @@ class StagedFile:
         self.fd = -1
 
     def _is_ours(self) -> bool:
-        """Return whether the temporary name is of our file, or of the file that it has replaced."""
+        """Return whether the temporary name belongs to this file, or to the file it replaced."""
         return self.folder.holds(self._temporary, self.fd) or (
             self._named and self.folder.holds(self.name, self.fd)
         )
@@ -216,7 +218,7 @@ class StagedFile:
             self.folder.give_name(self.fd, self.name)
 
     def _take(self, name: str, step: Callable[[], None]) -> None:
-        """Do a step that gives the file a name."""
+        """Run a step that gives the file a name."""
         try:
             step()
         except OSError as exc:
@@ -235,7 +237,7 @@ class StagedFile:
             raise UnfinishedWriteError(
                 "the new file is in its place, but the system could not confirm that it will "
                 f"outlast a power cut: {(exc.strerror or 'it failed').lower()}",
-                hint="look after the disk, then run again",
+                hint="check the disk, then run again",
             ) from exc
 
     def _open_nameless(self) -> int:
@@ -248,7 +250,7 @@ class StagedFile:
             raise self._busy() from exc
 
     def remove_stale(self) -> bool:
-        """Remove a dead writer's file; whether the temporary name is free now."""
+        """Remove the file of a dead writer. Return whether the temporary name is free now."""
         found = self.folder.status(self._temporary)
         if found is None:
             return True
@@ -294,9 +296,9 @@ class StagedFile:
 
 
 def remove_leftover(path: str) -> None:
-    """Remove the temporary file that a killed writer of ``path`` left: it may be the old content.
+    """Remove the temporary file that a killed writer of ``path`` left: it may have the old content.
 
-    Writers do so themselves.  Call this for a file that needs no writing.
+    Writers do this themselves.  Call it for a file that needs no writing.
     """
     if is_object_uri(path):
         return
@@ -312,7 +314,10 @@ def remove_leftover(path: str) -> None:
 
 @contextmanager
 def staged_file(target: str) -> Iterator[StagedFile]:
-    """A new file that is to take the place of ``target``, a real path; gone unless published."""
+    """Yield a new file that is to replace ``target``, a real path.
+
+    It is removed unless published.
+    """
     with OpenFolder(os.path.dirname(target)) as folder:
         staged = StagedFile(folder, target)
         try:

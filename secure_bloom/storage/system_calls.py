@@ -1,9 +1,9 @@
 # File descriptors and strings, not Path objects, throughout.
-"""System calls of storage that some platform lacks.
+"""Replace, or require, the system calls of storage that some platforms lack.
 
 Windows has no pread, no flock and no calls relative to an open folder (openat and its relatives).
-Reading does without them.  Writing does not: they keep two writers apart, and keep names from
-leading elsewhere between two calls.
+Reading works without them.  Writing needs them: locks keep two writers apart, and an open folder
+keeps names from leading elsewhere between two calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RENAME_EXCHANGE = 2
 
 
 def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
-    """Replace pread(2) where the system lacks it: threads take turns at the one position."""
+    """Read like pread(2) on systems without it: threads take turns at the file's one position."""
     with _seeking:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, length)
@@ -56,7 +56,7 @@ pread = getattr(os, "pread", _seek_and_read)
 
 
 def require_writing() -> None:
-    """Raise :class:`PlatformError` where files cannot be written as safely as is promised."""
+    """Raise :class:`PlatformError` if this system lacks the calls that safe writing needs."""
     if not _CAN_WRITE:
         raise PlatformError(
             "this system lacks what writing needs: flock, and calls relative to an open folder",
@@ -67,8 +67,8 @@ def require_writing() -> None:
 def exchange_names(folder: int, one: str, other: str) -> None:
     """Exchange two names of one open folder, atomically: renameat2(2) with RENAME_EXCHANGE.
 
-    FileNotFoundError if one of them is gone.  OSError with ENOSYS or EINVAL where the system or the
-    file system cannot do this.
+    Raises FileNotFoundError if one of them is gone.  Raises OSError with ENOSYS or EINVAL if the
+    system or the file system cannot do this.
     """
     call = _renameat2()
     if call is None:
@@ -82,7 +82,7 @@ def exchange_names(folder: int, one: str, other: str) -> None:
 
 @functools.cache
 def _renameat2() -> Callable[..., int] | None:
-    """Return the function of the C library; None where it has none."""
+    """Return the function of the C library, or None if the library lacks it."""
     # Loaded here, because a run that only reads needs no ctypes.
     import ctypes
 

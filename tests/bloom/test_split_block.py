@@ -144,7 +144,9 @@ def test_hostile_offsets_leave_the_filter_as_it_was(monkeypatch: pytest.MonkeyPa
 def test_what_is_no_hash_is_refused(h: int) -> None:
     bloom = SplitBlockBloomFilter(2)
     for use in (bloom.insert_hash, bloom.check_hash):
-        with pytest.raises(PolicyError, match=r"^h is no hash, wanted an unsigned 64-bit integer$"):
+        with pytest.raises(
+            PolicyError, match=r"^h is not a hash, wanted an unsigned 64-bit integer$"
+        ):
             use(h)
     assert bloom.byte_count == 64
 

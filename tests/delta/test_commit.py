@@ -174,7 +174,7 @@ def test_where_nobody_can_tell_the_error_says_so(
     table, replacements = open_table(folder), both(folder)
     failing(broken)
     monkeypatch.setattr(commit_module, "open_input", broken)
-    with pytest.raises(UnfinishedWriteError, match="cannot be seen whether"):
+    with pytest.raises(UnfinishedWriteError, match="it is unknown whether"):
         commit(table, replacements, OPERATION)
 
 

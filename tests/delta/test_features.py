@@ -53,7 +53,7 @@ _ICEBERG = "Iceberg metadata that its engine writes would go on naming the old f
 _MIRROR = "would go on naming the old files"
 _CATALOG = "its commits go through a catalog"
 _MOVED = "engines look for the table elsewhere"
-_UNKNOWN = "it is not known here what that asks of writers"
+_UNKNOWN = "this program does not know what that asks of writers"
 REFUSED = {
     "coordinatedCommits-preview": _CATALOG,
     "icebergCompatV1": _ICEBERG,

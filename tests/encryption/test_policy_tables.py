@@ -250,7 +250,7 @@ def test_the_last_day_counts() -> None:
     [
         ('finding = "filter-missing"\n', "lacks 'reason'"),
         ('reason = "why"\n', "lacks 'finding'"),
-        ('finding = "a"\nreason = "b"\nuntil = "2027-01-31"\n', "is no date"),
+        ('finding = "a"\nreason = "b"\nuntil = "2027-01-31"\n', "is not a date"),
         ('finding = "a"\nreason = "b"\nuntill = 2027-01-31\n', "unknown word 'untill'"),
     ],
 )

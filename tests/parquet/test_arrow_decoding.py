@@ -68,7 +68,7 @@ def test_entries_of_a_dictionary_are_physical_values(file: Opened) -> None:
 def test_rows_that_are_missing_are_an_error(file: Opened) -> None:
     chunk = file.chunk(0, "text")
     pages = read_pages(file.file, chunk)
-    with pytest.raises(FormatError, match="hold 4 rows, 5 were announced"):
+    with pytest.raises(FormatError, match="hold 4 rows, wanted 5"):
         list(decode_pages(chunk.leaf, chunk.codec, pages, rows=5, has_dictionary=True))
 
 

@@ -99,7 +99,7 @@ def test_counts_of_nulls(
         (1, 2, None),
         (2, 2, None),
         (3, 2, "the lower bound is above the upper"),
-        (b"short", 2, "a bound is no value of the column's type"),
+        (b"short", 2, "a bound is not a value of the column's type"),
         (None, 2, None),
     ],
 )

@@ -159,7 +159,7 @@ def test_the_hint_names_the_old_policy(tmp_path: Path, kms: dict[str, Kms], verb
 
 def test_an_old_policy_goes_without_moves(tmp_path: Path, kms: dict[str, Kms]) -> None:
     old = kms["keyring"]()
-    with pytest.raises(sb.PolicyError, match="which keys files leave"):
+    with pytest.raises(sb.PolicyError, match="which keys files have now"):
         sb.rotate_keys(tmp_path, policy=old, old_policy=old, moves={"k_pii": "k_footer"})
 
 

@@ -29,7 +29,7 @@ from secure_bloom.reports.text import counted, legible, named_columns
 
 
 def html_page(title: str, body: str, *, style: str, script: str | None = None) -> str:
-    """Return the whole page; ``body`` must be escaped already, ``title`` must not be."""
+    """Return the whole page. ``body`` must be escaped already, ``title`` must not be."""
     allowed = f"style-src '{_hash(style)}'; "
     if script is not None:
         allowed += f"script-src '{_hash(script)}'; "

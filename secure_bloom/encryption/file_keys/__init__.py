@@ -1,7 +1,6 @@
 """The data keys of files: key material (PKMT1), how it is wrapped, and the keys of a column chunk.
 
-A run has one resolver.  It asks the KMS once for each wrapped key, whatever number of files share
-it::
+A run has one resolver.  It asks the KMS once for each wrapped key, however many files share it::
 
     resolver = KeyResolver(asked_once(kms), trust)
     keys = resolver.for_file(external)  # external() reads _KEY_MATERIAL_FOR_<file>.json

@@ -1,4 +1,4 @@
-"""The encrypted modules of one column chunk: their key, their AADs and their ciphers.
+"""Encrypt and decrypt the modules of one column chunk.
 
 Encryption.md 4.4 (AAD) and 5.1 (modules).  A column chunk in clear has no ColumnCipher.
 """
@@ -22,14 +22,14 @@ _PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedKey:
-    """A key, and the same key expanded for AES-GCM: a file has many modules under few keys."""
+    """A key, and the same key expanded once for AES-GCM. A file has many modules under few keys."""
 
     key: DataKey
     gcm: AESGCM = field(repr=False)
 
     @classmethod
     def of(cls, key: DataKey) -> PreparedKey:
-        """Return the key, expanded."""
+        """Return ``key`` with its expanded form."""
         return cls(key=key, gcm=cipher.prepare(key.key))
 
     def column_cipher(
@@ -52,7 +52,7 @@ class PreparedKey:
 class ColumnCipher:
     """Encrypts and decrypts the modules of the column chunk at two ordinals of one file.
 
-    ``gcm`` is the key prepared by :func:`.cipher.prepare`, or None where nobody prepared it.
+    ``gcm`` is the key as :func:`.cipher.prepare` returned it, or None if it was not prepared.
     """
 
     key: DataKey
@@ -76,7 +76,7 @@ class ColumnCipher:
 
     @property
     def page_overhead(self) -> int:
-        """Bytes that encryption adds to a page's body."""
+        """Number of bytes that encryption adds to a page's body."""
         # In AES_GCM_CTR_V1 only page bodies have no tag; all other modules have one.
         tag = 0 if self.uses_ctr else cipher.TAG_SIZE
         return cipher.LENGTH_SIZE + cipher.NONCE_SIZE + tag
@@ -84,7 +84,7 @@ class ColumnCipher:
     def decrypt(
         self, module_type: ModuleType, module: bytes | memoryview, *, page: int | None = None
     ) -> bytes:
-        """Return the plaintext of one framed module; IntegrityError when its tag fails."""
+        """Return the plaintext of one framed module. Raises IntegrityError when its tag fails."""
         # There is no tag: in AES_GCM_CTR_V1 altered page bodies go unnoticed.  Encryption.md 4.2.2.
         if self.uses_ctr and module_type in _PAGE_BODIES:
             return cipher.decrypt_ctr(module, self.key.key)
@@ -98,10 +98,11 @@ class ColumnCipher:
         module_types: Sequence[ModuleType],
         ordinals: Sequence[int],
     ) -> list[bytes] | None:
-        """Return the plaintexts of many GCM modules of this column; None if a tag does not match.
+        """Return the plaintexts of many GCM modules of this column.
 
-        ``bodies`` has start and end of each module in ``data``, without its length field: modules
-        of all the types for each row group, whose ordinals are given.
+        Return None if a tag does not match. ``bodies`` has the start and end of each module in
+        ``data``, without its length field. For each row group in ``ordinals`` there is one module
+        of each type in ``module_types``.
         """
         suffixes = cipher.aad_suffixes(tuple(module_types), tuple(ordinals), self.column_ordinal)
         aads = [self.file_aad + suffix for suffix in suffixes]

@@ -1,7 +1,7 @@
 """Key material PKMT1: the JSON of parquet-java and pyarrow that says how a data key is wrapped.
 
-It is a file's ``key_metadata`` itself (internal storage), or is in
-``_KEY_MATERIAL_FOR_<file>.json`` and the ``key_metadata`` refers to it (external storage).
+With internal storage the material is the file's ``key_metadata`` itself. With external storage it
+is in ``_KEY_MATERIAL_FOR_<file>.json``, and the ``key_metadata`` refers to it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MAX_SIZE = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalReference:
-    """Key metadata that says: the material is stored beside the file, under this name."""
+    """Key metadata that refers to key material stored beside the file, by the name of its entry."""
 
     key_reference: str
 
     def serialize(self) -> bytes:
-        """Return the JSON, the mirror of :meth:`KeyMaterial.parse`."""
+        """Return the JSON that :meth:`KeyMaterial.parse` reads."""
         fields = {
             "keyMaterialType": _TYPE,
             "internalStorage": False,
@@ -49,9 +49,10 @@ class WrappedKek:
 class KeyMaterial:
     """The wrapped form of one data encryption key (DEK).
 
-    Single wrapping: ``wrapped_dek`` is what the KMS made of the DEK under ``master_key_id``.
-    Double wrapping: ``kek`` is what the KMS made of a key encryption key, and ``wrapped_dek`` =
-    base64(nonce | ciphertext | tag) under that KEK, AAD = the 16 bytes of its id.
+    Single wrapping: ``wrapped_dek`` is the DEK wrapped by the KMS under ``master_key_id``. Double
+    wrapping: ``kek`` is a key encryption key wrapped by the KMS, and ``wrapped_dek`` is
+    base64(nonce | ciphertext | tag) of the DEK under that KEK, with the 16 bytes of the KEK's id as
+    AAD.
     """
 
     is_footer_key: bool
@@ -66,9 +67,8 @@ class KeyMaterial:
     def parse(cls, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
         """Return the material in ``key_metadata``.
 
-        None for free-form metadata, which is not PKMT1 JSON.
-        Raises FormatError for PKMT1 JSON with missing or wrong fields, UnsupportedFeatureError for
-        key material of another type.
+        Return None for free-form metadata, which is not PKMT1 JSON. Raises FormatError for PKMT1
+        JSON with missing or wrong fields, UnsupportedFeatureError for key material of another type.
         """
         fields = _json_object(key_metadata)
         # JSON of another tool is no key material, and may still name a key.
@@ -91,7 +91,7 @@ class KeyMaterial:
         )
 
     def serialize(self) -> bytes:
-        """Return the JSON as pyarrow writes it: compact, in its order of fields."""
+        """Return the JSON as pyarrow writes it: without spaces, the fields in pyarrow's order."""
         fields: dict[str, object] = {"keyMaterialType": _TYPE}
         # In its external file parquet-java writes material without the word, and so do we.
         if self.internal_storage:

@@ -1,7 +1,7 @@
 """Find the data keys of a file by its key metadata.
 
-The search has this order.  The KMS unwraps PKMT1 key material.  Free-form metadata names one of the
-data keys by its UTF-8 text.  Else the key is the one given for the footer or for the column.
+PKMT1 key material is unwrapped by the KMS.  Free-form metadata is the name of a data key, as UTF-8
+text.  If neither gives a key, the key that the caller gave for the footer or the column is used.
 """
 
 from __future__ import annotations
@@ -27,18 +27,21 @@ _MAX_NAME = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataKey:
-    """The key of a footer or a column; ``name`` is the master key's, or the one the file gives."""
+    """The data key of a footer or a column.
+
+    ``name`` is the master key's id, or the file's own name for the key.
+    """
 
     key: bytes = field(repr=False)
     name: str | None
 
 
 class KeyResolver:
-    """Resolves the keys of many files during one run; safe for threads, and not to be pickled.
+    """Finds the keys of many files during one run. Safe for threads. Cannot be pickled.
 
-    ``keys`` is a :class:`Keyring`, any :class:`KmsClient`, :class:`ExplicitKeys`, or None where
-    only what needs no key is wanted.  Raises PolicyError for anything else.  ``trust`` is what the
-    run accepts of files.  ``explicit`` replaces the keys that need no KMS.
+    ``keys`` is a :class:`Keyring`, any :class:`KmsClient`, :class:`ExplicitKeys`, or None if the
+    run needs no key.  Raises PolicyError for anything else.  ``trust`` is what the run requires of
+    files.  ``explicit`` replaces the keys that need no KMS.
     """
 
     def __init__(
@@ -64,15 +67,17 @@ class KeyResolver:
     def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
         """Return the keys of one file.
 
-        ``external`` gives the content of the file's key material file.  It is called at most once,
-        when the file first refers to it.  It may raise a SecureBloomError if there is none.
+        ``external`` returns the content of the file's key material file.  It is called at most
+        once, when the file first refers to it, and may raise a SecureBloomError if there is no such
+        file.
         """
         return FileKeys(self, external)
 
     def unwrap(self, material: KeyMaterial) -> bytes | None:
-        """Return the data key in ``material``, or None where no KMS here has its master key.
+        """Return the data key in ``material``, or None if no known KMS has its master key.
 
-        Raises KeyUnavailableError when the KMS refuses or its key does not fit.
+        Raises KeyUnavailableError when the KMS refuses, or when its master key did not wrap this
+        key.
         """
         kms = self._kms
         # None and no error: the caller may have the key by its place.
@@ -83,7 +88,7 @@ class KeyResolver:
         return wrapping.unwrap(material, kms, self._keks)
 
     def known_keys(self) -> tuple[bytes, ...]:
-        """Return the keys that are in memory: those of a keyring, or given. None of a KMS."""
+        """Return the keys that are in memory: keyring keys and explicit keys, none of a KMS."""
         explicit = self._explicit
         held = [*explicit.columns.values(), *explicit.data_keys.values()]
         held += [] if explicit.footer is None else [explicit.footer]
@@ -92,26 +97,26 @@ class KeyResolver:
 
     @property
     def calls(self) -> int:
-        """The number of calls that a KMS has answered; 0 for a keyring, which is available."""
+        """Number of calls that a KMS has answered. Always 0 for a keyring, which needs no call."""
         return 0 if isinstance(self._kms, Keyring) else self._keks.unwrapped
 
     def _may_have(self, master_key_id: str) -> bool:
-        """Return whether the KMS may have the master key; one without an inventory may have any."""
+        """Return whether the KMS may have the master key. True for a KMS that cannot say."""
         return self._inventory is None or self._inventory.has_key(master_key_id)
 
     @property
     def accepts_unverified(self) -> bool:
         """Whether a signed footer whose key is missing may be read.
 
-        Whoever gives keys or a policy expects signatures to be checked.  Without any, no signature
-        could be checked.
+        A caller who gives keys or a policy expects signatures to be checked.  Without both, no
+        signature could be checked.
         """
         with_any = self._has_keys or self.trust.policy is not None
         return self.trust.allow_unverified or not with_any
 
     @property
     def kms(self) -> KmsClient | None:
-        """The client that unwraps, where there is one."""
+        """The client that unwraps keys, or None."""
         return self._kms
 
     @property
@@ -123,8 +128,8 @@ class KeyResolver:
 class FileKeys:
     """The keys of one file, from :meth:`KeyResolver.for_file`.
 
-    ``key_metadata`` is the footer's or the column's, as the file stores it, None where it stores
-    none.  Every method raises FormatError for damaged key material.
+    ``key_metadata`` is the footer's or the column's key metadata as the file stores it, or None if
+    the file stores none.  Every method raises FormatError for damaged key material.
     """
 
     def __init__(
@@ -139,24 +144,25 @@ class FileKeys:
 
     @property
     def aad_prefix(self) -> bytes | None:
-        """The AAD prefix supplied for files that do not store theirs."""
+        """The AAD prefix that the caller supplies, for files that do not store their prefix."""
         return self._explicit.aad_prefix
 
     def footer_key(self, key_metadata: bytes | None) -> DataKey:
-        """Return the key of the footer; KeyUnavailableError when it is not available."""
+        """Return the key of the footer. Raises KeyUnavailableError when it is not available."""
         return self._find("the footer", key_metadata, self._explicit.footer)
 
     def column_key(self, path: str, key_metadata: bytes | None) -> DataKey:
         """Return the key of the column at a dotted ``path``.
 
-        KeyUnavailableError when it is not there.
+        Raises KeyUnavailableError when the key is not available.
         """
         return self._find(f"column {path}", key_metadata, self._explicit.columns.get(path))
 
     def describe(self, key_metadata: bytes | None) -> str | None:
-        """Return the name of the key, found without any key; None if the file does not name it.
+        """Return the name of the key without using any key.
 
-        A master key's id, or free-form metadata that is printable text.
+        Return None if the file does not name the key. The name is a master key's id, or free-form
+        metadata that is printable text.
         """
         if key_metadata is None:
             return None
@@ -170,10 +176,10 @@ class FileKeys:
         return _printable(_utf8(key_metadata)) if material is None else material.master_key_id
 
     def material(self, key_metadata: bytes) -> KeyMaterial | None:
-        """Return the key material itself, or the one beside the file that it refers to.
+        """Return the key material in the metadata, or the material in the file that it refers to.
 
-        None for free-form metadata.  Raises KeyUnavailableError where nothing is beside the file
-        under that reference.
+        Return None for free-form metadata.  Raises KeyUnavailableError if the material file has no
+        entry of that name.
         """
         material = KeyMaterial.parse(key_metadata)
         return self._referred(material) if isinstance(material, ExternalReference) else material
@@ -191,7 +197,7 @@ class FileKeys:
         raise _unavailable(owner, name)
 
     def _accepted(self, owner: str, key: DataKey) -> DataKey:
-        """Return the key, unless the policy wants a longer one."""
+        """Return the key. Raises PolicyError if the policy wants a longer one."""
         self.trust.check_key_length(owner, 8 * len(key.key))
         return key
 
@@ -224,7 +230,7 @@ class FileKeys:
 
 
 def explicit_keys(keys: Keyring | KmsClient | ExplicitKeys | None) -> ExplicitKeys:
-    """Return the keys among ``keys`` that need no KMS."""
+    """Return those of ``keys`` that need no KMS."""
     return _sources(keys)[1]
 
 
@@ -256,7 +262,7 @@ def _utf8(key_metadata: bytes) -> str | None:
 
 
 def _printable(text: str | None) -> str | None:
-    """Return the text, if it can be the name of a key; None for other texts, such as JSON."""
+    """Return the text if it can be the name of a key, or None for other texts, such as JSON."""
     # It comes from a file and is shown: control characters could drive a terminal.
     if not text or not text.isprintable() or text.startswith("{"):
         return None
@@ -267,7 +273,8 @@ def _unavailable(owner: str, name: str | None) -> KeyUnavailableError:
     if name is None:
         return KeyUnavailableError(
             f"the key of {owner} is not available, and the file does not name it",
-            hint="give it by its place: the keyring's 'explicit' part, or ExplicitKeys",
+            hint="give the key of the footer or column: in the 'explicit' part of a keyring, "
+            "or by ExplicitKeys",
         )
     return KeyUnavailableError(
         f"key {name!r} of {owner} is not available",

@@ -1,11 +1,11 @@
-"""Wrapping data encryption keys (DEK) into key material, once or twice, and unwrapping them.
+"""Wrap data encryption keys (DEK) into key material, once or twice, and unwrap them.
 
-Once, the KMS wraps the DEK itself.  Twice is the ecosystem's default: a writer makes one key
-encryption key (KEK) per master key, asks the KMS to wrap only that, and wraps every DEK itself.
-One call to the KMS then serves many files.
+Single wrapping: the KMS wraps the DEK itself.  Double wrapping is the ecosystem's default: a writer
+makes one key encryption key (KEK) per master key, asks the KMS to wrap only the KEK, and wraps
+every DEK under the KEK itself.  One call to the KMS then serves many files.
 
-Keys that were unwrapped are kept in a :class:`KekCache`: one call to the KMS for each, for all
-threads together.
+Unwrapped keys are kept in a :class:`KekCache`, so that all threads together ask the KMS once for
+each key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST = 10_000
 
 
 class KekCache:
-    """Unwrapped keys that serve many files."""
+    """Unwrapped KEKs that serve many files."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,10 +48,10 @@ class KekCache:
         self.unwrapped = 0
 
     def get(self, kek_id: KekId, unwrap: Callable[[], bytes]) -> bytes:
-        """Return the KEK.  The first caller unwraps it.
+        """Return the KEK.
 
-        Others who want the same one wait for that call.
-        An error of ``unwrap`` goes to the caller who made the call; the next one tries again.
+        The first caller unwraps it, and other callers who want the same KEK wait. An error of
+        ``unwrap`` is raised to the caller who made the call. The next caller tries again.
         """
         with self._lock:
             slot = self._slots.setdefault(kek_id, _Slot())
@@ -69,7 +69,7 @@ class KekCache:
 
 
 class _Slot:
-    """One KEK.  Its lock is held during the call to the KMS, so calls for other KEKs go on."""
+    """One KEK. Its lock is held during the call to the KMS, so calls for other KEKs go on."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -77,7 +77,7 @@ class _Slot:
 
 
 class UnwrapsOnce:
-    """Keeps the keys that it unwrapped as long as it lives; of very many keys, the latest.
+    """A KMS client that keeps the keys that it unwrapped: a bounded number, the latest ones.
 
     A refusal is not kept, because the KMS may answer the next time.
     """
@@ -87,7 +87,7 @@ class UnwrapsOnce:
         self._unwrapped = KekCache()
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """Return the key, asked for once."""
+        """Return the unwrapped key. The other client is asked only the first time."""
         return self._unwrapped.get(
             # Whether a KEK or a DEK is inside is unknown here; the text of the wrapped key tells
             # them apart.
@@ -101,19 +101,16 @@ class UnwrapsOnce:
         return self._kms.wrap_key(key_bytes, master_key_identifier)
 
     def has_key(self, master_key_id: str) -> bool:
-        """Return whether the other client has the master key.
-
-        One without an inventory may have any.
-        """
+        """Return whether the other client has the master key. True for a client that cannot say."""
         return not isinstance(self._kms, KeyInventory) or self._kms.has_key(master_key_id)
 
 
 def asked_once(
     keys: Keyring | KmsClient | ExplicitKeys | None,
 ) -> Keyring | KmsClient | ExplicitKeys | None:
-    """``keys``, with a KMS wrapped in :class:`UnwrapsOnce`.
+    """Return ``keys``. A KMS client is wrapped in :class:`UnwrapsOnce`.
 
-    A keyring is given back as it is: unwrapping with it is a computation in this process.
+    A keyring is returned unchanged, because it unwraps in this process, without a call.
     """
     # Wrapped once is enough: verbs hand their clients on to each other.
     if isinstance(keys, Keyring | UnwrapsOnce) or not isinstance(keys, KmsClient):
@@ -127,7 +124,7 @@ _DEFAULT_INSTANCE = "DEFAULT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyEncryptionKey:
-    """A KEK in clear and as the KMS wrapped it."""
+    """A KEK in clear, and the same KEK as the KMS wrapped it."""
 
     key: bytes = field(repr=False)
     master_key_id: str
@@ -135,7 +132,7 @@ class KeyEncryptionKey:
 
     @classmethod
     def create(cls, kms: KmsClient, master_key_id: str, *, size: int = 16) -> KeyEncryptionKey:
-        """Return a new random KEK of ``size`` bytes; one call to the KMS."""
+        """Return a new random KEK of ``size`` bytes. Makes one call to the KMS."""
         key = os.urandom(size)
         wrapped = wrap_with(kms, key, master_key_id)
         return cls(
@@ -149,16 +146,16 @@ class KeyEncryptionKey:
 def wrap_once(
     dek: bytes, kms: KmsClient, master_key_id: str, *, is_footer_key: bool = False
 ) -> KeyMaterial:
-    """Return single wrapping: one call to the KMS for this DEK.
+    """Return the key material of a DEK that the KMS wraps itself, with one call.
 
-    KeyUnavailableError when it refuses.
+    Raises KeyUnavailableError when the KMS refuses.
     """
     wrapped_dek = wrap_with(kms, dek, master_key_id)
     return _material(wrapped_dek, master_key_id, None, is_footer_key=is_footer_key)
 
 
 def wrap_twice(dek: bytes, kek: KeyEncryptionKey, *, is_footer_key: bool = False) -> KeyMaterial:
-    """Double wrapping: the DEK under ``kek``, without a call to the KMS."""
+    """Return the key material of a DEK wrapped under ``kek``, without a call to the KMS."""
     check_key_size(dek)
     # The KEK's id is the AAD, as in parquet-java and pyarrow: with another id the tag fails.
     # One KEK wraps the keys of many files.  That is safe because `seal` draws a nonce for each.
@@ -168,10 +165,10 @@ def wrap_twice(dek: bytes, kek: KeyEncryptionKey, *, is_footer_key: bool = False
 
 
 def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
-    """Return the DEK in ``material``; ``keks`` keeps what the KMS unwrapped, for whoever asks next.
+    """Return the DEK in ``material``. ``keks`` keeps the unwrapped KEK for the next file.
 
-    Raises KeyUnavailableError when the KMS refuses or a key does not fit, FormatError for a wrapped
-    key that is malformed.
+    Raises KeyUnavailableError when the KMS refuses or a key does not fit, FormatError for a
+    malformed wrapped key.
     """
     kek, master_key_id = material.kek, material.master_key_id
     if kek is None:

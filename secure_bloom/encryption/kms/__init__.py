@@ -1,8 +1,8 @@
-"""KMS clients, keyrings and keys given by the caller: what wraps keys, and what unwraps them.
+"""Wrap and unwrap keys: KMS clients, keyrings, and explicit keys.
 
 ``[kms]`` of a policy names a client.  Every client makes its calls through ``calls.Calls``, which
-waits, repeats and gives up.  The functions ``*_with`` call a client for everybody else, and turn
-its errors into ours::
+limits their number, repeats them after a pause, and gives up after a time.  Other rooms call a
+client by the functions ``*_with``, which translate the client's errors::
 
     kms = kms_client({"client": "vault", "url": "https://..."}, base=Path("."))
     wrapped = wrap_with(kms, data_key, "k_pii")

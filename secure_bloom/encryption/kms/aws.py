@@ -81,9 +81,9 @@ _ARN: Final = re.compile(r"(arn:[\w-]+:kms):([a-z0-9-]+):(\d+:(?:key|alias)/.+)"
 class AwsKmsClient:
     """A :class:`~.client.KmsClient`; master key ids are key ids, ARNs or ``alias/...``.
 
-    ``region`` and ``endpoint_url`` default to those of the AWS configuration, as credentials do.
+    ``region`` and ``endpoint_url`` default to those of the AWS configuration, like the credentials.
     A key given by ARN is asked for in its own region; a multi-region key in ``region``, where a
-    replica of it is expected.  ``encryption_context`` goes along with every call.
+    replica of the key is expected.  ``encryption_context`` is sent with every call.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class AwsKmsClient:
 
     @classmethod
     def of(cls, table: ConfigTable) -> AwsKmsClient:
-        """Return the client of a [kms] table."""
+        """Return the client that a [kms] table describes."""
         seconds = table.get("retry_seconds", int)
         return cls(
             region=table.text("region"),
@@ -132,7 +132,10 @@ class AwsKmsClient:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` encrypted by AWS; KeyUnavailableError with AWS's error code."""
+        """Return ``key_bytes`` encrypted by AWS.
+
+        Raises KeyUnavailableError with AWS's error code.
+        """
         region, key_id = self._located(master_key_identifier)
         answer = self._ask("encrypt", region, KeyId=key_id, Plaintext=key_bytes, **self._in_context)
         return _text(answer)
@@ -140,7 +143,7 @@ class AwsKmsClient:
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """Return the key that :meth:`wrap_key` wrapped.
 
-        KeyUnavailableError with AWS's error code.
+        Raises KeyUnavailableError with AWS's error code.
         """
         blob = _blob(wrapped_key)
         region, key_id = self._located(master_key_identifier)
@@ -149,11 +152,14 @@ class AwsKmsClient:
         return bytes(answer["Plaintext"])
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """Return the key wrapped by the newest material of its master key; it never leaves AWS."""
+        """Return the key wrapped by the newest version of its master key.
+
+        The key never leaves AWS.
+        """
         return self.move_key(wrapped_key, master_key_identifier, master_key_identifier)
 
     def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-        """Return the key wrapped by another master key; it never leaves AWS."""
+        """Return the key wrapped by another master key. The key never leaves AWS."""
         _, old_id = self._located(old_master_key)
         region, new_id = self._located(new_master_key)
         answer = self._ask(
@@ -172,7 +178,7 @@ class AwsKmsClient:
         return _text(answer)
 
     def canonical_id(self, master_key_id: str) -> str:
-        """Return a text that is equal for all ARNs of one multi-region key."""
+        """Return the same text for all ARNs of one multi-region key."""
         return self._located(master_key_id)[1]
 
     @property
@@ -190,7 +196,7 @@ class AwsKmsClient:
             ) from exc
 
     def _client(self, region: str) -> Any:
-        """Return the client of a region, made when it is first asked there."""
+        """Return the client of a region. It is created at its first use."""
         # Clients may be used by several threads, but a session must not make two at once.
         with self._making:
             if region not in self._by_region:
@@ -198,7 +204,7 @@ class AwsKmsClient:
             return self._by_region[region]
 
     def _located(self, master_key_id: str) -> tuple[str, str]:
-        """Return the region in which to ask for a master key, and its id there."""
+        """Return the region in which to ask for a master key, and the key's id in that region."""
         arn = _ARN.fullmatch(master_key_id)
         if arn is None or arn[2] == self._region:
             return self._region, master_key_id
@@ -221,7 +227,10 @@ class AwsKmsClient:
         return self._calls.run(call)
 
     def _failure(self, operation: str, key_id: str, exc: Exception) -> Exception:
-        """AWS's exception as ours, with its code alone: its text may repeat what was sent."""
+        """Return our error for AWS's exception.
+
+        It has AWS's error code only, because AWS's text may repeat what was sent.
+        """
         response: Mapping[str, Any] = getattr(exc, "response", None) or {}
         code = str(response.get("Error", {}).get("Code") or type(exc).__name__)
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -251,7 +260,7 @@ class AwsKmsClient:
 
 
 def encryption_context(table: ConfigTable) -> dict[str, str]:
-    """Return the pairs of texts of ``encryption_context``; PolicyError for anything else."""
+    """Return ``encryption_context`` as a mapping of texts. Raises PolicyError for anything else."""
     context = table.table("encryption_context", "'encryption_context' of [kms]")
     if context is None:
         return {}
@@ -260,7 +269,10 @@ def encryption_context(table: ConfigTable) -> dict[str, str]:
 
 
 def _is_no_answer(exc: Exception) -> bool:
-    """Return whether no server answered; botocore's errors of that kind have no common root."""
+    """Return whether no server answered.
+
+    botocore's exceptions for this have no common base class.
+    """
     from botocore.exceptions import ConnectionError as NoConnectionError
     from botocore.exceptions import HTTPClientError
 

@@ -1,7 +1,7 @@
 """Azure Key Vault as a KMS client: wrap = wrapKey, unwrap = unwrapKey.
 
-A wrapped key is ``azure:VERSION:BASE64``: the version of the master key, to unwrap by, and
-the result of RSA-OAEP-256.  Needs the extra ``azure`` (azure-keyvault-keys, azure-identity).
+A wrapped key is ``azure:VERSION:BASE64``: the version of the master key, which unwrapping needs,
+and the result of RSA-OAEP-256.  Needs the extra ``azure`` (azure-keyvault-keys, azure-identity).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNAUTHORIZED, _BAD_REQUEST = 401, 400
 class AzureKmsClient:
     """A :class:`~.client.KmsClient`; master key ids are names of RSA keys of the vault.
 
-    Credentials are those of the process, as ``DefaultAzureCredential`` finds them.
+    The credentials are those that ``DefaultAzureCredential`` finds for the process.
     """
 
     def __init__(self, *, vault_url: str, retry_seconds: float = RETRY_SECONDS) -> None:
@@ -67,7 +67,7 @@ class AzureKmsClient:
 
     @classmethod
     def of(cls, table: ConfigTable) -> AzureKmsClient:
-        """Return the client of a [kms] table."""
+        """Return the client that a [kms] table describes."""
         vault_url, seconds = table.text("vault_url"), table.get("retry_seconds", int)
         if vault_url is None:
             raise PolicyError(
@@ -77,7 +77,10 @@ class AzureKmsClient:
         return cls(vault_url=vault_url, retry_seconds=RETRY_SECONDS if seconds is None else seconds)
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` under the newest version; KeyUnavailableError with Azure's status."""
+        """Return ``key_bytes`` wrapped under the key's newest version.
+
+        Raises KeyUnavailableError with Azure's status.
+        """
         answer = self._ask("wrap_key", master_key_identifier, "", key_bytes)
         # RSA's ciphertext does not tell which version of the key made it, so the version stands
         # beside it.
@@ -92,13 +95,16 @@ class AzureKmsClient:
         return wrapped
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """Return the key that :meth:`wrap_key` wrapped; KeyUnavailableError with Azure's status."""
+        """Return the key that :meth:`wrap_key` wrapped.
+
+        Raises KeyUnavailableError with Azure's status.
+        """
         version, content = _parts(wrapped_key)
         answer = self._ask("unwrap_key", master_key_identifier, version, content)
         return bytes(answer.key)
 
     def key_version(self, wrapped_key: str) -> str:
-        """Return the version that wrapped this key: it is in the text of the key."""
+        """Return the version of the master key, which the text of a wrapped key contains."""
         return _parts(wrapped_key)[0]
 
     def _ask(self, operation: str, name: str, version: str, content: bytes) -> Any:
@@ -135,7 +141,10 @@ class AzureKmsClient:
             return client
 
     def _failure(self, operation: str, name: str, exc: Exception) -> Exception:
-        """Azure's exception as ours, with its code alone: its text may repeat what was sent."""
+        """Return our error for Azure's exception.
+
+        It has Azure's error code only, because Azure's text may repeat what was sent.
+        """
         status = getattr(exc, "status_code", None)
         code = getattr(getattr(exc, "error", None), "code", None)
         reason = type(exc).__name__ if status is None else f"HTTP {status} {code or ''}".rstrip()
@@ -157,15 +166,18 @@ class AzureKmsClient:
 
 
 def version_in(wrapped_key: str) -> str | None:
-    """Return the version in the text of a key that our client of Azure wrapped; None for others."""
+    """Return the version in the text of a key that AzureKmsClient wrapped.
+
+    Return None for other keys.
+    """
     found = _VERSION.match(wrapped_key)
     return None if found is None else found[1]
 
 
 def _parts(wrapped_key: str) -> tuple[str, bytes]:
-    """Return the version of the master key, and what it made.
+    """Return the version of the master key, and the bytes that it wrapped.
 
-    FormatError for another provider's.
+    Raises FormatError for a key that another provider wrapped.
     """
     found = _WRAPPED.fullmatch(wrapped_key)
     if found is None:

@@ -1,7 +1,7 @@
-"""Calls to a KMS over the network: few at a time, repeated after a pause, given up after a while.
+"""Limit the calls to a KMS that run at once, repeat failed ones after a pause, and give up in time.
 
 Every provider of this package makes its calls through :class:`Calls`, so all of them treat
-throttling and outages alike, and their SDKs repeat nothing by themselves.
+throttling and outages alike. Their SDKs repeat nothing themselves.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _REST_SECONDS = 10.0
 class TransientFailureError(Exception):
     """A failure after which the same call may succeed: throttling, an outage, no connection.
 
-    ``pause`` is the number of seconds that the KMS asked to wait, if it did.  If the KMS has
-    ``answered``, its address is right; else it may be wrong.
+    ``pause`` is the number of seconds that the KMS asked us to wait, or None.  ``answered`` says
+    whether the KMS answered at all. If it did not, its address may be wrong.
     """
 
     def __init__(self, reason: str, *, pause: float | None = None, answered: bool = True) -> None:
@@ -46,9 +46,9 @@ class TransientFailureError(Exception):
 
 
 class Calls:
-    """Runs the calls of one client; safe for threads.
+    """Runs the calls of one client. Safe for threads.
 
-    ``kms`` is how errors call the KMS: its kind and address, without secrets.
+    ``kms`` is the name of the KMS in errors: its kind and address, without secrets.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class Calls:
         self._has_answered = False
 
     def run(self, call: Callable[[], T]) -> T:
-        """Return the answer of ``call``, which is repeated while it raises TransientFailureError.
+        """Return the answer of ``call``. Repeats the call while it raises TransientFailureError.
 
-        Raises KmsUnavailableError when that goes on for ``retry_seconds``, and at once for a while
-        after that.
+        Raises KmsUnavailableError when the failures last for ``retry_seconds``. For a while after
+        that, every call raises it at once.
         """
         self._check_rest()
         # Monotonic: a clock that is set during the wait must make it neither endless nor empty.
@@ -94,7 +94,7 @@ class Calls:
                 return answer
 
     def _patience(self, failure: TransientFailureError) -> float:
-        """Return the seconds for which a call may go on failing like this."""
+        """Return for how many seconds a call is repeated after this kind of failure."""
         self._has_answered |= failure.answered
         if self._has_answered:
             return self._retry_seconds
@@ -113,7 +113,7 @@ class Calls:
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether ``host`` is the machine itself: what is sent there crosses no network."""
+    """Return whether ``host`` is this machine, so that requests to it cross no network."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -121,9 +121,9 @@ def is_this_machine(host: str) -> bool:
 
 
 def _pause(attempt: int, wanted: float | None) -> float:
-    """Return seconds before the next call: a random share of a limit that doubles.
+    """Return the seconds to wait before the next call: a random share of a limit that doubles.
 
-    Without the random part, all that were throttled together would come back together.
+    Without the random share, all callers that were throttled together would call again together.
     """
     import random
 

@@ -1,8 +1,8 @@
-"""The KMS interface of the Parquet ecosystem, and the functions that call a KMS for all others.
+"""The KMS interface of the Parquet ecosystem, and the functions by which other rooms call a KMS.
 
-:class:`NamedKeys` asks a client only for the master keys that a policy names.  A file says which
-master key wrapped its keys, and anybody can write a file: one under a master key of another account
-opens wherever the caller's rights reach, and its rows are forged.
+:class:`NamedKeys` asks a client only for the master keys that a policy names.  A file itself says
+which master key wrapped its keys, and anybody can write a file. A forged file under a master key of
+another account would open if the caller's rights include that key.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _TRIAL_BYTES: Final = 16
 class KmsClient(Protocol):
     """Wraps and unwraps keys under master keys that stay inside the KMS.
 
-    The methods are those of ``pyarrow.parquet.encryption.KmsClient``: its objects fit unchanged.
-    One client serves several threads.
+    The methods are those of ``pyarrow.parquet.encryption.KmsClient``, so pyarrow's clients can be
+    used unchanged. One client serves several threads.
     """
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` encrypted under the master key, as text."""
+        """Return ``key_bytes`` encrypted under the master key, as text."""
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """Return the key that :meth:`wrap_key` wrapped."""
@@ -48,7 +48,7 @@ class KmsClient(Protocol):
 
 @runtime_checkable
 class KeyInventory(Protocol):
-    """A KMS client that can say, without using a key, whether it has it."""
+    """A KMS client that can say, without using a master key, whether the KMS has it."""
 
     def has_key(self, master_key_id: str) -> bool:
         """Return whether ``master_key_id`` names a master key of this client."""
@@ -56,32 +56,32 @@ class KeyInventory(Protocol):
 
 @runtime_checkable
 class KeyRewrapper(Protocol):
-    """A KMS client that renews wrapped keys without giving them out."""
+    """A KMS client that rewraps keys inside the KMS, under the newest version of a master key."""
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """Return the key wrapped anew, under the newest version of the same master key."""
+        """Return the key wrapped again, under the newest version of the same master key."""
 
 
 @runtime_checkable
 class KeyVersions(Protocol):
-    """A KMS client whose master keys have versions, and whose wrapped keys name theirs."""
+    """A KMS client whose master keys have versions, and whose wrapped keys name their version."""
 
     def key_version(self, wrapped_key: str) -> str:
-        """Return the version of the master key that wrapped this key, found without a call."""
+        """Return the version of the master key that wrapped this key. Makes no call."""
 
 
 @runtime_checkable
 class KeyMover(Protocol):
-    """A KMS client that brings wrapped keys under another master key without giving them out."""
+    """A KMS client that rewraps keys under another master key, inside the KMS."""
 
     def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-        """Return the key wrapped anew, under another master key."""
+        """Return the key wrapped again, under another master key."""
 
 
 def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
-    """Return ``key`` wrapped by ``kms``; KeyUnavailableError when it refuses.
+    """Return ``key`` wrapped by ``kms``. Raises KeyUnavailableError when ``kms`` refuses.
 
-    pyarrow's clients may answer with ``bytes``, which are text all the same.
+    pyarrow's clients may return ``bytes``. These are decoded as text.
     """
     check_key_size(key)
     try:
@@ -97,9 +97,10 @@ def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
 
 
 def rewrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> str:
-    """``wrapped_key`` renewed by ``kms``; one that cannot do it unwraps the key and wraps it again.
+    """Return ``wrapped_key``, rewrapped under the newest version of its master key.
 
-    Raises KeyUnavailableError when it refuses.
+    A client that cannot rewrap unwraps the key and wraps it again. Raises KeyUnavailableError when
+    it refuses.
     """
     if not isinstance(kms, KeyRewrapper):
         return wrap_with(kms, unwrap_with(kms, wrapped_key, master_key_id), master_key_id)
@@ -113,9 +114,10 @@ def rewrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> str:
 
 
 def moved_with(kms: KmsClient, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-    """``wrapped_key`` under another master key; by a KMS that cannot, unwrapped and wrapped here.
+    """Return ``wrapped_key``, rewrapped under another master key.
 
-    Raises KeyUnavailableError when it refuses.
+    If ``kms`` cannot move keys, the key is unwrapped and wrapped again in this process. Raises
+    KeyUnavailableError when ``kms`` refuses.
     """
     if not isinstance(kms, KeyMover):
         key = unwrap_with(kms, wrapped_key, old_master_key)
@@ -139,9 +141,9 @@ def _checked_text(kms: KmsClient, method: str, answer: object, master_key_id: st
 
 
 def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
-    """Return the key that ``kms`` unwraps, of a valid AES size.
+    """Return the key that ``kms`` unwraps.
 
-    KeyUnavailableError when it refuses.
+    Raises KeyUnavailableError when ``kms`` refuses, or returns a key that is no AES key.
     """
     try:
         key: object = kms.unwrap_key(wrapped_key, master_key_id)
@@ -160,7 +162,7 @@ def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
 
 
 class KeyMisfitError(KeyUnavailableError):
-    """A master key is available, and the wrapped key does not authenticate under it."""
+    """The master key is available, but the wrapped key does not authenticate under it."""
 
 
 def misfit(master_key_id: str) -> KeyMisfitError:
@@ -193,9 +195,10 @@ def _failure(kms: KmsClient, verb: str, master_key_id: str, exc: Exception) -> S
 
 
 def try_master_key(kms: KmsClient, name: str) -> SecureBloomError | None:
-    """Return why master key ``name`` does not serve; None where it does.
+    """Return the error with which master key ``name`` fails to wrap and unwrap.
 
-    Raises KmsUnavailableError, which is not about the key.
+    Return None if it works. Raises KmsUnavailableError, because an outage says nothing about the
+    key.
     """
     if isinstance(kms, KeyInventory) and not kms.has_key(name):
         return KeyUnavailableError(f"the KMS has no master key {name}")
@@ -227,10 +230,10 @@ class KeySpelling(Protocol):
 
 
 class NamedKeys:
-    """Another KMS client, asked for the master keys ``names`` alone.
+    """Another KMS client, asked only for the master keys ``names``.
 
-    It has those optional methods (:class:`~.client.KeyInventory` and the like) that the other
-    client has.  Each raises KeyNotNamedError for any other key; ``way_out`` ends its hint.
+    It has the optional methods (:class:`~.client.KeyInventory` and others) that the other client
+    has.  Each method raises KeyNotNamedError for any other key. ``way_out`` is the end of its hint.
     """
 
     def __init__(self, kms: KmsClient, names: Collection[str], *, way_out: str) -> None:
@@ -246,7 +249,7 @@ class NamedKeys:
                 setattr(self, method, getattr(self, f"_{method}"))
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` as the other client wraps it."""
+        """Return ``key_bytes`` as the other client wraps it."""
         self._check(master_key_identifier)
         return wrap_with(self._kms, key_bytes, master_key_identifier)
 

@@ -42,10 +42,11 @@ _TRANSIENT: Final = frozenset(
 
 
 class GcpKmsClient:
-    """A :class:`~.client.KmsClient`; master key ids are names in ``key_ring``, or whole paths.
+    """A :class:`~.client.KmsClient`.
 
-    Credentials are those of the process (Application Default Credentials).  ``endpoint`` is a host,
-    such as that of a private endpoint, or ``http://127.0.0.1:PORT`` for an emulator.
+    Master key ids are names in ``key_ring``, or full resource paths. Credentials are those of the
+    process (Application Default Credentials).  ``endpoint`` is a host, for example of a private
+    endpoint, or ``http://127.0.0.1:PORT`` for an emulator.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class GcpKmsClient:
 
     @classmethod
     def of(cls, table: ConfigTable) -> GcpKmsClient:
-        """Return the client of a [kms] table."""
+        """Return the client that a [kms] table describes."""
         seconds = table.get("retry_seconds", int)
         return cls(
             key_ring=table.text("key_ring"),
@@ -85,14 +86,17 @@ class GcpKmsClient:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` encrypted by Google; KeyUnavailableError with its status code."""
+        """Return ``key_bytes`` encrypted by Google.
+
+        Raises KeyUnavailableError with its status code.
+        """
         answer = self._ask("encrypt", master_key_identifier, plaintext=key_bytes)
         return base64.b64encode(answer.ciphertext).decode("ascii")
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """Return the key that :meth:`wrap_key` wrapped.
 
-        KeyUnavailableError with Google's status code.
+        Raises KeyUnavailableError with Google's status code.
         """
         try:
             ciphertext = base64.b64decode(wrapped_key, validate=True)
@@ -104,7 +108,7 @@ class GcpKmsClient:
         return bytes(self._ask("decrypt", master_key_identifier, ciphertext=ciphertext).plaintext)
 
     def canonical_id(self, master_key_id: str) -> str:
-        """Return the whole path of a master key, which may be given by its name in ``key_ring``."""
+        """Return the full path of a master key that may be given by its name in ``key_ring``."""
         return self._path(master_key_id)
 
     def _path(self, master_key_id: str) -> str:
@@ -142,7 +146,10 @@ class GcpKmsClient:
         return self._calls.run(call)
 
     def _failure(self, operation: str, master_key_id: str, exc: Exception) -> Exception:
-        """Google's exception as ours, with its code alone: its text may repeat what was sent."""
+        """Return our error for Google's exception.
+
+        It has Google's status code only, because Google's text may repeat what was sent.
+        """
         code = getattr(getattr(exc, "grpc_status_code", None), "name", type(exc).__name__)
         if code in _TRANSIENT:
             return TransientFailureError(code)

@@ -1,7 +1,7 @@
 """Keys given by the caller: a JSON file of keys, which is a KMS client too, or data keys as bytes.
 
 The wrapped form is that of the local KMSs of parquet-java and pyarrow: base64(nonce | ciphertext |
-tag), AES-GCM under the master key, AAD = UTF-8 of the master key id.
+tag), AES-GCM under the master key, with the UTF-8 text of the master key id as AAD.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from secure_bloom.errors import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplicitKeys:
-    """Data keys for the footer and for columns, or for names that files give to keys.
+    """Data keys given for the footer, for columns, or for the names that files give to keys.
 
-    ``columns`` maps a dotted path (``address.zip``) to a key; ``data_keys`` maps the UTF-8 text of
-    a file's ``key_metadata`` to a key; ``aad_prefix`` is for files that leave theirs to the reader.
-    Raises PolicyError for a key that does not have 16, 24 or 32 bytes.
+    ``columns`` maps a dotted path (``address.zip``) to a key. ``data_keys`` maps the UTF-8 text of
+    a file's ``key_metadata`` to a key. ``aad_prefix`` is for files that do not store their AAD
+    prefix. Raises PolicyError for a key that does not have 16, 24 or 32 bytes.
     """
 
     footer: bytes | None = field(default=None, repr=False)
@@ -57,7 +57,7 @@ class ExplicitKeys:
 
 
 def check_keys(kind: str, keys: Mapping[str, bytes]) -> None:
-    """Raise PolicyError, naming the key, for one that AES does not take."""
+    """Raise PolicyError, naming the key, for a key that does not have a size of AES."""
     for name, key in keys.items():
         _check_key(f"{kind} {name!r}", key)
 
@@ -79,19 +79,20 @@ _OPEN_TO_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
 class KeyringPermissionWarning(UserWarning):
-    """A keyring file that group or others may read."""
+    """The keyring file can be read by its group or by others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyring:
-    """Keys held in memory; a :class:`~.client.KmsClient` for its ``master_keys``.
+    """Keys held in memory. A :class:`~.client.KmsClient` for its ``master_keys``.
 
-    ``master_keys`` (id -> key) wrap and unwrap; ``data_keys`` are found by the UTF-8 text of a
-    file's ``key_metadata``; ``explicit`` serves files that store no key metadata.  Keys have 16, 24
-    or 32 bytes, else PolicyError.
+    ``master_keys`` (id -> key) wrap and unwrap. ``data_keys`` are found by the UTF-8 text of a
+    file's ``key_metadata``. ``explicit`` serves files that store no key metadata.  Keys have 16, 24
+    or 32 bytes, else PolicyError is raised.
 
-    A pickled keyring holds its keys in clear.  Runs over many small files hand it to their own
-    worker processes so, over a socket; do not store it, or send it anywhere.
+    A pickled keyring holds its keys in clear. Runs over many small files send it to their own
+    worker processes in this form, over a socket. Do not store a pickled keyring or send it
+    elsewhere.
     """
 
     master_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -108,8 +109,8 @@ class Keyring:
     def load(cls, path: str | PathLike[str]) -> Keyring:
         """Return the keyring in a JSON file.
 
-        Raises PolicyError with the path when there is none, or when it is not a keyring.  Warns,
-        once a file and process, when group or others may read it.
+        Raises PolicyError with the path if the file does not exist or is not a keyring.  Warns,
+        once for each file and process, when its group or others may read the file.
         """
         with located(path=os.fspath(path)):
             return _keyring(ConfigTable.of("the keyring", _read_json(Path(path))))
@@ -121,7 +122,7 @@ class Keyring:
 
     @checked_arguments
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` under a master key, in base64; KeyUnavailableError for an unknown id."""
+        """Return ``key_bytes`` wrapped, in base64. Raises KeyUnavailableError for an unknown id."""
         master_key = self._master_key(master_key_identifier)
         # The id is the AAD: key material that names another master key fails its tag.
         sealed = cipher.seal(key_bytes, master_key, master_key_identifier.encode())
@@ -161,8 +162,8 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
     """Write a keyring with a new random master key for each name, readable by its owner alone.
 
     Raises PolicyError if there is no name, if a name is empty, and for a size that AES does not
-    have. It does so for a file that is there already, too: its keys may be the only ones that open
-    a table.
+    have. Also raises PolicyError if the file exists, because its keys may be the only ones that
+    open a table.
     """
     content = _json_text({"version": _VERSION, "master_keys": _random_keys(names, bits)})
     with located(path=os.fspath(path)):
@@ -178,11 +179,11 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
 
 
 def add_master_keys(path: Path, names: Collection[str], *, bits: int = 128) -> None:
-    """Add a new random master key for each name to a keyring; its other keys and its mode stay.
+    """Add a new random master key for each name to a keyring file.
 
-    The file is replaced atomically, and runs that add at the same time wait for each other.  Raises
-    PolicyError, and changes nothing, if the keyring has one of the names already: that key may be
-    the only one that opens a table.
+    Other keys and the file's mode stay.  The file is replaced atomically, and runs that add keys at
+    the same time wait for each other.  Raises PolicyError, and changes nothing, if the keyring has
+    one of the names already: that key may be the only one that opens a table.
     """
     new = _random_keys(names, bits)
     # The file that a link leads to is replaced, and not the link.
@@ -201,7 +202,7 @@ def _with_keys(content: object, new: Mapping[str, str]) -> bytes:
     if there:
         raise PolicyError(
             f"the keyring has these keys already: {', '.join(there)}",
-            hint="a key is never replaced: name the new one otherwise",
+            hint="a key is never replaced: give the new key another name",
         )
     # The table is one: `_keyring` has refused anything else.
     entries = dict(ConfigTable.of("the keyring", content).entries)
@@ -211,7 +212,7 @@ def _with_keys(content: object, new: Mapping[str, str]) -> bytes:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[TextIO]:
-    """The file under a lock of its own, as it is when the lock is taken."""
+    """Lock the file for this run alone, and yield the file that is at the path then."""
     import fcntl
 
     while True:
@@ -224,7 +225,7 @@ def _locked(path: Path) -> Iterator[TextIO]:
 
 
 def _replace(path: Path, old: TextIO, content: bytes) -> None:
-    """Put ``content`` in the place of a file that is open, with its mode and owner."""
+    """Replace an open file by ``content``, with the same mode and owner."""
     import tempfile
 
     before = os.fstat(old.fileno())
@@ -249,7 +250,10 @@ def _replace(path: Path, old: TextIO, content: bytes) -> None:
 
 
 def _random_keys(names: Collection[str], bits: int) -> dict[str, str]:
-    """Return a new key for each name, in base64; PolicyError for an empty name or a wrong size."""
+    """Return a new key for each name, in base64.
+
+    Raises PolicyError for an empty name or a wrong size.
+    """
     if not names:
         hint = "name keys, or give a policy that names them"
         raise PolicyError("no master key is named", hint=hint)
@@ -265,7 +269,7 @@ def _json_text(content: Mapping[str, object]) -> bytes:
 
 
 def _write_new(path: Path, content: bytes) -> None:
-    """All of the file or nothing, and never over another one."""
+    """Create the file with all of ``content`` or not at all. Never replaces a file."""
     import tempfile
 
     # mkstemp makes files of mode 0600.  In the same folder, as a link cannot cross file systems.

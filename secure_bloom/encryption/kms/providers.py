@@ -19,12 +19,12 @@ from secure_bloom.errors import PolicyError
 
 
 def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
-    """Return the client that ``config``, a ``[kms]`` table, asks for.
+    """Return the client that ``config``, a ``[kms]`` table, describes.
 
-    Relative paths start at ``base``.
-    ``client`` is a built-in one, such as ``vault``, or ``package.module:Class``.  That class is
-    imported and called with the rest of the table, so a policy file must be trusted like code.
-    Raises PolicyError when the table makes no sense or the class cannot be imported.
+    Relative paths start at ``base``.  ``client`` is the name of a built-in client, such as
+    ``vault``, or ``package.module:Class``.  A class is imported and called with the rest of the
+    table, so a policy file must be trusted like code.  Raises PolicyError when the table is invalid
+    or the class cannot be imported.
     """
     client, table = check_kms(config)
     if client in _PROVIDERS:
@@ -33,9 +33,9 @@ def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
 
 
 def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
-    """Return the client that ``config`` names, and its table.
+    """Return the name of the client in ``config``, and its table.
 
-    For our own, only words that it takes.
+    Raises PolicyError if a table of a built-in client has a word that the client does not take.
     """
     table = ConfigTable(name="[kms]", entries=config)
     client = table.text("client")
@@ -58,9 +58,9 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
 
 
 def version_in(wrapped_key: str) -> str | None:
-    """Return the version of the master key that the text of a wrapped key names; no call.
+    """Return the version of the master key that a wrapped key's text names. Makes no call.
 
-    None for keys of a KMS whose wrapped keys name none.
+    Return None for a KMS whose wrapped keys name no version.
     """
     found = (provider.version_in(wrapped_key) for provider in _PROVIDERS.values())
     return next((version for version in found if version is not None), None)
@@ -68,9 +68,9 @@ def version_in(wrapped_key: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Provider:
-    """One of our own clients: the words of its table with their types, and how it is made.
+    """A built-in client: the words of its table with their types, and how it is created.
 
-    ``check`` raises PolicyError for words that make no sense together, before a client is made.
+    ``check`` raises PolicyError for words that contradict each other, before a client is created.
     ``version_in`` reads the version of the master key in the text of a wrapped key.
     """
 

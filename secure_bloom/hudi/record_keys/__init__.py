@@ -1,4 +1,4 @@
 """Hudi's entries about record keys in a footer: two kinds of Bloom filter, and a range.
 
-Only bytes and texts: nothing here opens a file, and single keys do not need numpy.
+Works on bytes and texts alone: nothing here opens a file, and single keys do not need numpy.
 """

@@ -1,4 +1,4 @@
-"""The base of both filters: rows of bits of one shape, inserting and checking keys, their text."""
+"""The base of both filters: rows of bits of one shape. Inserts and checks keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The rows of the next ``count`` keys: all go to ``row``, or with stride 1 to row after row."""
+    """Rows for the next ``count`` keys: all go to ``row``, or with stride 1 to row after row."""
 
     row: int
     count: int
@@ -32,10 +32,10 @@ class Run:
 
 
 class HudiBloomFilter(ABC):
-    """Rows of bits; a key may be there if any row has all its bits.
+    """Rows of bits. A key may have been inserted if any row has all its bits.
 
-    Single keys are handled in plain Python, many by the C extension.  Not made for inserting from
-    several threads at once; checking from several is fine.
+    Single keys are handled in plain Python, many keys by the C extension.  Do not insert from
+    several threads at once. Checking from several threads is safe.
     """
 
     __slots__ = ("_bits", "_header")
@@ -47,7 +47,7 @@ class HudiBloomFilter(ABC):
 
     @property
     def num_hashes(self) -> int:
-        """Bits that a key sets, ``nbHash``."""
+        """Number of bits that a key sets, ``nbHash``."""
         return self._header.num_hashes
 
     @property
@@ -57,7 +57,7 @@ class HudiBloomFilter(ABC):
 
     @property
     def vector_size(self) -> int:
-        """Bits of a row."""
+        """Number of bits in a row."""
         return self._header.vector_size
 
     @property
@@ -67,11 +67,11 @@ class HudiBloomFilter(ABC):
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the bits of all rows, without headers."""
+        """Number of bytes of all rows, without headers."""
         return len(self._bits)
 
     def insert(self, key: str) -> None:
-        """Insert one key; PolicyError for an empty one."""
+        """Insert one key. Raises PolicyError for an empty key."""
         encoded = key_bytes(key)
         # The row is chosen before a bit is set: a filter that counts no more keys must stay as it
         # is.
@@ -79,7 +79,7 @@ class HudiBloomFilter(ABC):
         self._insert(encoded, run.row)
 
     def check(self, key: str) -> bool:
-        """Return whether the key may have been inserted; False is certain."""
+        """Return whether the key may have been inserted. False is certain."""
         return self._has(key_bytes(key))
 
     def _insert(self, key: bytes, row: int) -> None:
@@ -99,16 +99,16 @@ class HudiBloomFilter(ABC):
         )
 
     def insert_many(self, keys: Iterable[str]) -> None:
-        """Insert keys in their order, all of them or, after an error, none."""
+        """Insert all keys in their order or, after an error, none of them."""
         self.insert_packed(PackedKeys.of(keys_bytes(keys)))
 
     def check_many(self, keys: Iterable[str]) -> NDArray[np.bool_]:
-        """:meth:`check` of each key, an array of shape (n,)."""
+        """Return :meth:`check` of each key, as an array of shape (n,)."""
         return self.check_packed(PackedKeys.of(keys_bytes(keys)))
 
     @checked_arguments
     def insert_packed(self, keys: PackedKeys) -> None:
-        """:meth:`insert_many` of keys that are packed already."""
+        """Insert packed keys as :meth:`insert_many` does."""
         start = 0
         for run in self._runs(len(keys)):
             part = keys.part(start, start + run.count)
@@ -120,7 +120,7 @@ class HudiBloomFilter(ABC):
 
     @checked_arguments
     def check_packed(self, keys: PackedKeys) -> NDArray[np.bool_]:
-        """:meth:`check_many` of keys that are packed already."""
+        """Return :meth:`check_many` of packed keys."""
         import numpy as np
 
         if extension.native is None:
@@ -136,7 +136,8 @@ class HudiBloomFilter(ABC):
     def fpp(self) -> float:
         """Return the probability that a key which was not inserted passes :meth:`check`.
 
-        It passes a row by chance with (share of set bits) ^ num_hashes, and must fail in all.
+        It passes a row by chance with probability (share of set bits) ^ num_hashes. It is rejected
+        only if it passes no row.
         """
         # 1 - product of (1 - share ^ k), by logarithms: the shares are as small as 1e-9.
         shares = (bits / self.vector_size for bits in self._set_bits())
@@ -150,10 +151,10 @@ class HudiBloomFilter(ABC):
     @classmethod
     @checked_arguments
     def parse(cls, text: str) -> Self:
-        """Return the filter of a serialized text; the mirror of :meth:`serialize`.
+        """Return the filter in a text of :meth:`serialize`.
 
-        Raises FormatError for damaged ones, UnsupportedFeatureError for versions and hashes that
-        are not known.
+        Raises FormatError for damaged texts, UnsupportedFeatureError for unknown versions and
+        hashes.
         """
         try:
             # validate: without it Python skips characters that are no base64, and damage would
@@ -170,11 +171,11 @@ class HudiBloomFilter(ABC):
     @classmethod
     @abstractmethod
     def from_bytes(cls, stored: bytes) -> Self:
-        """Return the filter in these bytes; like Hudi, this ignores bytes after it."""
+        """Return the filter in these bytes. Like Hudi, ignores bytes after it."""
 
     @abstractmethod
     def _runs(self, count: int) -> Iterator[Run]:
-        """Return the rows of the next ``count`` keys; rows are added on the way."""
+        """Yield the rows for the next ``count`` keys. Rows are added as they are needed."""
 
     def _positions(self, key: bytes) -> Iterator[int]:
         return positions(self.hash_type, key, self.num_hashes, self.vector_size)
@@ -198,7 +199,7 @@ class HudiBloomFilter(ABC):
 
 
 def _log_failing(passing: float) -> float:
-    """ln(1 - p); minus infinity for a row that every key passes."""
+    """Return ln(1 - p), or minus infinity for a row that every key passes."""
     return -math.inf if passing >= 1.0 else math.log1p(-passing)
 
 
@@ -208,7 +209,7 @@ def encode_row(header: Header, bits: bytes | bytearray) -> bytes:
 
 
 def decode_row(stored: memoryview) -> tuple[Header, bytearray, int]:
-    """Return the row that ``stored`` starts with: its shape, its bits, and its length."""
+    """Return the row at the start of ``stored``: its shape, its bits, and its length."""
     header, length = Header.decode(stored)
     whole = length + header.row_bytes
     if whole > len(stored):

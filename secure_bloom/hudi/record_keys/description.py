@@ -15,10 +15,10 @@ from secure_bloom.parquet.footer.opened import Footer
 class RecordKeyDescription:
     """A filter's type, bytes of bits, shape, false positives and share of set bits.
 
-    ``nr`` is the number of keys that fill a row of a dynamic filter, ``current`` how many the last
-    row has.  ``range`` says whether the footer has the smallest and the largest key.  ``column``
-    is the column of both; None where the footer does not name it.  ``type`` is None without a
-    filter, and for a filter that cannot be read: ``note`` says why.
+    ``nr`` is the number of keys that fill a row of a dynamic filter, and ``current`` the number of
+    keys in its last row.  ``range`` says whether the footer has the smallest and the largest key.
+    ``column`` is the column of both, or None if the footer does not name it.  ``type`` is None
+    without a filter, and for a filter that cannot be read: ``note`` says why.
     """
 
     column: str | None = None
@@ -37,9 +37,9 @@ class RecordKeyDescription:
 
 
 def describe_record_keys(footer: Footer) -> RecordKeyDescription | None:
-    """Return the footer's entries about record keys.
+    """Return a description of the footer's entries about record keys, or None if it has none.
 
-    None for nothing.  Raises none of our errors.
+    Raises none of this package's errors.
     """
     column, has_range = None, False
     try:

@@ -1,13 +1,12 @@
-"""``DYNAMIC_V0``: rows of bits that are added as keys come, up to a bound.
+"""``DYNAMIC_V0``: rows of bits that are added as keys are inserted, up to a limit.
 
     header | i32 nr | i32 currentNbRecord | i32 rows | rows x (header | bits)
 
-A row is full after ``nr`` keys.  While ``rows * nr`` is below ``max_entries``, a new row follows.
-Then the bound is reached: the next key goes to row 0, and later keys go to rows 0, 1, 2, ... in
-turn.  Then the memory stays the same, and false positives grow evenly.
+A row is full after ``nr`` keys.  While ``rows * nr`` is below ``max_entries``, a new row is added.
+When that limit is reached, the next key goes to row 0, and later keys go to rows 0, 1, 2, ... in
+turn. From then on the size stays the same, and false positives grow evenly.
 
-Neither the bound nor the turn is stored: a filter that was parsed fills its current row, then takes
-turns.
+Neither the limit nor the turn is stored: a parsed filter fills its current row, then takes turns.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MAX_ROWS = 1 << 17
 
 @checked_arguments
 def require_bound(max_entries: int) -> None:
-    """Raise PolicyError for a bound that cannot be a number of keys."""
+    """Raise PolicyError for a limit that cannot be a number of keys."""
     if max_entries < 0:
         raise PolicyError(f"max_entries is {max_entries}, it cannot be negative")
 
@@ -40,8 +39,8 @@ def require_bound(max_entries: int) -> None:
 class DynamicBoundedBloomFilter(HudiBloomFilter):
     """A filter made for ``num_entries`` keys, which grows until it has room for ``max_entries``.
 
-    ``fpp`` is that of one full row.  PolicyError where 1 <= num_entries < 2^31, 0 < fpp < 1 and
-    0 <= max_entries do not hold.
+    ``fpp`` is the probability for one full row.  Raises PolicyError unless 1 <= num_entries < 2^31,
+    0 < fpp < 1 and 0 <= max_entries.
     """
 
     __slots__ = ("_bound_reached", "_current", "_max_entries", "_nr", "_turn")
@@ -72,12 +71,12 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
 
     @property
     def nr(self) -> int:
-        """Keys that fill a row."""
+        """Number of keys that fill a row."""
         return self._nr
 
     @property
     def current(self) -> int:
-        """Keys inserted since the last row was added, ``currentNbRecord``."""
+        """Number of keys inserted since the last row was added, ``currentNbRecord``."""
         return self._current
 
     def to_bytes(self) -> bytes:
@@ -91,7 +90,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
     @classmethod
     @checked_arguments
     def from_bytes(cls, stored: bytes) -> DynamicBoundedBloomFilter:
-        """Return the filter that ``stored`` starts with; its bound is 0."""
+        """Return the filter at the start of ``stored``. Its limit is 0."""
         view = memoryview(stored)
         header, length = Header.decode(view)
         nr, current, rows = unpack(_COUNTS, view[length:])
@@ -135,7 +134,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
 
 
 def _decode_rows(view: memoryview, header: Header, rows: int) -> bytearray:
-    """Return the bits of all rows, which must be of one shape."""
+    """Return the bits of all rows. Raises FormatError unless all have one shape."""
     every = bytearray()
     for _ in range(rows):
         own, bits, length = decode_row(view)

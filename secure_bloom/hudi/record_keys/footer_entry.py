@@ -1,12 +1,12 @@
-"""The filter and the key range of a base file <-> the footer's key-value metadata.
+"""Read and write the filter and the key range in the footer's key-value metadata.
 
     org.apache.hudi.bloomfilter        the filter; com.uber.hoodie.bloomfilter in older files
     hoodie_bloom_filter_type_code      DYNAMIC_V0; absent for SIMPLE
     hoodie_min_record_key, hoodie_max_record_key      absent in a file without keys
     secure_bloom.hudi.record_key_column       our own: the column, where not _hoodie_record_key
 
-They are as secret as their footer: a plaintext footer shows two record keys to anyone, and shows
-for any other key whether it may be there.
+These entries are as secret as their footer: a plaintext footer shows two record keys to anyone, and
+lets anyone test whether any other key may be in the file.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class KeyRange:
     max_key: str
 
     def bounds(self) -> tuple[bytes, bytes]:
-        """Return both ends, as :func:`java_order` compares keys."""
+        """Return both keys as the bytes that :func:`java_order` compares."""
         return java_order(self.min_key.encode()), java_order(self.max_key.encode())
 
 
 # Without slots: the filter, once parsed, is kept in the instance.
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RecordKeyEntry:
-    """The entries of a footer about record keys; the filter stays text until it is needed.
+    """The entries of a footer about record keys. The filter stays a text until it is needed.
 
-    ``column`` is the column of filter and range; None where the footer does not name it.
+    ``column`` is the column of filter and range, or None if the footer does not name it.
     """
 
     filter_text: str | None
@@ -71,9 +71,9 @@ class RecordKeyEntry:
 
     @cached_property
     def filter(self) -> HudiBloomFilter | None:
-        """The filter, or None where the file has none.
+        """The filter, or None if the file has none.
 
-        Raises FormatError for a damaged one, UnsupportedFeatureError for a type not known here.
+        Raises FormatError for a damaged filter, UnsupportedFeatureError for an unknown type.
         """
         if self.filter_text is None:
             return None
@@ -87,7 +87,7 @@ class RecordKeyEntry:
 
 
 def read_entry(footer: Footer) -> RecordKeyEntry | None:
-    """Return the footer's entries about record keys; None if it says nothing."""
+    """Return the footer's entries about record keys, or None if it has none."""
     every = footer.metadata.key_value_metadata or []
     # If a name stands twice its last text counts, as in the map that parquet-java makes.
     pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
@@ -106,9 +106,9 @@ def read_entry(footer: Footer) -> RecordKeyEntry | None:
 
 
 def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
-    """Return the footer's entries about the keys in ``column``.
+    """Return the footer's entries about the keys in ``column``, or None.
 
-    None also for an entry of another column, or of an unnamed one: it rules nothing out.
+    Entries of another or an unnamed column are not returned, because they rule nothing out.
     """
     entry = read_entry(footer)
     return entry if entry is not None and entry.column == column else None
@@ -131,7 +131,7 @@ def with_entry(
 ) -> bytes:
     """Return the FileMetaData of ``footer`` with a filter and a range of ``column``.
 
-    Older ones go.
+    Older entries are removed.
     """
     pairs = {FILTER: bloom_filter.serialize()}
     # Hudi takes a missing code for SIMPLE.

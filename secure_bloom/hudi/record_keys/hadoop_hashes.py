@@ -1,8 +1,8 @@
 """The two hashes of Hudi's filters, and the positions of a single key, in plain Python.
 
-Hadoop's ``MurmurHash`` is MurmurHash2 except for the last one to three bytes: these are signed, and
-the very last one is the lowest.  ``JenkinsHash`` is lookup3's ``hashlittle``.  Each position comes
-from the hash before it:
+Hadoop's ``MurmurHash`` is MurmurHash2, but the last one to three bytes are treated otherwise: they
+are signed, and the very last one is the lowest.  ``JenkinsHash`` is lookup3's ``hashlittle``.  Each
+position comes from the hash before it:
 
     seed = 0; k times: seed = hash(key, seed), position = |seed rem bits|
 
@@ -30,7 +30,7 @@ class HashType(enum.IntEnum):
 
 
 def hash_key(hash_type: HashType, key: bytes, seed: int) -> int:
-    """Return the hash of ``key``, 0 <= hash < 2^32; ``seed`` counts modulo 2^32."""
+    """Return the hash of ``key``, 0 <= hash < 2^32. ``seed`` counts modulo 2^32."""
     return _HASHES[hash_type](key, seed & _MASK)
 
 

@@ -2,7 +2,7 @@
 
 Java compares strings by UTF-16 code units, so a character above U+FFFF comes before the characters
 U+E000 to U+FFFF.  In UTF-8 the latter start with the bytes EE and EF.  If these two bytes are moved
-after all others, bytes compare as Java's strings do.
+after all others, comparing bytes gives the order of Java's strings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ FROM_JAVA_ORDER = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
 def key_bytes(key: str) -> bytes:
-    """Return the bytes to hash; PolicyError, without the key, for a key that Hudi refuses."""
+    """Return the bytes to hash.
+
+    Raises PolicyError, without the key, for a key that Hudi refuses.
+    """
     if not isinstance(key, str):
         raise PolicyError(f"a record key is of type {type(key).__name__}, wanted text")
     try:
@@ -37,7 +40,7 @@ def key_bytes(key: str) -> bytes:
 
 
 def keys_bytes(keys: Iterable[str]) -> list[bytes]:
-    """:func:`key_bytes` of each; PolicyError too for one text in the place of several."""
+    """Return :func:`key_bytes` of each key. Raises PolicyError for a single text."""
     if isinstance(keys, str):
         raise PolicyError("record keys are one text, wanted several", hint="write [key]")
     if not hasattr(keys, "__iter__"):
@@ -46,7 +49,7 @@ def keys_bytes(keys: Iterable[str]) -> list[bytes]:
 
 
 def java_order(key: bytes) -> bytes:
-    """Return the bytes by which ``key`` is compared in Java's order."""
+    """Return bytes that compare as ``key`` compares in Java's order."""
     return key.translate(TO_JAVA_ORDER)
 
 
@@ -66,7 +69,7 @@ class PackedKeys:
 
     @classmethod
     def of(cls, keys: Iterable[bytes]) -> PackedKeys:
-        """Return the keys one after the other."""
+        """Return the packed form of the keys."""
         import numpy as np
 
         every = list(keys)
@@ -77,10 +80,10 @@ class PackedKeys:
         return len(self.offsets) - 1
 
     def each(self) -> Iterator[bytes]:
-        """Return the keys one by one."""
+        """Yield the keys one by one."""
         content = self.data.tobytes()
         return (content[start:end] for start, end in pairwise(self.offsets.tolist()))
 
     def part(self, start: int, stop: int) -> PackedKeys:
-        """Return keys ``start`` to ``stop``, without a copy."""
+        """Return keys ``start`` to ``stop`` without copying them."""
         return PackedKeys(offsets=self.offsets[start : stop + 1], data=self.data)

@@ -1,9 +1,9 @@
-"""The header of a filter's bits, and its sizing.  All numbers big-endian.
+"""The header of a filter's bits, and the size of a filter. All numbers are big-endian.
 
     i32 -1 | i32 nbHash | i8 hashType | i32 vectorSize        as Hadoop's ``Filter`` writes it
     i32 nbHash | i32 vectorSize                               its old form, Jenkins
 
-After it come ceil(vectorSize / 8) bytes; bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.
+The header is followed by ceil(vectorSize / 8) bytes; bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_HASHES = 1100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The shape of one row of bits; FormatError for one that cannot be."""
+    """The shape of one row of bits. Raises FormatError for impossible numbers."""
 
     num_hashes: int
     hash_type: HashType
@@ -41,7 +41,7 @@ class Header:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the bits."""
+        """Number of bytes of the bits."""
         return (self.vector_size + 7) // 8
 
     def encode(self) -> bytes:
@@ -50,7 +50,7 @@ class Header:
 
     @classmethod
     def decode(cls, stored: memoryview) -> tuple[Header, int]:
-        """Return the header that ``stored`` starts with, in either form, and its length."""
+        """Return the header at the start of ``stored``, in either form, and its length."""
         (version,) = unpack(">i", stored)
         # The old form has no version: a positive first number is its number of hashes.
         if version > 0:
@@ -68,7 +68,7 @@ class Header:
 
 
 def unpack(form: str, stored: memoryview) -> tuple[int, ...]:
-    """Return the numbers that ``stored`` starts with; FormatError where it ends before."""
+    """Return the numbers at the start of ``stored``. Raises FormatError if it is too short."""
     wanted = struct.calcsize(form)
     if len(stored) < wanted:
         raise FormatError(f"the filter is cut short: wants {wanted} bytes, {len(stored)} remain")
@@ -78,7 +78,7 @@ def unpack(form: str, stored: memoryview) -> tuple[int, ...]:
 def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
     """Return the shape that Hudi gives a row for ``num_entries`` keys at ``fpp``.
 
-    PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do not hold.
+    Raises PolicyError unless 1 <= num_entries < 2^31 and 0 < fpp < 1.
     """
     if not isinstance(hash_type, HashType):
         raise PolicyError(f"hash_type is of type {type(hash_type).__name__}, wanted a HashType")
@@ -92,10 +92,10 @@ def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
 
 @checked_arguments
 def sizing(num_entries: int, fpp: float) -> tuple[int, int]:
-    """Hudi's number of bits, and of hashes, for ``num_entries`` keys at ``fpp``.
+    """Return Hudi's number of bits, and of hashes, for ``num_entries`` keys at ``fpp``.
 
-    An fpp of 1 gives 0 and 0: there is no filter of that size.  PolicyError where
-    1 <= num_entries < 2^31 and 0 < fpp <= 1 do not hold.
+    An fpp of 1 gives 0 and 0: there is no filter of that size.  Raises PolicyError unless 1 <=
+    num_entries < 2^31 and 0 < fpp <= 1.
     """
     if not 1 <= num_entries <= INT_MAX:
         raise PolicyError(f"num_entries is {num_entries}, it must lie between 1 and {INT_MAX}")
@@ -106,12 +106,12 @@ def sizing(num_entries: int, fpp: float) -> tuple[int, int]:
 
 
 def bit_size(num_entries: int, fpp: float) -> int:
-    """ceil(n * (-ln fpp / ln(2)^2)), as an int of Java: never beyond 2^31 - 1."""
+    """Return ceil(n * (-ln fpp / ln(2)^2)) as an int of Java: never beyond 2^31 - 1."""
     # The order of these operations is Hudi's: another order may round to other bits.
     wanted = num_entries * (-math.log(fpp) / (math.log(2) * math.log(2)))
     return min(INT_MAX, math.ceil(wanted))
 
 
 def num_hashes(bits: int, num_entries: int) -> int:
-    """ceil(ln(2) * bits / n), as an int of Java."""
+    """Return ceil(ln(2) * bits / n) as an int of Java."""
     return min(INT_MAX, math.ceil(math.log(2) * bits / num_entries))

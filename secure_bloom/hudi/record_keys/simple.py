@@ -15,9 +15,9 @@ from secure_bloom.hudi.record_keys.row_header import header_for
 
 
 class SimpleBloomFilter(HudiBloomFilter):
-    """A filter for ``num_entries`` keys at ``fpp``; with more keys it has more false positives.
+    """A filter for ``num_entries`` keys at ``fpp``. More keys give more false positives.
 
-    PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do not hold.
+    Raises PolicyError unless 1 <= num_entries < 2^31 and 0 < fpp < 1.
     """
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class SimpleBloomFilter(HudiBloomFilter):
     @classmethod
     @checked_arguments
     def from_bytes(cls, stored: bytes) -> SimpleBloomFilter:
-        """Return the filter that ``stored`` starts with."""
+        """Return the filter at the start of ``stored``."""
         header, bits, _ = decode_row(memoryview(stored))
         loaded = cls.__new__(cls)
         HudiBloomFilter.__init__(loaded, header, bits)

@@ -1,4 +1,4 @@
-"""The rules ``paimon-0.9``: they say whether Paimon 0.9 reads a file, rightly or not.
+"""The rules ``paimon-0.9``: whether Paimon 0.9 reads a file, even where it wrongly does not.
 
     reads(index, predicate, forms)        whether Paimon 0.9 reads the file
     loses_rows(index, predicate, forms)   whether it skips a file that may have such rows

@@ -1,15 +1,15 @@
-"""Whether Paimon 0.9 reads a file: the answers of its indexes, joined as Paimon's own code does.
+"""Decide whether Paimon 0.9 reads a file: join the answers of its indexes as Paimon's code does.
 
-Paimon puts a comparison to all indexes of its column, and an IN of up to 20 values as an OR of
-``=``.  It joins the answers one after the other, and ends an AND where no row is left.
+Paimon asks all indexes of a column about a comparison. It treats an IN of up to 20 values as an OR
+of ``=``.  It joins the answers one after the other, and ends an AND when no row is left.
 
 Two things lose rows.  Up to Paimon 1.1, an OR of a bitmap's rows with an answer that names no rows
-is taken for an AND.  And if a column has several indexes, chance decides which comes first, and so
-which answers are joined.
+becomes an AND.  And if a column has several indexes, their order is random, and so is which answers
+are joined.
 
-Paimon's reader of one index answers a comparison by every row, no row, or some rows: of a
-``bitmap`` index one number, in which bit ``i`` is row ``i``.  Paimon joins the answers of several
-indexes, and of several comparisons, by AND and OR.
+Paimon's reader of one index answers a comparison by every row, no row, or some rows. Here, the rows
+of a ``bitmap`` index are one number, in which bit ``i`` is row ``i``.  Paimon joins the answers of
+several indexes, and of several comparisons, by AND and OR.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from secure_bloom.predicates.tree import AllOf, AnyOf, Tree, leaves
 
 
 def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
-    """Return the rows that have one of the values, which are all of one type."""
+    """Return the rows that have one of the values. All values are of one type."""
     roaring.require_rows(listed.rows)
     wanted = {listed_form(value) for value in values}
     bitmaps = 0
@@ -65,7 +65,7 @@ def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
 
 
 def null_rows(listed: ValueList, examples: frozenset[Hashed]) -> int:
-    """Return the rows without a value; the width of the ``examples`` says where the list ends."""
+    """Return the rows without a value. The width of the ``examples`` shows where the list ends."""
     # The rows become one number of so many bits, and their count is the file's.
     roaring.require_rows(listed.rows)
     if listed.null_place is None:
@@ -115,7 +115,7 @@ def remains(answer: Answer) -> bool:
 
 
 def both(first: Answer, second: Answer) -> Answer:
-    """AND."""
+    """Return the AND of two answers."""
     if isinstance(first, Whole):
         return second if first is Whole.REMAIN else first
     if isinstance(second, Whole):
@@ -124,7 +124,7 @@ def both(first: Answer, second: Answer) -> Answer:
 
 
 def either(first: Answer, second: Answer) -> Answer:
-    """OR."""
+    """Return the OR of two answers."""
     if isinstance(first, Whole):
         return first if first is Whole.REMAIN else second
     if isinstance(second, Whole):
@@ -133,7 +133,10 @@ def either(first: Answer, second: Answer) -> Answer:
 
 
 def either_in_0_9(first: Answer, second: Answer) -> Answer:
-    """OR before Paimon 1.1: rows joined with an answer for the whole file become an AND."""
+    """Return what Paimon before 1.1 makes of an OR.
+
+    Rows joined with an answer for the whole file become an AND.
+    """
     if isinstance(first, Rows) and isinstance(second, Whole):
         return both(first, second)
     return either(first, second)
@@ -184,7 +187,7 @@ _First: TypeAlias = type[Rows] | type[Whole]
 
 @dataclass(frozen=True, slots=True)
 class _ColumnAnswers:
-    """The answer of each index of a column to one comparison."""
+    """The answers of all indexes of a column to one comparison."""
 
     column: str
     answers: tuple[Answer, ...]
@@ -193,8 +196,8 @@ class _ColumnAnswers:
 def reads(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     """Return whether Paimon 0.9 reads the file, whichever index of a column comes first.
 
-    Two answers are not known here and count as no answer: that of an index which is not read here,
-    and that of any index to a comparison with NULL.
+    Two answers are not known here and count as no answer: the answer of an index that is not read
+    here, and the answer of any index to a comparison with NULL.
     """
     answers = _answers(index, predicate, forms)
     columns = sorted(set(_columns_by_chance(answers)))
@@ -208,7 +211,7 @@ def reads(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
 def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     """Return whether Paimon 0.9 skips a file that may hold rows which satisfy ``predicate``.
 
-    The rows of bitmaps, joined rightly, may rule a file out that the safe rules keep: then Paimon
+    The rows of bitmaps, joined correctly, may rule out a file that the safe rules keep. Then Paimon
     is right to skip it.
     """
     return (
@@ -219,9 +222,9 @@ def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
 
 
 def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> Tree[_ColumnAnswers]:
-    """Return the answers of all indexes, without a short cut.
+    """Return the answers of all indexes, also of those that could be left out.
 
-    A damaged index is always an error.
+    A damaged index is therefore always an error.
     """
     if not isinstance(predicate, Comparison):
         join = AllOf if isinstance(predicate, AllOf) else AnyOf
@@ -240,7 +243,7 @@ def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> Tree[_Colu
 
 
 def _values(comparison: Comparison, forms: Forms) -> list[Values]:
-    """Return the values that an index is asked for: all at once, or one after the other."""
+    """Return the groups of values that an index is asked for: one for all, or one for each."""
     if comparison.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL):
         example = forms.example(comparison.column)
         return [None if example is None else frozenset({example})]
@@ -257,14 +260,14 @@ def _values(comparison: Comparison, forms: Forms) -> list[Values]:
 
 
 def _columns_by_chance(answers: Tree[_ColumnAnswers]) -> Iterator[str]:
-    """Yield the columns in which the order of the indexes can matter."""
+    """Yield the columns for which the order of the indexes can matter."""
     for found in leaves(answers):
         if len({type(each) for each in found.answers}) > 1:
             yield found.column
 
 
 def _joined(answers: Tree[_ColumnAnswers], join_or: _Join, first: Mapping[str, _First]) -> Answer:
-    """Return all answers as one; ``first`` says which kind of answer comes first in a column."""
+    """Return all answers joined. ``first`` says which kind of answer comes first in a column."""
     if isinstance(answers, _ColumnAnswers):
         kind = first.get(answers.column, Rows)
         return _until_none(sorted(answers.answers, key=lambda it: not isinstance(it, kind)))
@@ -276,7 +279,7 @@ def _joined(answers: Tree[_ColumnAnswers], join_or: _Join, first: Mapping[str, _
 
 
 def _until_none(answers: Iterable[Answer]) -> Answer:
-    """AND, up to the answer that leaves no row."""
+    """Return the AND of the answers, up to the first that leaves no row."""
     left: Answer = Whole.REMAIN
     for each in answers:
         left = both(left, each)

@@ -31,9 +31,9 @@ _MIN_PLACES = 4
 
 
 def read_rows(data: memoryview, rows: int) -> int:
-    """Return the rows of the bitmap that ``data`` begins with, all below ``rows``.
+    """Return the rows of the bitmap at the start of ``data`` as one number.
 
-    FormatError if not.
+    Raises FormatError for a damaged bitmap, or for a row that is not below ``rows``.
     """
     require_rows(rows)
     reader = _RoaringReader(data)
@@ -52,7 +52,7 @@ def read_rows(data: memoryview, rows: int) -> int:
 
 
 def require_rows(rows: int) -> None:
-    """Raise for a negative number of rows, and for more rows than are read here."""
+    """Raise an error for a negative number of rows, and for more rows than are read here."""
     if rows < 0:
         raise FormatError(f"a bitmap index is of {rows} rows")
     if rows > MAX_ROWS:
@@ -69,7 +69,7 @@ class _RoaringReader:
         self._at = 0
 
     def containers(self) -> Iterator[tuple[int, int]]:
-        """Return, for each container, the high half of its rows and the low halves as bits."""
+        """Yield, for each container, the high half of its rows and the low halves as bits."""
         count, of_runs = self._cookie()
         heads = self._shorts(2 * count)
         if not of_runs or count >= _MIN_PLACES:
@@ -79,7 +79,7 @@ class _RoaringReader:
             yield high, self._runs() if of_runs >> ordinal & 1 else self._container(rows)
 
     def _cookie(self) -> tuple[int, int]:
-        """Return the number of containers, and as the bits of a number which of them have runs."""
+        """Return the number of containers, and a number whose bits say which of them have runs."""
         # Four bytes, little-endian.  With runs the upper two count containers, less one; else 0.
         cookie, following = self._shorts(2)
         if cookie == _WITH_RUNS:
@@ -87,7 +87,7 @@ class _RoaringReader:
             return count, int.from_bytes(self._take(-(-count // 8)), "little")
         if (cookie, following) == (_WITHOUT_RUNS, 0):
             return int.from_bytes(self._take(4), "little"), 0
-        raise FormatError("a bitmap does not start as one")
+        raise FormatError("a bitmap does not start with a known cookie")
 
     def _container(self, rows: int) -> int:
         if rows > _MAX_ARRAY:

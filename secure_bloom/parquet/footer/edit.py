@@ -1,7 +1,7 @@
-"""Edit a FileMetaData where its bytes lie: filters, texts, the words about its encryption.
+"""Edit the bytes of a FileMetaData: add filters, texts, and the fields about its encryption.
 
-A chunk's metadata are in clear, or as a module of their own, or in both ways.  Fields are set in
-each copy and all other bytes stay as they lie, so a field that nobody here knows survives.
+A chunk's metadata are in clear, or in an encrypted module, or both.  Fields are set in each copy
+and all other bytes stay unchanged, so fields that this package does not know are kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TEXTS: Final = FileMetaData.key_value_metadata.id
 
 
 class FilterPlace(NamedTuple):
-    """The place of the filter of a chunk: ``length`` bytes, all encryption overhead included."""
+    """The place of a chunk's filter: ``length`` bytes, including the overhead of encryption."""
 
     chunk: Chunk
     offset: int
@@ -64,7 +64,7 @@ class FilterPlace(NamedTuple):
 def with_filters(footer: Footer, places: Iterable[FilterPlace]) -> bytes:
     """Return the FileMetaData of ``footer`` with filters in all copies of chunk metadata.
 
-    Metadata that are a module are encrypted again, under a fresh nonce.
+    Metadata in a module are encrypted again, under a fresh nonce.
     """
     edits = sorted(_edit(footer, place) for place in places)
     done = _set_filters(footer.plain, edits)
@@ -74,7 +74,7 @@ def with_filters(footer: Footer, places: Iterable[FilterPlace]) -> bytes:
 
 
 class _Edit(NamedTuple):
-    """The metadata of the chunk at ``start`` get a filter, and are sealed anew if they were."""
+    """The chunk metadata at ``start``, the filter to set in it, and how to encrypt it again."""
 
     start: int
     offset: int
@@ -104,9 +104,9 @@ def _edit(footer: Footer, place: FilterPlace) -> _Edit:
 def _set_filters(
     plain: bytes, edits: Sequence[_Edit], *, is_meta_data: bool = False
 ) -> bytes | None:
-    """Return ``plain`` with the filters of ``edits``, whose starts ascend.
+    """Return ``plain`` with the filters of ``edits``, which are sorted by start.
 
-    None if the extension is missing, or leaves unusual bytes to :func:`_splices`.
+    Return None if the extension is missing, or leaves unusual bytes to :func:`_splices`.
     """
     if extension.native is None or not edits:
         return None
@@ -134,7 +134,7 @@ def _splices(plain: bytes, edit: _Edit) -> Iterator[Splice]:
 def with_texts(plain: bytes, new: Iterable[bytes] = (), *, without: Collection[str]) -> bytes:
     """Return a FileMetaData without the texts of some names, and with ``new`` ones at the end.
 
-    ``new`` are encoded KeyValues.  Where nothing can change, the bytes stay as they are.
+    ``new`` are encoded KeyValues.  If nothing changes, the same bytes are returned.
     """
     added = list(new)
     # To look for a field takes a walk over all row groups.
@@ -156,14 +156,14 @@ def _text_name(encoded: bytes) -> bytes:
 
 
 def algorithm_of(file_aad: bytes, *, uses_ctr: bool) -> bytes:
-    """Return an EncryptionAlgorithm, AES_GCM_V1 or AES_GCM_CTR_V1, which have the same fields."""
+    """Return an encoded EncryptionAlgorithm: AES_GCM_V1 or AES_GCM_CTR_V1."""
     parameters = structure({AesGcmV1.aad_file_unique.id: binary(file_aad)})
     member = EncryptionAlgorithm.AES_GCM_CTR_V1 if uses_ctr else EncryptionAlgorithm.AES_GCM_V1
     return structure({member.id: struct(parameters)})
 
 
 def crypto_metadata(algorithm: bytes, key_metadata: bytes) -> bytes:
-    """Return the FileCryptoMetaData in front of an encrypted footer."""
+    """Return the FileCryptoMetaData that comes before an encrypted footer."""
     return structure(
         {
             FileCryptoMetaData.encryption_algorithm.id: struct(algorithm),
@@ -173,10 +173,9 @@ def crypto_metadata(algorithm: bytes, key_metadata: bytes) -> bytes:
 
 
 def signing_fields(algorithm: bytes, key_metadata: bytes) -> dict[int, NewValue]:
-    """Return the fields of a FileMetaData that is signed: its algorithm, and its key's metadata.
+    """Return the fields of a signed FileMetaData: its algorithm, and its key's metadata.
 
-    They are in clear: readers find the footer's key by them before they can check anything
-    (Encryption.md 5.5).
+    They are in clear, because readers need them to find the footer's key (Encryption.md 5.5).
     """
     return {
         FileMetaData.encryption_algorithm.id: struct(algorithm),

@@ -1,4 +1,4 @@
-"""The end of a file <-> Tail: what someone without keys finds, in the format's three modes.
+"""Find the footer at the end of a file, and read the part that needs no key, in all three modes.
 
     plaintext:  FileMetaData | length (4, LE) | PAR1
     signed:     FileMetaData | nonce (12) | tag (16) | length (4, LE) | PAR1
@@ -38,9 +38,9 @@ _LOOKED_AT = 256
 class Tail:
     """The end of a file, as someone without keys can read it.
 
-    ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
-    encrypted FileMetaData module, or the signature, or empty; ``clear`` is what comes before it.
-    ``scan`` is that of a FileMetaData in clear.  ``column_names`` are those of the table.
+    ``offset`` is where the footer starts and the file's data ends.  ``sealed`` is the encrypted
+    FileMetaData module, or the signature, or empty. ``clear`` is the part before it.  ``scan`` is
+    the scan of a FileMetaData in clear.  ``column_names`` are the table's names of columns.
     """
 
     mode: FooterMode
@@ -54,9 +54,10 @@ class Tail:
 
 
 def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
-    """Find the footer of ``file``; FormatError for what does not end as a Parquet file does.
+    """Find the footer of ``file``.
 
-    ``end`` is where the footer ends: the end of the file, unless an append was cut short.
+    Raises FormatError if the file does not end as a Parquet file does. ``end`` is where the footer
+    ends: the end of the file, unless an append was cut short.
     """
     tail = _tail(*locate_footer(file, end=end))
     return tail if file.column_names is None else replace(tail, column_names=file.column_names)
@@ -78,9 +79,9 @@ def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
 
 
 def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
-    """Return the file's magic, and offset and bytes of its footer.
+    """Return the file's magic, and the offset and bytes of its footer.
 
-    Errors as of :func:`read_tail`.
+    Raises the errors of :func:`read_tail`.
     """
     end = file.size if end is None else end
     # The magic stands at both ends; fewer bytes would let one be taken for the other.
@@ -121,7 +122,7 @@ def _foreign(file: InputFile, last: bytes) -> FormatError:
 
 
 def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:
-    """The tail of a file whose footer is encrypted, after ``crypto`` of ``length`` bytes."""
+    """Return the tail of a file with an encrypted footer, after ``crypto`` of ``length`` bytes."""
     # No tag covers bytes behind the module, so there must be none.
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
@@ -147,7 +148,7 @@ def clear_tail(
 ) -> Tail:
     """Return the tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
 
-    An algorithm in it says that a signature follows.  Encryption.md 5.5.
+    An algorithm in it means that a signature follows.  Encryption.md 5.5.
     """
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
     # The length must fit to the byte.  Else one reader could take the bytes between a footer and

@@ -1,8 +1,8 @@
-"""A file's Tail <-> Footer: decrypted, or its signature checked; chunks are opened by their keys.
+"""Open a file's footer: decrypt it or check its signature, and open column chunks by their keys.
 
-Reading goes in two steps, because the first needs no key: :func:`.locate.read_tail` finds the
-footer, :func:`unlock` decrypts it or checks its signature.  Changed bytes are written back by
-:mod:`.seal`.  Encryption.md 5.4 and 5.5.
+Reading has two steps, because the first needs no key: :func:`.locate.read_tail` finds the footer,
+:func:`unlock` decrypts it or checks its signature.  :mod:`.seal` writes changed bytes back.
+Encryption.md 5.4 and 5.5.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Footer:
-    """A footer that can be read, and its bytes in clear, from which a changed one can be made.
+    """A footer in clear, which can be read, and from which a changed footer can be made.
 
-    ``tail`` has its bytes as the file has them, ``scan`` what they say in clear.  ``footer_key`` is
-    None if the file has none, or where a signed footer was read without it: then the signature is
-    unchecked.  ``leaves`` are under the names of the table, if it has names of its own.
+    ``tail`` has its bytes as the file has them, and ``scan`` its content in clear.  ``footer_key``
+    is None if the file has none, or if a signed footer was read without it: then the signature is
+    unchecked.  ``leaves`` have the table's names, if the table has names of its own.
     """
 
     tail: Tail
@@ -71,7 +71,7 @@ class Footer:
 
     @property
     def metadata(self) -> FileMetaData:
-        """The fields beside the schema, which is in :attr:`leaves`."""
+        """The fields other than the schema, which is in :attr:`leaves`."""
         return self.scan.metadata
 
     @property
@@ -83,23 +83,23 @@ class Footer:
 
     @property
     def row_groups(self) -> Sequence[RowGroup]:
-        """The row groups, each made when it is looked at."""
+        """The row groups. Each is made when it is first accessed."""
         return self.scan.row_groups
 
     @property
     def column_chunks(self) -> tuple[Sequence[ColumnChunk], ...]:
-        """The column chunks of each row group, each decoded when it is looked at."""
+        """The column chunks of each row group. Each is decoded when it is first accessed."""
         return self.scan.column_chunks
 
     @property
     def is_verified(self) -> bool:
-        """Whether the footer is as its writer left it; for a plain one this is unknown."""
+        """Whether the footer authenticated. A plain footer cannot."""
         return self.tail.mode is not FooterMode.SIGNED or self.footer_key is not None
 
     def ciphers_under(self, keys: FileKeys) -> FileCiphers:
         """Return the ciphers of the file under these keys.
 
-        Kept, because few keys open many chunks.
+        They are kept, because few keys open many chunks.
         """
         # Keys are compared by identity: other keys may not open the modules that these open.
         if not self._ciphers or self._ciphers[0].keys is not keys:
@@ -117,7 +117,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One column chunk with its own metadata available, decrypted where it is encrypted.
+    """One column chunk with its own metadata, which was decrypted if it was encrypted.
 
     ``row_group`` and ``column`` are its ordinals in the footer.
     """
@@ -132,20 +132,20 @@ class Chunk:
 
     @property
     def is_under_footer_key(self) -> bool:
-        """Whether the footer's key encrypts it, as in a uniformly encrypted file."""
+        """Whether the chunk is encrypted under the footer's key, as in uniform encryption."""
         crypto = self.column_chunk.crypto_metadata
         return crypto is not None and crypto.ENCRYPTION_WITH_FOOTER_KEY is not None
 
     @property
     def codec(self) -> CompressionCodec:
-        """The codec of its pages; UnsupportedFeatureError for one that is not known here."""
+        """The codec of the pages. Raises UnsupportedFeatureError for an unknown codec."""
         return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")
 
 
 def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """Return the key that decrypts the footer, or checks its signature; None where it has neither.
+    """Return the key that decrypts the footer or checks its signature, or None for a plain footer.
 
-    Raises KeyUnavailableError where the key or the AAD prefix is not available, PolicyError for a
+    Raises KeyUnavailableError if the key or the AAD prefix is not available, PolicyError for a
     footer that is weaker than the policy of the run.
     """
     # Before any key is asked for: mode and algorithm are not authenticated yet, and a forged one
@@ -161,9 +161,10 @@ def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
 
 
 def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """Like :func:`find_footer_key`, for a file that is only read: the run says what it accepts.
+    """Like :func:`find_footer_key`, but may return None for a signed footer of a file only read.
 
-    A signature that cannot be checked is an error where keys or a policy were given, else None.
+    A signature that cannot be checked is an error if the run was given keys or a policy. Otherwise
+    None is returned.
     """
     try:
         return find_footer_key(tail, keys)
@@ -177,10 +178,10 @@ def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
 
 
 def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
-    """Return the bytes of the FileMetaData.
+    """Return the bytes of the FileMetaData in clear.
 
-    Decrypted, or as they are once the signature is checked.
-    Raises IntegrityError where the footer does not authenticate.
+    Decrypts them, or checks their signature. Raises IntegrityError if the footer does not
+    authenticate.
     """
     if key is None:
         return tail.clear
@@ -194,10 +195,10 @@ def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
 
 
 def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Footer:
-    """Decrypt the footer, or check its signature; errors as of the functions that do it.
+    """Decrypt the footer, or check its signature. Raises the errors of :func:`find_footer_key`.
 
-    With ``allow_unverified`` a signed footer whose key is missing is read all the same, as
-    anyone can; that footer cannot be written back.
+    With ``allow_unverified`` a signed footer whose key is missing is read unchecked. A footer read
+    unchecked cannot be written back.
     """
     try:
         key = find_footer_key(tail, keys)
@@ -223,9 +224,9 @@ def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
 
 
 def read_unverified(tail: Tail) -> Footer:
-    """Return a footer as anyone can read it, a signature unchecked.
+    """Return a footer without a key: a signature is not checked.
 
-    FormatError for an encrypted one.
+    Raises FormatError for an encrypted footer.
     """
     return _unlocked(tail, None)
 
@@ -239,7 +240,7 @@ def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
 
 
 def opened_scan(tail: Tail, key: FooterKey | None) -> FooterScan:
-    """Return what a footer says, once it is decrypted or its signature is checked."""
+    """Return the scan of a footer, after decrypting it or checking its signature."""
     # Before a byte of it is looked at: what does not authenticate is not parsed.
     plain = open_footer(tail, key)
     # The scan of a signed footer is of the very bytes whose signature was checked above.
@@ -247,7 +248,7 @@ def opened_scan(tail: Tail, key: FooterKey | None) -> FooterScan:
 
 
 def _named_leaves(scan: FooterScan, names: ColumnMapping | None) -> tuple[Leaf, ...]:
-    """Return the leaves, under the names of a table if it has names of its own."""
+    """Return the leaves, under the table's names if the table has names of its own."""
     if names is None:
         return scan.schema.leaves
     # Imported here: few tables rename columns.
@@ -257,7 +258,7 @@ def _named_leaves(scan: FooterScan, names: ColumnMapping | None) -> tuple[Leaf, 
 
 
 class ChunkRows(NamedTuple):
-    """The rows of a column chunk: the row group's place, its ``ordinal`` in AADs, its rows."""
+    """The row group of a column chunk: its position, its ``ordinal`` in AADs, and its rows."""
 
     row_group: int
     ordinal: int | None
@@ -265,7 +266,7 @@ class ChunkRows(NamedTuple):
 
 
 def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> Chunk:
-    """Return the column chunk at two ordinals, its metadata decrypted with its own key.
+    """Return the column chunk at two ordinals. Its metadata is decrypted with its own key.
 
     Raises KeyUnavailableError or IntegrityError with row group and column set.
     """
@@ -287,7 +288,7 @@ def decrypt_chunk(
     rows: ChunkRows,
     ciphers: FileCiphers,
 ) -> Chunk:
-    """Return a column chunk, its metadata decrypted and checked; errors carry no place."""
+    """Return a column chunk whose metadata is decrypted and checked. Its errors name no place."""
     # Only summary files have one, and there offsets are those of another file.
     if column_chunk.file_path is not None:
         raise UnsupportedFeatureError("its data is in another file (ColumnChunk.file_path)")

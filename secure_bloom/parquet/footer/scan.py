@@ -1,11 +1,11 @@
-"""Scan a FileMetaData: the fields beside its column chunks, and the offset of each chunk.
+"""Scan a FileMetaData: the fields other than its column chunks, and the offset of each chunk.
 
-A footer lists thousands of column chunks, and few are looked at.  The scan shows that each is
-whole; a chunk is decoded when it is used.  Files of one table have the same schema, so a schema is
-decoded once and found again by its bytes.
+A footer lists thousands of column chunks, and few are read.  The scan checks that each is whole. A
+chunk is decoded when it is used.  Files of one table have the same schema, so a schema is decoded
+once and found again by its bytes.
 
-The C extension scans a usual footer once.  The Thrift library reads all others, and without the
-extension every footer, so its errors say what is wrong.
+The C extension scans a usual footer once.  The Thrift library reads all other footers, and without
+the extension every footer, so its errors name the fault.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FooterSchema:
 
 
 class RowGroupNumbers(NamedTuple):
-    """The fields of a RowGroup that are used, by their names there, in the extension's order."""
+    """The used fields of a RowGroup, by their names in the format, in the extension's order."""
 
     num_rows: int
     total_byte_size: int
@@ -69,7 +69,7 @@ NUMBERS: Final = len(RowGroupNumbers._fields) - 1
 
 
 class _Head(NamedTuple):
-    """The first numbers of a scan; ``rest`` is where the row groups end."""
+    """The first numbers of a scan. ``rest`` is where the row groups end."""
 
     length: int
     schema_start: int
@@ -82,7 +82,7 @@ class _Head(NamedTuple):
 
 
 class ScannedRowGroups(Sequence[RowGroup]):
-    """The row groups that the extension found; each is made when it is looked at.
+    """The row groups that the extension found. Each is made when it is first accessed.
 
     ``numbers`` has :data:`NUMBERS` for each row group, then the offset of each of its ``width``
     column chunks in ``plain``.
@@ -132,10 +132,10 @@ class ScannedRowGroups(Sequence[RowGroup]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FooterScan:
-    """The first ``length`` bytes of ``plain`` are a FileMetaData.
+    """The scan of the FileMetaData in the first ``length`` bytes of ``plain``.
 
-    Its row groups are in ``row_groups`` and its schema is in :attr:`schema`; ``metadata`` has the
-    other fields.  ``known_extent`` is that of the schema if a scan has found it.
+    Its row groups are in ``row_groups`` and its schema is in :attr:`schema`. ``metadata`` has the
+    other fields.  ``known_extent`` is the extent of the schema if a scan has found it.
     """
 
     plain: bytes
@@ -146,7 +146,7 @@ class FooterScan:
 
     @cached_property
     def schema_extent(self) -> tuple[int, int]:
-        """The bytes of the elements of the schema, one after the other."""
+        """The start and end of the schema's elements, which follow each other."""
         if self.known_extent is not None:
             return self.known_extent
         # The library leaves each element as its offset.
@@ -158,7 +158,7 @@ class FooterScan:
 
     @cached_property
     def schema(self) -> FooterSchema:
-        """The schema; FormatError for one that is not a whole tree."""
+        """The schema. Raises FormatError if the elements are not one whole tree."""
         start, end = self.schema_extent
         return _schemas.decoded(self.plain[start:end])
 
@@ -176,7 +176,7 @@ class FooterScan:
         return [cast("LaterRecords[ColumnChunk]", group.columns).offsets for group in groups]
 
     def check_chunks(self) -> None:
-        """Raise FormatError if a row group has not one chunk for each column."""
+        """Raise FormatError unless every row group has one chunk for each column."""
         wanted, groups = len(self.schema.leaves), self.row_groups
         if isinstance(groups, ScannedRowGroups) and groups.width == wanted:
             return
@@ -189,12 +189,12 @@ class FooterScan:
 
     @cached_property
     def rows(self) -> list[int]:
-        """The number of rows of each row group; errors as of :attr:`numbers`."""
+        """The number of rows of each row group. Raises the errors of :attr:`numbers`."""
         return self.numbers[: len(self.row_groups) * NUMBERS : NUMBERS].tolist()
 
     @cached_property
     def ordinals(self) -> list[int]:
-        """The ordinal of each row group in AADs; the position where the writer left it out."""
+        """The ordinal of each row group in AADs, or its position if it has no ordinal."""
         ordinals = self.numbers[2 : len(self.row_groups) * NUMBERS : NUMBERS].tolist()
         return [index if ordinal < 0 else ordinal for index, ordinal in enumerate(ordinals)]
 
@@ -214,7 +214,7 @@ class FooterScan:
 
 
 def _numbers(index: int, group: RowGroup) -> list[int]:
-    """Return the numbers of a row group that the library decoded, as the extension gives them."""
+    """Return the numbers of a row group that the library decoded, in the extension's form."""
     if group.num_rows < 0:
         raise FormatError(f"RowGroup.num_rows is {group.num_rows}", row_group=index)
     optional = [group.ordinal, group.file_offset, group.total_compressed_size]
@@ -225,13 +225,13 @@ def _numbers(index: int, group: RowGroup) -> list[int]:
 def scan_footer(plain: bytes) -> FooterScan:
     """Return the scan of the FileMetaData at the start of ``plain``.
 
-    FormatError if there is none.
+    Raises FormatError if ``plain`` does not start with a whole FileMetaData.
     """
     return _scanned(plain) or _scanned_by_library(plain)
 
 
 def _scanned(plain: bytes) -> FooterScan | None:
-    """Return the scan by the extension; None for an unusual footer, or without the extension."""
+    """Return the scan by the extension, or None for an unusual footer or without the extension."""
     if extension.native is None:
         return None
     # A column chunk takes more than eight bytes, so this is room for all, and bounded by the bytes.
@@ -260,7 +260,10 @@ def _scanned(plain: bytes) -> FooterScan | None:
 
 
 def _beside(encoded: bytes) -> FileMetaData:
-    """Return the fields after the row groups; files of one table mostly have the same."""
+    """Return the fields after the row groups.
+
+    Most files of one table share them, so they are kept.
+    """
     return (_kept if len(encoded) <= _LARGEST_KEPT else _decoded_rest)(encoded)
 
 
@@ -290,7 +293,7 @@ def _scanned_by_library(plain: bytes) -> FooterScan:
 
 
 class _Schemas:
-    """The schemas seen last, by their bytes; safe for threads."""
+    """The schemas decoded last, by their bytes. Safe for threads."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, FooterSchema] = {}

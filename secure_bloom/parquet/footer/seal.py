@@ -1,6 +1,7 @@
-"""Seal a FileMetaData: the bytes from the start of the footer to the end of the file.
+"""Seal a FileMetaData: make the bytes from the start of the footer to the end of the file.
 
-The mirror of opening one: in clear, signed, or encrypted.  Encryption.md 5.4 and 5.5.
+The FileMetaData is in clear, signed, or encrypted.  ``opened`` does the reverse.  Encryption.md 5.4
+and 5.5.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from secure_bloom.parquet.footer.opened import Footer
 
 
 def close_footer(footer: Footer, plain: bytes) -> bytes:
-    """Return the bytes from the footer's start to the end of the file; the mirror of reading it.
+    """Return the bytes from the footer's start to the end of the file, for the new FileMetaData.
 
-    ``plain`` is its new FileMetaData.  Encrypted or signed anew with the footer key and a fresh
-    nonce.  Raises KeyUnavailableError for a footer that was read without its key.
+    ``plain`` is encrypted or signed again with the footer key and a fresh nonce.  Raises
+    KeyUnavailableError for a footer that was read without its key.
     """
     return seal_footer(
         plain,
@@ -35,8 +36,8 @@ def seal_footer(
 ) -> bytes:
     """Return a FileMetaData as the end of a file: in clear, signed, or encrypted after ``crypto``.
 
-    ``crypto`` is the FileCryptoMetaData of an encrypted footer.  Raises KeyUnavailableError where
-    the mode wants a key and there is none.
+    ``crypto`` is the FileCryptoMetaData of an encrypted footer.  Raises KeyUnavailableError if the
+    mode needs a key and ``key`` is None.
     """
     if mode is FooterMode.PLAINTEXT:
         return with_trailer(plain, MAGIC)

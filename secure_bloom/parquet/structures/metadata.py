@@ -1,7 +1,7 @@
 """The Parquet structures as typed views.
 
-Field ids and types are those of ``thrift/parquet.thrift``, which a test holds them to.  Only
-structures and fields that this package uses are declared.
+A test checks field ids and types against ``thrift/parquet.thrift``.  Only structures and fields
+that this package uses are declared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Type(enum.IntEnum):
 
 
 class ConvertedType(enum.IntEnum):
-    """Logical types, the older way."""
+    """Logical types in the older form."""
 
     UTF8 = 0
     MAP = 1
@@ -68,7 +68,7 @@ class ConvertedType(enum.IntEnum):
 
 
 class FieldRepetitionType(enum.IntEnum):
-    """The times that a field may be in its parent."""
+    """How often a field occurs in its parent: always once, at most once, or repeated."""
 
     REQUIRED = 0
     OPTIONAL = 1
@@ -113,7 +113,7 @@ class PageType(enum.IntEnum):
 
 
 class BoundaryOrder(enum.IntEnum):
-    """The order in which the bounds of a chunk's pages are."""
+    """Whether the bounds of a chunk's pages ascend, descend, or have no order."""
 
     UNORDERED = 0
     ASCENDING = 1
@@ -192,7 +192,7 @@ class SchemaElement(View):
 
 
 class Statistics(View):
-    """Statistics of a column chunk; ``max`` and ``min`` are the older ones, in signed order."""
+    """Statistics of a column chunk. ``max`` and ``min`` are the older fields, in signed order."""
 
     # The larger bound has the smaller id, in both pairs.
     max = Optional(1, BINARY)
@@ -205,7 +205,7 @@ class Statistics(View):
 
 
 class SizeStatistics(View):
-    """The numbers of a column chunk's values at each level."""
+    """How many values of a column chunk are at each level."""
 
     definition_level_histogram = Optional(3, list_of(I64))
 
@@ -279,7 +279,7 @@ class BloomFilterHeader(View):
 
 
 class PageEncodingStats(View):
-    """The number of pages of a kind with an encoding."""
+    """How many pages of a kind have an encoding."""
 
     page_type = Required(1, enum_of(PageType))
     encoding = Required(2, enum_of(Encoding))
@@ -287,7 +287,7 @@ class PageEncodingStats(View):
 
 
 class KeyValue(View):
-    """A text that a writer left for readers, under its name."""
+    """A named text that a writer left for readers."""
 
     key = Required(1, STRING)
     value = Optional(2, STRING)
@@ -322,14 +322,14 @@ class EncryptionWithColumnKey(View):
 
 
 class ColumnCryptoMetaData(Union):
-    """The key that a column chunk is encrypted with."""
+    """Whether a column chunk is encrypted with the footer's key or a key of its own."""
 
     ENCRYPTION_WITH_FOOTER_KEY = Optional(1, empty("EncryptionWithFooterKey"))
     ENCRYPTION_WITH_COLUMN_KEY = Optional(2, struct_of(EncryptionWithColumnKey))
 
 
 class PageLocation(View):
-    """The place of a data page, header included, and the row that it starts with."""
+    """The place of a data page, header included, and the ordinal of its first row."""
 
     offset = Required(1, I64)
     compressed_page_size = Required(2, I32)
@@ -343,7 +343,7 @@ class OffsetIndex(View):
 
 
 class ColumnIndex(View):
-    """Statistics of all data pages of a column chunk, in their order."""
+    """Bounds and null counts of all data pages of a column chunk, in their order."""
 
     null_pages = Required(1, list_of(BOOL))
     min_values = Required(2, list_of(BINARY))
@@ -403,7 +403,7 @@ class EncryptionAlgorithm(Union):
 
 
 class ColumnOrder(Union):
-    """The order that a column's ``min_value`` and ``max_value`` are in."""
+    """The order by which ``min_value`` and ``max_value`` of a column compare."""
 
     TYPE_ORDER = Optional(1, empty("TypeDefinedOrder"))
     IEEE_754_TOTAL_ORDER = Optional(2, empty("IEEE754TotalOrder"))

@@ -1,10 +1,11 @@
-"""Structures that are read and never written back: a view's fields, decoded at once.
+"""Decode structures that are only read: the fields of a view, at once, as plain Python values.
 
-A tree keeps everything, which takes time.  A record has only the fields that its view declares, by
-the same names, as plain Python values.  An enumeration is its number, and a union is a record with
-one member set.  Reading a field that the view requires and the bytes lack raises FormatError.
+A tree keeps every field, which takes time.  A record has only the fields that its view declares,
+under the same names.  An enumeration is a number, and a union is a record with one member set.
+Reading a field that the view requires and the bytes lack raises FormatError.
 
-If the library came without its C code, views are used as records: slower, with the same fields.
+If the Thrift library is installed without its C code, views are used as records: slower, with the
+same fields.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ E = TypeVar("E", bound=enum.IntEnum)
 
 
 class _Record:
-    """The base of all records; its classes have ``None`` for every field that may be absent."""
+    """The base of all records. Their classes have ``None`` for every field that may be absent."""
 
     optional: frozenset[str] = frozenset()
 
@@ -37,7 +38,7 @@ class _Record:
         raise FormatError(f"{type(self).__name__}.{name} is missing")
 
     def member(self) -> str:
-        """Return the name of a union's member, as of :meth:`.views.Union.member`."""
+        """Return the name of a union's member, as :meth:`.views.Union.member` does."""
         names = [name for name in self.optional if getattr(self, name) is not None]
         # A member of a later format is not among them, so its union looks empty.
         if len(names) != 1:
@@ -48,13 +49,13 @@ class _Record:
 def decode_record(view: type[V], buffer: trees.Buffer) -> V:
     """Return the structure at the start of ``buffer`` as a read-only ``view``.
 
-    Bytes after its end are not looked at.  Raises FormatError for damaged bytes.
+    Bytes after its end are ignored.  Raises FormatError for damaged bytes.
     """
     return measured_record(view, buffer)[0]
 
 
 def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
-    """Return the record, as of :func:`decode_record`, and how many bytes its structure takes."""
+    """Return the record of :func:`decode_record`, and the number of bytes of its structure."""
     if not trees.HAS_C_CODE:
         tree, length = trees.decode(buffer)
         return view(tree), length
@@ -65,16 +66,16 @@ def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
 
 
 def copied_record(record: V) -> V:
-    """Return a record with the same fields, of which some may be set."""
+    """Return a copy of the record, whose fields may be set."""
     copy: V = object.__new__(type(record))
     vars(copy).update(vars(record))
     return copy
 
 
 def known_member(kinds: type[E], number: int, field: str) -> E:
-    """Return the member of an enumeration.
+    """Return the member of an enumeration with this number.
 
-    UnsupportedFeatureError for a number that it does not have.
+    Raises UnsupportedFeatureError for an unknown number.
     """
     try:
         return kinds(number)
@@ -85,7 +86,7 @@ def known_member(kinds: type[E], number: int, field: str) -> E:
 
 
 class RecordSource(Generic[V]):
-    """A buffer in which structures of one view are decoded, at offsets that are known.
+    """A buffer in which structures of one view are decoded at known offsets.
 
     Safe for threads.
     """
@@ -96,7 +97,7 @@ class RecordSource(Generic[V]):
         self._turn = threading.Lock()
 
     def at(self, start: int) -> V:
-        """Return the structure that starts there; FormatError for damaged bytes."""
+        """Return the structure that starts at ``start``. Raises FormatError for damaged bytes."""
         if not trees.HAS_C_CODE:
             return decode_record(self._view, memoryview(self._buffer)[start:])
         record = self._class()
@@ -114,9 +115,9 @@ class RecordSource(Generic[V]):
 
 
 class LaterRecords(Sequence[V]):
-    """The structures of a list by their offsets in it, each decoded when it is first looked at.
+    """The structures of a list, by their offsets. Each is decoded when it is first accessed.
 
-    All of them were found to be whole before.  A list in them with elements of a wrong type is
+    All of them were found to be whole before.  A list inside them with elements of a wrong type is
     noticed only when its structure is decoded.
     """
 
@@ -146,9 +147,9 @@ class LaterRecords(Sequence[V]):
 
 
 def measured_outline(view: type[V], buffer: bytes, *later: type[View]) -> tuple[V, int]:
-    """Like :func:`measured_record`, but lists of the ``later`` structures are left as offsets.
+    """Like :func:`measured_record`, but lists of the ``later`` structures become lists of offsets.
 
-    They are for :class:`LaterRecords`.
+    The offsets are for :class:`LaterRecords`.
     """
     cls = _record_class(cast(Hashable, view))
     record = cls()
@@ -159,7 +160,7 @@ def measured_outline(view: type[V], buffer: bytes, *later: type[View]) -> tuple[
 
 
 class _Outlines(threading.local):
-    """The reader of a thread, and the specifications that name its class of offsets."""
+    """The reader of a thread, and the specifications that make it record offsets."""
 
     def __init__(self) -> None:
         self.reader = trees.OffsetReader()
@@ -179,7 +180,7 @@ _outlines = _Outlines()
 def _outline_slowly(
     record: Any, view: type[View], buffer: bytes, start: int, later: tuple[type[View], ...]
 ) -> int:
-    """Outline the structure at ``start`` without the library's C code; where it ends."""
+    """Outline the structure at ``start`` without the library's C code. Return where it ends."""
     found = find_fields(buffer, start)
     alone = view(trees.decode(memoryview(buffer)[start:])[0])
     for name, field in view.FIELDS.items():
@@ -206,7 +207,7 @@ def _outlined_slowly(
 
 @functools.cache
 def _record_class(view: Any) -> Any:
-    """Return a class with a ``thrift_spec``, and with what absent fields are."""
+    """Return a class with a ``thrift_spec``, and with the defaults of absent fields."""
     optional = frozenset(n for n, field in view.FIELDS.items() if not isinstance(field, Required))
     members = {"optional": optional, **dict.fromkeys(optional)}
     cls: Any = type(view.__name__, (_Record,), members)
@@ -217,7 +218,7 @@ def _record_class(view: Any) -> Any:
 def _thrift_spec(view: Any, stand_ins: dict[Any, type]) -> tuple[Any, ...]:
     """Return the fields of ``view`` by their ids.
 
-    ``stand_ins`` are classes to use for whole views.
+    ``stand_ins`` maps views to the classes that are used in their place.
     """
     # The library looks a field up by its id as an index, so ids that nobody uses need a None.
     fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}

@@ -1,8 +1,8 @@
-"""Edit Thrift compact bytes where they lie: set some fields, copy all else.
+"""Edit Thrift compact bytes in place: set some fields, and copy all other bytes.
 
-A structure carries neither its own length nor its place, so an edit inside it changes nothing
-around it.  All bytes that are not edited are copied as they lie: fields that nobody here knows,
-long forms, and whatever else a writer chose.
+A structure contains neither its own length nor its position, so an edit inside it changes nothing
+around it.  All bytes that are not edited are copied unchanged: unknown fields, long forms, and
+whatever else a writer chose.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from secure_bloom.parquet.structures.wire_fields import Field, Fields, WireType,
 
 
 class NewValue(NamedTuple):
-    """A value to be set: its type in a field's header, and its bytes."""
+    """A value to be set: its type in the field's header, and its bytes."""
 
     type: int
     encoded: bytes
 
 
 class Splice(NamedTuple):
-    """Bytes that take the place of ``[start, end)``."""
+    """Bytes that replace ``[start, end)``."""
 
     start: int
     end: int
@@ -29,10 +29,10 @@ class Splice(NamedTuple):
 
 
 def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]) -> list[Splice]:
-    """Return the splices that set fields of one structure, or with None remove them.
+    """Return the splices that set fields of one structure, or remove those set to None.
 
-    A field that is there keeps its place; another goes before the first one with a higher id.  The
-    header of the field after it is written anew where it counts from the one before it.
+    An existing field keeps its place. A new field is inserted before the first field with a higher
+    id.  The header of the field after it is encoded again if it counts from the field before it.
     """
     headers = _Headers(buffer, fields)
     order = _merged_order(list(fields.by_id), new)
@@ -46,7 +46,7 @@ def with_fields(buffer: bytes, new: Mapping[int, NewValue | None]) -> bytes:
 
 
 def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:
-    """``buffer`` with all splices made; they must not overlap."""
+    """Return ``buffer`` with all splices made. They must not overlap."""
     parts = []
     done = 0
     for start, end, new in sorted(splices):
@@ -75,12 +75,12 @@ def i64(value: int) -> NewValue:
 
 
 def binary(value: bytes) -> NewValue:
-    """Return bytes, or the UTF-8 of a text."""
+    """Return bytes, or a text in UTF-8, as a value."""
     return NewValue(WireType.BINARY, varint(len(value)) + value)
 
 
 def struct(encoded: bytes) -> NewValue:
-    """Return a structure, given its own bytes."""
+    """Return a structure, given its own bytes, as a value."""
     return NewValue(WireType.STRUCT, encoded)
 
 
@@ -108,7 +108,7 @@ def _list(element: WireType, parts: list[bytes]) -> NewValue:
 
 
 def varint(value: int) -> bytes:
-    """Return an unsigned number, seven bits a byte, the lowest first."""
+    """Return an unsigned number, seven bits in a byte, the lowest bits first."""
     parts = bytearray()
     while value > 0x7F:
         parts.append(value & 0x7F | 0x80)
@@ -133,14 +133,14 @@ def _merged_order(there: list[int], new: Mapping[int, NewValue | None]) -> list[
 
 
 class _Headers:
-    """Writes the headers of one structure's fields, and keeps those that can stay."""
+    """Encodes the headers of one structure's fields, and keeps those that need no change."""
 
     def __init__(self, buffer: bytes, fields: Fields) -> None:
         self._buffer = buffer
         self._fields = fields
 
     def splices(self, order: list[int], new: Mapping[int, NewValue | None]) -> list[Splice]:
-        """Return one splice for each field that is set, removed, or follows one of these."""
+        """Return one splice for each field that is set, removed, or comes after one of these."""
         found: list[Splice] = []
         before, old_before, place = 0, 0, self._fields.start
         for field_id in order:
@@ -174,7 +174,7 @@ class _Headers:
 
 
 def _joined(splices: list[Splice]) -> list[Splice]:
-    """Join splices at one place into one: an insertion goes before the bytes that it is at."""
+    """Join splices at one place into one. An insertion goes before the bytes at its place."""
     joined: list[Splice] = []
     for each in splices:
         if joined and joined[-1].end == each.start and joined[-1].start == joined[-1].end:

@@ -58,8 +58,8 @@ class Map:
 def decode(buffer: Buffer) -> tuple[Struct, int]:
     """Return the structure at the start of ``buffer``, and the number of bytes it takes.
 
-    Bytes after its end are not looked at: parquet-java pads encrypted structures with zeros.
-    Raises FormatError for anything that is not a whole, well-formed structure.
+    Bytes after its end are ignored: parquet-java pads encrypted structures with zeros.  Raises
+    FormatError for anything that is not a whole, well-formed structure.
     """
     transport = _BoundedTransport(buffer)
     protocol = TCompactProtocol(transport, string_length_limit=len(buffer))
@@ -73,7 +73,7 @@ def decode(buffer: Buffer) -> tuple[Struct, int]:
 
 
 def encode(tree: Struct) -> bytes:
-    """Return the compact bytes of ``tree``; the mirror of :func:`decode`."""
+    """Return the compact bytes of ``tree``, which :func:`decode` reads."""
     transport = TMemoryBuffer()
     protocol = TCompactProtocol(transport)
     try:
@@ -105,9 +105,9 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
 class StructReader:
     """The library's C decoder, if :data:`HAS_C_CODE`: finds where structures end, or reads them.
 
-    One object serves one thread at a time.  It plays the protocol and the transport for the C code,
-    which wants only a few attributes of them.  Making the library's own objects takes longer than
-    reading a small structure.
+    One object serves one thread at a time.  It acts as the protocol and the transport for the C
+    code, which needs only a few of their attributes.  Making the library's own objects takes longer
+    than reading a small structure.
     """
 
     def __init__(self, buffer: Buffer) -> None:
@@ -118,17 +118,17 @@ class StructReader:
         self.container_length_limit = size if size < MAX_ELEMENTS else MAX_ELEMENTS
 
     def cstringio_refill(self, _partial: bytes, _wanted: int) -> io.BytesIO:
-        """Called by the C code, which wants more than there is."""
+        """Raise FormatError: the C code calls this when it wants more bytes than there are."""
         raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
 
     def read(self, start: int, record: object, spec: object) -> int:
-        """Read the structure at ``start`` into attributes of ``record``; where it ends.
+        """Read the structure at ``start`` into attributes of ``record``. Return where it ends.
 
-        ``spec`` is a ``thrift_spec`` as Thrift's own compiler writes them; fields that it does not
-        name are passed over.  Much faster than a tree, and nothing can be written back.
+        ``spec`` is a ``thrift_spec`` as Thrift's own compiler writes it. Fields that it does not
+        name are skipped.  Much faster than a tree, but nothing can be written back.
 
-        Beside the library's own errors its C code raises Python's: TypeError for a Thrift type
-        that is none, OverflowError for a size too large.  All of them mean damaged bytes.
+        Besides the library's own errors, its C code raises Python's: TypeError for an unknown
+        Thrift type, OverflowError for a size too large.  All of them mean damaged bytes.
         """
         # The C code reads where this buffer's position is, and leaves it behind the structure.
         self.cstringio_buf.seek(start)
@@ -143,12 +143,12 @@ _C_ERRORS = (TypeError, ValueError, OverflowError, SystemError)
 
 
 class OffsetReader(StructReader):
-    """Reads structures, but only the offsets of some inside them; for one thread alone.
+    """Reads structures, but of some nested structures only the offsets. For one thread alone.
 
     The C code makes a structure by calling the class that its ``spec`` names.  Calling
     ``offset_type`` returns the byte offset that the reader has reached.  Its ``spec`` names no
-    field, so the C code then passes over the structure.  The structure is checked like any other,
-    at a fifth of the cost.
+    field, so the C code then skips the structure.  The structure is checked like any other, at a
+    fifth of the cost.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class OffsetReader(StructReader):
         self.offset_type: type = called("Offset", (), {})
 
     def read_into(self, record: object, spec: object, buffer: Buffer) -> int:
-        """Like :meth:`read`, at the start of a buffer of its own."""
+        """Like :meth:`read`, from the start of the given buffer."""
         self._load(buffer)
         try:
             return self.read(0, record, spec)

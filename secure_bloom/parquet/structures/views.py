@@ -1,7 +1,7 @@
-"""Typed views on lossless Thrift trees: how a field is declared, read and written.
+"""Typed views on lossless Thrift trees: declare, read and write fields.
 
 A view reads and writes single fields of a tree.  Fields that the view does not name stay unchanged,
-so a file keeps what a later version of the format put there.
+so a file keeps the fields of later versions of the format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ V = TypeVar("V", bound="View")
 
 @dataclass(frozen=True, slots=True)
 class FieldType(Generic[T]):
-    """The form of a field's value in the tree: its name in the IDL, Thrift type, load and dump.
+    """How a field's value is stored in the tree: its name in the IDL, Thrift type, load and dump.
 
     ``inner`` is the view of a structure, or the kind of a list's elements.
     """
@@ -73,7 +73,7 @@ class _Field(Generic[T]):
 
 
 class Required(_Field[T]):
-    """A field that must be there; reading it raises FormatError where it is not."""
+    """A field that must be present. Reading it raises FormatError if it is absent."""
 
     @overload
     def __get__(self, view: None, owner: type) -> Self: ...
@@ -89,7 +89,7 @@ class Required(_Field[T]):
 
 
 class Optional(_Field[T]):
-    """A field that may be absent: ``None``."""
+    """A field that is ``None`` if it is absent."""
 
     @overload
     def __get__(self, view: None, owner: type) -> Self: ...
@@ -123,7 +123,7 @@ class View:
         return view
 
     def encode(self) -> bytes:
-        """Return the structure's Thrift compact bytes."""
+        """Return the structure in the Thrift compact protocol."""
         return trees.encode(self.tree)
 
 
@@ -135,7 +135,7 @@ class Union(View):
     def member(self) -> str:
         """Return the name of the member that is set.
 
-        UnsupportedFeatureError for one not known here.
+        Raises UnsupportedFeatureError for an unknown member.
         """
         names = [n for n, f in self.FIELDS.items() if f.id in self.tree.fields]
         if len(names) != 1 or len(self.tree.fields) != 1:
@@ -180,17 +180,20 @@ STRING: FieldType[str] = FieldType("string", TType.STRING, _load_text, str.encod
 
 
 def enum_of(cls: type[E]) -> FieldType[E]:
-    """Return an enumeration; a number it does not have is refused by name when it is read."""
+    """Return the type of an enumeration.
+
+    Reading an unknown number raises an error that names it.
+    """
     return FieldType(cls.__name__, TType.I32, cls, int)
 
 
 def struct_of(cls: type[V]) -> FieldType[V]:
-    """Return a structure or union seen through its own view, which shares the tree."""
+    """Return the type of a structure or union. Its view shares the tree."""
     return FieldType(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
 
 
 def list_of(kind: FieldType[T]) -> FieldType[list[T]]:
-    """Return a list; the views in it share the tree, the list itself is a copy."""
+    """Return the type of a list. Its views share the tree, but the list itself is a copy."""
 
     def load(sequence: trees.Sequence) -> list[T]:
         # The type of the elements of an empty list is not looked at: there is nothing to misread.
@@ -207,11 +210,11 @@ def list_of(kind: FieldType[T]) -> FieldType[list[T]]:
 
 
 class Empty(View):
-    """A structure without fields: it says something by being there."""
+    """A structure without fields. Its presence is its only information."""
 
     __slots__ = ()
 
 
 def empty(name: str) -> FieldType[Empty]:
-    """Return a structure of the IDL that has no fields, by its name there."""
+    """Return the type of a structure without fields, by its name in the IDL."""
     return FieldType(name, TType.STRUCT, Empty, lambda view: view.tree, Empty)

@@ -1,9 +1,10 @@
-"""Find fields in Thrift compact bytes where they lie; nothing is decoded that is not asked for.
+"""Find fields in Thrift compact bytes, without decoding the other fields.
 
     field   header (short: delta << 4 | type; long: type, zigzag id) | value
     struct  fields in any order | 0
 
-Thrift compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+Thrift compact protocol:
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from secure_bloom.parquet.structures.trees import MAX_DEPTH, MAX_ELEMENTS
 
 
 class WireType(enum.IntEnum):
-    """The form of a value in a field; a bool is in the type alone."""
+    """The type of a value in a field's header. A bool is in the type alone."""
 
     TRUE = 1
     FALSE = 2
@@ -44,7 +45,7 @@ class Field(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The fields of a structure by ids, in the order of the wire; ``stop`` is its last byte."""
+    """The fields of a structure by id, in the order of the bytes. ``stop`` is its last byte."""
 
     by_id: dict[int, Field]
     start: int
@@ -61,9 +62,10 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
 
 
 def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, Fields | None]:
-    """Return the fields, as of :func:`find_fields`, and those of the structure in field ``within``.
+    """Return the fields of the structure at ``start``, and those of the structure in ``within``.
 
-    Both in one go: most bytes of a column chunk are those of its metadata.
+    Both are found in one pass: most bytes of a column chunk are its metadata. Raises the errors of
+    :func:`find_fields`.
     """
     inner: Fields | None = None
     by_id: dict[int, Field] = {}
@@ -91,11 +93,11 @@ def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, 
 def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
     """Return the start and end of each structure of a list.
 
-    FormatError for a list of anything else.
+    Raises FormatError for a list of anything else.
     """
     size, element, position = _list_header(buffer, field.value)
     if field.type != WireType.LIST or (size and element != WireType.STRUCT):
-        raise FormatError("a Thrift field is no list of structures")
+        raise FormatError("a Thrift field is not a list of structures")
     found = []
     for _ in range(size):
         end = _skip_struct(buffer, position, MAX_DEPTH)
@@ -105,16 +107,16 @@ def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
 
 
 def encoded_elements(buffer: bytes, field: Field | None) -> list[bytes]:
-    """Return the bytes of each structure of a list, none for no list.
+    """Return the bytes of each structure of a list, or [] if there is no list.
 
-    Errors as of list_elements.
+    Raises the errors of :func:`list_elements`.
     """
     found = [] if field is None else list_elements(buffer, field)
     return [buffer[start:end] for start, end in found]
 
 
 def content(buffer: bytes, field: Field) -> bytes:
-    """Return the bytes of a text or of binary; FormatError for another field."""
+    """Return the bytes of a text or binary field. Raises FormatError for another type."""
     if field.type != WireType.BINARY:
         raise FormatError("a Thrift field that should be bytes is something else")
     _, start = _read_varint(buffer, field.value)
@@ -122,7 +124,7 @@ def content(buffer: bytes, field: Field) -> bytes:
 
 
 def number(buffer: bytes, field: Field | None) -> int:
-    """Return the value of a field of 16, 32 or 64 bits; FormatError if there is none."""
+    """Return the value of a field of 16, 32 or 64 bits. Raises FormatError for any other field."""
     if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
         raise FormatError("a Thrift field that should be a number is missing, or something else")
     encoded, _ = _read_varint(buffer, field.value)
@@ -154,7 +156,7 @@ def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def _list_header(buffer: bytes, position: int) -> tuple[int, int, int]:
-    """Number and type of the elements, and where the first one starts."""
+    """Return the number and the type of a list's elements, and where the first one starts."""
     head = buffer[position]
     size, position = head >> 4, position + 1
     if size == 15:

@@ -1,4 +1,4 @@
-"""Blobs of Azure as they are written: only new bytes travel, and no update of another is lost.
+"""Write blobs of Azure: only new bytes are sent, and another program's update is never lost.
 
     old blob     | kept bytes ................................ | old footer
     new blob     | Put Block From URL | ... | Put Block From URL | Put Block (filters, footer)

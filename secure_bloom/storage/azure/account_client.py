@@ -1,4 +1,4 @@
-"""The SDK's client for a URI: the same account, address and credentials that pyarrow has found."""
+"""Make the SDK's client for a URI, with the account, address and credentials that pyarrow found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCOPE = "https://storage.azure.com/.default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """An account: its client, and what lets the store itself read a blob of it."""
+    """An account: its client, and the right by which the store itself may read a blob of it."""
 
     service: Any = field(repr=False)
     #: Bucket and key -> the fields of a request to copy from there.
@@ -40,7 +40,7 @@ class Account:
 
 
 def connect(_path: str, filesystem: Any) -> tuple[str, Account]:
-    """Return the store of a file system of pyarrow, and the account in it."""
+    """Return the store and the account of a file system of pyarrow."""
     account = azure_account(filesystem)
     return account.url, _account(account)
 
@@ -76,7 +76,7 @@ def _credential(account: AzureAccount) -> Any:
 
 
 def _signature(account: AzureAccount, bucket: str, key: str) -> str:
-    """Return the right to read one blob, made on this machine with the key of the account."""
+    """Return a signed right to read one blob, made on this machine with the account's key."""
     signature: str = generate_blob_sas(
         account.name,
         bucket,

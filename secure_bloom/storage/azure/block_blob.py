@@ -1,13 +1,13 @@
-"""Write a blob: Put Blob, or blocks that the store copies itself and a list of them.
+"""Write a blob: by Put Blob, or by a list of blocks, most of which the store copies itself.
 
-Every request that makes the blob visible has a condition (If-Match, If-None-Match), so a lost
-update is impossible.  Blocks that are never listed need no abort: the store removes them after a
-week, and when another list for the blob is put.
+Every request that makes the blob visible has a condition (If-Match, If-None-Match), so another
+program's update cannot be lost.  Blocks that are never listed need no abort: the store removes them
+after a week, or when another list is put for the blob.
 
-The SDK repeats requests, with growing pauses, before an error gets here.
+The SDK repeats requests, with growing pauses, before it raises an error.
 
-The blob that takes the place of another gets its attributes: headers, metadata, tags, access tier,
-encryption scope.
+A blob that replaces another gets its attributes: headers, metadata, tags, access tier, encryption
+scope.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _STATUS: dict[int | None, Answer] = {
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Raise what the SDK raises as an error of this package about ``path``."""
+    """Raise exceptions of the SDK as errors of this package about ``path``."""
     try:
         yield
     except HttpResponseError as exc:
@@ -104,7 +104,7 @@ def errors(path: str) -> Iterator[None]:
 
 
 def code_of(error: HttpResponseError) -> str:
-    """Return the store's word for what is wrong; empty where it has none."""
+    """Return the store's error code, or an empty text if it sent none."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
 
@@ -129,7 +129,7 @@ _HEADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobAttributes:
-    """The attributes of a new blob: ``fields`` of the request that makes it visible."""
+    """The attributes of a new blob. ``fields`` are sent with the request that makes it visible."""
 
     fields: Mapping[str, Any]
     #: Fields of this request and of each that uploads a block.
@@ -140,7 +140,10 @@ PLAIN = BlobAttributes(fields={}, scope={})
 
 
 def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
-    """Return the attributes of a blob; FileChangedError where its entity tag is another one."""
+    """Return the attributes of a blob.
+
+    Raises FileChangedError if its entity tag is not ``mark``.
+    """
     with errors(source.path):
         found = require_same(source, mark)
         if found.blob_type != BlobType.BLOCKBLOB:
@@ -166,7 +169,7 @@ def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
 
 
 def require_same(source: StoredObject, mark: str) -> Any:
-    """Return the properties of the blob; FileChangedError where it is another by now."""
+    """Return the properties of the blob. Raises FileChangedError if it is another blob by now."""
     found = source.client.blob(source.bucket, source.key).get_blob_properties(
         etag=mark, match_condition=MatchConditions.IfNotModified
     )
@@ -182,12 +185,12 @@ _IS_THERE = frozenset({"BlobAlreadyExists", "ConditionNotMet"})
 
 
 def conditions(_: StoredObject) -> Conditions:
-    """Return the conditions that the store takes: all of them, on every request."""
+    """Return the conditions that the store honours: all of them, on every request."""
     return ALL_CONDITIONS
 
 
 def remove(target: StoredObject, mark: str) -> None:
-    """Remove the blob, only if it has this mark."""
+    """Remove the blob if its entity tag is ``mark``."""
     blob = target.client.blob(target.bucket, target.key)
     blob.delete_blob(etag=mark, match_condition=MatchConditions.IfNotModified)
 
@@ -214,7 +217,10 @@ class BlobWriter(ObjectWriter):
         require_same(origin.object, origin.mark)
 
     def _checked_attributes(self) -> BlobAttributes:
-        """Return the attributes of the new blob, from an old one that is still the same."""
+        """Return the attributes of the new blob.
+
+        Raises FileChangedError if the old blob was changed.
+        """
         if self._origin is not None:
             return attributes_of(self._origin.object, self._origin.mark)
         self._check_source()

@@ -1,7 +1,7 @@
-"""Objects of Google Cloud Storage as they are written: no update of another is lost.
+"""Write objects of Google Cloud Storage: another program's update is never lost.
 
-The store has no copies of ranges, so the whole object is uploaded; with the generation of the old
-one as a condition.  Importing this package loads google-cloud-storage.
+The store cannot copy ranges, so the whole object is uploaded, with the old object's generation as a
+condition.  Importing this package loads google-cloud-storage.
 """
 
 from secure_bloom.storage.gcs.whole_upload import GoogleWriter as Writer

@@ -1,12 +1,11 @@
-"""Write an object of Google Cloud Storage, whole: visible with its last byte, or not at all.
+"""Write a whole object of Google Cloud Storage: visible with its last byte, or not at all.
 
-Every upload has a condition: the generation of the object that was read, or that none is there.
-The store looks at it when the upload ends, so a lost update is impossible.  An upload that is not
-finished is no object; the store forgets it after a week, and no one pays for it.
+Every upload has a condition: the generation of the object that was read, or that no object is
+there.  The store checks it when the upload ends, so another program's update cannot be lost.  An
+unfinished upload is not an object. The store forgets it after a week, without a charge.
 
-The SDK's client has the same endpoint and credentials that pyarrow takes.
-
-The SDK repeats requests, with growing pauses, before an error gets here.
+The SDK's client has the endpoint and credentials that pyarrow takes. The SDK repeats requests, with
+growing pauses, before it raises an error.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ _STATUS: dict[int | None, Answer] = {
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Raise what the SDK raises as an error of this package about ``path``."""
+    """Raise exceptions of the SDK as errors of this package about ``path``."""
     try:
         yield
     except GoogleAPICallError as exc:
@@ -137,12 +136,12 @@ _ABSENT = 0
 
 
 def conditions(_: StoredObject) -> Conditions:
-    """Return the conditions that the store takes: all of them, on every request."""
+    """Return the conditions that the store honours: all of them, on every request."""
     return ALL_CONDITIONS
 
 
 def remove(target: StoredObject, mark: str) -> None:
-    """Remove the object, only if it is of this generation."""
+    """Remove the object if its generation is ``mark``."""
     target.client.bucket(target.bucket).blob(target.key).delete(if_generation_match=int(mark))
 
 
@@ -205,20 +204,20 @@ class GoogleWriter(ObjectWriter):
 
 
 class _NewBlob(Blob):  # type: ignore[misc]
-    """An object to be written, which is never deleted.
+    """A blob of the SDK that is to be written, and whose ``delete`` does nothing.
 
-    The SDK sends the store the checksum before its last byte, and deletes what came out different
-    all the same.  By then it may be the object of another writer.
+    The SDK sends the store the checksum before the last byte, and deletes an object whose checksum
+    differs.  By then it may be the object of another writer.
     """
 
     def delete(self, *_: Any, **__: Any) -> None:
-        """Leave what is there."""
+        """Do nothing: keep the object that is there."""
 
 
 def _found(origin: Origin) -> Any:
     """Return the object as it is now.
 
-    FileChangedError where it is another than the one that was read.
+    Raises FileChangedError if it is not the object that was read.
     """
     source = origin.object
     found = source.client.bucket(source.bucket).get_blob(source.key)
@@ -228,7 +227,7 @@ def _found(origin: Origin) -> Any:
 
 
 class _Stream(io.RawIOBase):
-    """Parts as a stream that is read once; ``check`` comes before its last bytes."""
+    """A stream over parts, read once. Calls ``check`` before it returns its last bytes."""
 
     def __init__(self, parts: Iterator[Part], check: Callable[[], None]) -> None:
         self._parts = parts

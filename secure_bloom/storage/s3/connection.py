@@ -1,7 +1,7 @@
-"""The boto3 client for a URI: the same endpoint, region and credentials that pyarrow takes.
+"""Make the boto3 client for a URI, with the endpoint, region and credentials that pyarrow takes.
 
-Refusals of S3 become our errors.  A store repeats nothing by itself: the SDK does, with growing
-pauses, before an error gets here.
+Refusals of S3 become errors of this package.  The SDK repeats requests, with growing pauses, before
+it raises an error. This package repeats nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _KNOWN: dict[str, Answer] = {
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Raise what boto3 raises as an error of this package about ``path``."""
+    """Raise exceptions of boto3 as errors of this package about ``path``."""
     try:
         yield
     except ClientError as exc:
@@ -93,7 +93,7 @@ def errors(path: str) -> Iterator[None]:
 
 
 def code_of(error: ClientError) -> str:
-    """Return the store's word for what is wrong; a status where it has none."""
+    """Return the store's error code, or the HTTP status if it sent no code."""
     return str(error.response.get("Error", {}).get("Code", "unknown"))
 
 
@@ -123,13 +123,13 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def connect(path: str, filesystem: Any) -> tuple[str, Any]:
-    """Return the store of a URI, and the client for it in the region that pyarrow has found."""
+    """Return the store of a URI, and the client for it in the region that pyarrow found."""
     query = object_uri(path).query
     return query, _client(query, filesystem.region)
 
 
 def where(target: StoredObject) -> dict[str, str]:
-    """Bucket and key, as requests take them."""
+    """Return bucket and key as the arguments of a request."""
     return {"Bucket": target.bucket, "Key": target.key}
 
 

@@ -1,14 +1,14 @@
-"""Replace or create an object of S3: PutObject, or a multipart upload with UploadPartCopy.
+"""Replace or create an object of S3: by PutObject, or by a multipart upload with UploadPartCopy.
 
 With a condition (If-Match, If-None-Match) the store itself refuses the new object when another
-program was faster.  Stores that do not know conditions ignore them.  For them a check comes before
-the last request; a change between the two is lost there.
+program was faster.  Stores that do not know conditions ignore them.  For these stores, the old
+object is checked before the last request, and a change between the two is lost.
 
-The object that takes the place of another gets its attributes: headers, metadata, tags, storage
-class, encryption, the kind of checksum; and in its own place the access list and the lock too.
+An object that replaces another gets its attributes: headers, metadata, tags, storage class,
+encryption, the kind of checksum. In its own place it also gets the access list and the lock.
 
-Some stores of the S3 protocol ignore conditions, and do what was asked.  So a small object of our
-own is written, overwritten and removed on conditions that do not hold:
+Some stores of the S3 protocol ignore conditions, and carry out the request.  To find out, a small
+object is written, overwritten and removed on conditions that do not hold:
 
     PUT If-None-Match: *   PUT If-Match: another   DELETE If-Match: another
 """
@@ -74,7 +74,7 @@ _GRANTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """Attributes of a new object: ``fields`` of the request that creates it, and its checksum."""
+    """Attributes of a new object: the ``fields`` of the request for it, and its checksum."""
 
     fields: Mapping[str, Any]
     #: Empty where the SDK is set to send none.
@@ -84,12 +84,15 @@ class Attributes:
 
 
 def plain_attributes(client: Any) -> Attributes:
-    """Return the attributes of an object that replaces none and copies none."""
+    """Return the attributes of an object that neither replaces nor copies another."""
     return Attributes(fields={}, checksum=_default_checksum(client), checksum_type={})
 
 
 def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Attributes:
-    """Return the attributes of an object; FileChangedError where its entity tag is another one."""
+    """Return the attributes of an object.
+
+    Raises FileChangedError if its entity tag is not ``etag``.
+    """
     with errors(source.path):
         head = require_same(source, etag)
         fields = {name: head[name] for name in _CARRIED if head.get(name)}
@@ -102,7 +105,10 @@ def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Att
 
 
 def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
-    """Return the store's answer about the object; FileChangedError where it is another by now."""
+    """Return the store's answer about the object.
+
+    Raises FileChangedError if its entity tag is not ``etag``.
+    """
     head: dict[str, Any] = source.client.head_object(
         # Without this mode S3 does not tell which checksum the object has.
         **where(source),
@@ -116,7 +122,7 @@ def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
 
 
 def require_absent(target: StoredObject) -> None:
-    """FileChangedError if an object is there."""
+    """Raise FileChangedError if an object is there."""
     try:
         target.client.head_object(**where(target))
     except ClientError as error:
@@ -132,7 +138,10 @@ def _tags(source: StoredObject) -> str:
 
 
 def _lock(head: Mapping[str, Any]) -> dict[str, Any]:
-    """Legal hold and retention; a retention that has run out is one that the store refuses."""
+    """Return legal hold and retention.
+
+    The store refuses a retention that has expired, so it is left out.
+    """
     fields = {}
     if head.get("ObjectLockLegalHoldStatus") == "ON":
         fields["ObjectLockLegalHoldStatus"] = "ON"
@@ -144,7 +153,7 @@ def _lock(head: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _access_list(source: StoredObject) -> dict[str, str]:
-    """Return the grants of the object, where there is anyone besides the owner."""
+    """Return the grants of the object, if anyone besides the owner has one."""
     if not _has_access_lists(source.client, source.bucket):
         return {}
     try:
@@ -171,7 +180,7 @@ def _granted(grants: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _has_access_lists(client: Any, bucket: str) -> bool:
-    """Return whether objects of the bucket have lists of their own.
+    """Return whether objects of the bucket have access lists.
 
     New buckets have none by default.
     """
@@ -205,7 +214,7 @@ _asking = threading.Lock()
 
 
 def conditions(target: StoredObject) -> Conditions:
-    """Return the conditions that the bucket of ``target`` takes; asked once in a process."""
+    """Return the conditions that the bucket of ``target`` honours. Asks once in a process."""
     known = (target.store, target.bucket)
     with _asking:
         if known not in _known:
@@ -214,7 +223,7 @@ def conditions(target: StoredObject) -> Conditions:
 
 
 def remove(target: StoredObject, mark: str) -> None:
-    """Remove the object, only if it has this mark."""
+    """Remove the object if its entity tag is ``mark``."""
     target.client.delete_object(**where(target), IfMatch=mark)
 
 
@@ -272,7 +281,10 @@ class S3Writer(ObjectWriter):
         require_same(origin.object, origin.mark)
 
     def _checked_attributes(self) -> Attributes:
-        """Return the attributes of the new object, from an old one that is still the same."""
+        """Return the attributes of the new object.
+
+        Raises FileChangedError if the old one was changed.
+        """
         if self._origin is not None:
             origin = self._origin
             return attributes_of(origin.object, origin.mark, in_its_place=self._in_place)

@@ -49,5 +49,5 @@ def test_hostile_bytes_are_refused(hostile: bytes, match: str) -> None:
 
 def test_a_value_of_a_list_of_numbers_is_no_list_of_structures() -> None:
     buffer = trees.encode(Struct({1: (TType.LIST, Sequence(TType.I32, [1]))}))
-    with pytest.raises(FormatError, match="no list of structures"):
+    with pytest.raises(FormatError, match="not a list of structures"):
         list_elements(buffer, find_fields(buffer).by_id[1])

@@ -1,4 +1,4 @@
-"""One request to Vault or OpenBao, by hvac: its answer, or why there is none, in our own words."""
+"""Send one request to Vault or OpenBao through hvac, and return its answer or raise our error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECRET: Final = re.compile(
 
 
 class RefusalError(Exception):
-    """The server's refusal of one request: its HTTP status, and its own text."""
+    """The server refused one request: its HTTP status, and its own text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"HTTP {status}: {text}" if text else f"HTTP {status}")
@@ -30,7 +30,7 @@ class RefusalError(Exception):
 
 
 class VaultApi:
-    """Clients of hvac for one server, and the errors of their requests."""
+    """Makes clients of hvac for one server, and translates the errors of their requests."""
 
     def __init__(self, settings: VaultSettings) -> None:
         with imported_for("the KMS client 'vault'", "vault"):
@@ -49,7 +49,7 @@ class VaultApi:
             self._session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE))
 
     def client(self, token: str) -> Any:
-        """Return a client of hvac's with this token; all of them share their connections."""
+        """Return an hvac client with this token. All clients share their connections."""
         return self._hvac.Client(
             url=self._settings.address,
             # Never None, for which hvac would read ~/.vault-token.
@@ -66,11 +66,10 @@ class VaultApi:
         )
 
     def request(self, request: Callable[[], Any]) -> Mapping[str, Any]:
-        """Return the JSON object that ``request``, a call of hvac's, answers.
+        """Return the JSON object that ``request``, a call of hvac, returns; {} for an empty answer.
 
-        {} for an empty answer.
-        Raises RefusalError where the server refuses, TransientFailureError where repeating may
-        help, KmsUnavailableError where the answer is not one of Vault's API.
+        Raises RefusalError if the server refuses, TransientFailureError if repeating may help, and
+        KmsUnavailableError if the answer is not one of Vault's API.
         """
         try:
             response = request()
@@ -87,7 +86,7 @@ class VaultApi:
     def strange(self, what: str) -> KmsUnavailableError:
         """Return the error for an answer that Vault's API does not have."""
         return KmsUnavailableError(
-            f"the answer of {self._place} is not that of Vault or OpenBao: {what}",
+            f"the answer of {self._place} does not come from Vault or OpenBao: {what}",
             hint="check address, namespace and mount of [kms]; redirects are not followed",
         )
 
@@ -130,9 +129,9 @@ def _json_object(response: Any) -> Mapping[str, Any] | None:
 
 
 def _retry_after(response: Any) -> float | None:
-    """Return the seconds of ``Retry-After``.
+    """Return the seconds of ``Retry-After``, or None.
 
-    A date there, which no Vault sends, counts as nothing.
+    A date is ignored: Vault sends none.
     """
     text = response.headers.get("Retry-After", "")
     # Five digits would be a day or more: a server that says so is broken.
@@ -140,13 +139,16 @@ def _retry_after(response: Any) -> float | None:
 
 
 def _shown(errors: list[object]) -> str:
-    """Return the server's own words, as far as they may be shown."""
+    """Return the server's error texts, cut and cleaned for an error message."""
     text = " ".join("; ".join(map(str, errors)).split())
     return legible(_SECRET.sub("...", text), _LONGEST_TEXT)
 
 
 def _causes(exc: BaseException) -> Iterator[BaseException]:
-    """The errors that led to one of requests, which hides them in arguments and in causes."""
+    """Yield the exceptions that led to an exception of requests.
+
+    requests hides them in arguments and in causes.
+    """
     seen: set[int] = set()
     waiting: list[object] = [exc]
     while waiting:

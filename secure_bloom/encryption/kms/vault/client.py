@@ -1,7 +1,7 @@
 """Vault and OpenBao as a KMS client: wrap = transit encrypt, unwrap = transit decrypt.
 
-A wrapped key is the text of the transit engine, ``vault:vN:...``, as it came: parquet-java's sample
-client stores it like this, so files pass from one to the other.
+A wrapped key is the text of the transit engine, ``vault:vN:...``, unchanged. parquet-java's sample
+client stores the same text, so each reads the other's files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VERBS: Final = {
 class VaultKmsClient:
     """A :class:`~.client.KmsClient`; master key ids are names of keys of the transit engine.
 
-    Made without asking the server.  One client serves several threads.
+    Creating the client does not ask the server.  One client serves several threads.
     """
 
     def __init__(self, settings: VaultSettings) -> None:
@@ -49,9 +49,9 @@ class VaultKmsClient:
         self._found: set[str] = set()
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` encrypted by the engine; KeyUnavailableError where it refuses.
+        """Return ``key_bytes`` encrypted by the engine. Raises KeyUnavailableError if it refuses.
 
-        Looks first whether the key is there: `encrypt` would make one that is not.
+        Checks first whether the key exists, because `encrypt` would create a missing key.
         """
         self._check_there(master_key_identifier)
         plaintext = base64.b64encode(key_bytes).decode("ascii")
@@ -61,7 +61,7 @@ class VaultKmsClient:
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """Return the key that :meth:`wrap_key` wrapped.
 
-        KeyUnavailableError where the engine refuses.
+        Raises KeyUnavailableError if the engine refuses.
         """
         _check_wrapped(wrapped_key)
         data = self._transit("unwrap", master_key_identifier, wrapped_key)
@@ -76,14 +76,14 @@ class VaultKmsClient:
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
         """Return the key wrapped by the newest version of its master key.
 
-        It never leaves the engine.
+        The key never leaves the engine.
         """
         _check_wrapped(wrapped_key)
         data = self._transit("rewrap", master_key_identifier, wrapped_key)
         return self._wrapped(data)
 
     def key_version(self, wrapped_key: str) -> str:
-        """Return the version that wrapped this key: it is in front of the ciphertext, in clear."""
+        """Return the version of the master key, which the text of a wrapped key begins with."""
         _check_wrapped(wrapped_key)
         return wrapped_key.split(":", 2)[1]
 
@@ -158,7 +158,7 @@ def version_in(wrapped_key: str) -> str | None:
 
 
 def _check_wrapped(wrapped_key: str) -> None:
-    """Raise FormatError for what another provider wrapped, before a server sees it."""
+    """Raise FormatError for a key that another provider wrapped, before a server sees it."""
     if not _WRAPPED.fullmatch(wrapped_key):
         raise FormatError(
             "a wrapped key is not one of Vault or OpenBao, which begin with vault:v1:",

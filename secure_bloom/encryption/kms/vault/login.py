@@ -1,4 +1,4 @@
-"""The token of a client: where it comes from, how it is renewed, and when a new one is needed."""
+"""Get the token of a Vault client, renew it, and log in again when it is no longer valid."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FORBIDDEN: Final = 403
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LoginToken:
-    """A token, and when to renew it; ``renew_at`` is None where its life is not known or endless.
+    """A token, and when to renew it. ``renew_at`` is None if its lifetime is unknown or endless.
 
-    ``client`` is hvac's client that makes requests with it.
+    ``client`` is the hvac client that makes requests with this token.
     """
 
     value: str = field(repr=False)
@@ -36,7 +36,7 @@ class _LoginToken:
 
 
 class VaultLogin:
-    """Makes requests with a token that is valid, for many threads."""
+    """Makes requests with a valid token, for many threads."""
 
     def __init__(self, settings: VaultSettings, api: VaultApi) -> None:
         self._settings = settings
@@ -45,10 +45,10 @@ class VaultLogin:
         self._token: _LoginToken | None = None
 
     def request(self, request: Callable[[Any], T]) -> T:
-        """Return the answer of ``request`` to hvac's client; called again if the token has expired.
+        """Return what ``request`` returns. Calls it again if the token has expired.
 
-        Raises RefusalError where a valid token may not do this, KmsUnavailableError where there is
-        no valid token, and what ``request`` raises.
+        Raises RefusalError if a valid token is not allowed this request, KmsUnavailableError if no
+        valid token can be got, and what ``request`` raises.
         """
         used = self._valid_token()
         # More than one new token, because a short-lived one can end before its request is made.
@@ -74,7 +74,7 @@ class VaultLogin:
             return token
 
     def _is_accepted(self, used: _LoginToken) -> bool:
-        """Return whether the server still knows the token: a 403 alone may be about the key."""
+        """Return whether the server still accepts the token. A 403 alone may be about the key."""
         with self._lock:
             # Another thread has replaced the token meanwhile, and the request is made again with
             # that one.
@@ -87,7 +87,7 @@ class VaultLogin:
             return True
 
     def _replaced(self, used: _LoginToken, refusal: RefusalError) -> _LoginToken:
-        """Return a new token, or the one that another thread got meanwhile."""
+        """Return a new token, or the token that another thread got meanwhile."""
         with self._lock:
             if self._token is used or self._token is None:
                 token = self._log_in()
@@ -99,7 +99,7 @@ class VaultLogin:
             return self._token
 
     def _renew(self, token: _LoginToken) -> _LoginToken:
-        """Return the token with a longer life; a new one where it cannot have that."""
+        """Return the token with a longer lifetime, or a new token if it cannot be renewed."""
         if not token.is_renewable:
             return self._log_in()
         try:
@@ -113,7 +113,7 @@ class VaultLogin:
         return _LOGINS[self._settings.auth](self)
 
     def by_token(self) -> _LoginToken:
-        """Return the token of ``token_file``, else of the environment."""
+        """Return the token in ``token_file``, else the token in the environment."""
         file = self._settings.token_file
         value = environment("TOKEN") if file is None else self._secret(file, "the token")
         if value is None:
@@ -165,7 +165,7 @@ class VaultLogin:
         return self._of_lease(auth)
 
     def _of_lease(self, auth: object, *, fallback: str | None = None) -> _LoginToken:
-        """Return the token of an answer's ``auth``."""
+        """Return the token in the ``auth`` part of an answer."""
         fields: Mapping[str, Any] = auth if isinstance(auth, dict) else {}
         value = fields.get("client_token") or fallback
         if not isinstance(value, str):
@@ -173,7 +173,7 @@ class VaultLogin:
         return self._of(value, fields.get("lease_duration"), fields.get("renewable"))
 
     def _of(self, value: str, seconds: object, is_renewable: object) -> _LoginToken:
-        """Return a token that lives for ``seconds``; 0, as a root token has, means for ever."""
+        """Return a token that lives for ``seconds``. 0, as for a root token, means for ever."""
         lives = seconds if isinstance(seconds, int) and seconds > 0 else None
         return _LoginToken(
             value=value,
@@ -194,7 +194,10 @@ class VaultLogin:
 
     @staticmethod
     def _secret(file: Path, what: str) -> str:
-        """Return the text in a file, read anew for each login: agents and Kubernetes replace it."""
+        """Return the text in a file.
+
+        It is read again for each login: agents and Kubernetes replace it.
+        """
         try:
             value = file.read_text(encoding="ascii").strip()
         except OSError as exc:

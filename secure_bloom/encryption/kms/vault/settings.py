@@ -1,6 +1,7 @@
-"""The address of a Vault or OpenBao server, and the login: from [kms], else from the environment.
+"""The address of a Vault or OpenBao server and the way to log in: from [kms], else the environment.
 
-None of it is a secret.  Secrets are read when they are used, from the environment or from files.
+None of these settings is a secret.  Secrets are read when they are used, from the environment or
+from files.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _PATH = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*/?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultSettings:
-    """One server, one transit engine, one way to log in; paths are absolute.
+    """One server, one transit engine and one way to log in. Paths are absolute.
 
-    ``address`` has a scheme, a host and perhaps a port and a path.
+    ``address`` has a scheme, a host, and optionally a port and a path.
     """
 
     address: str
@@ -68,7 +69,7 @@ class VaultSettings:
         """Return the settings of a [kms] table, completed from the environment.
 
         Relative paths start at ``base``.  Raises PolicyError for an address that is missing or not
-        protected by TLS, and for words that do not go together.
+        protected by TLS, and for words that contradict each other.
         """
         auth = _auth(table)
         address = table.text("address") or environment("ADDR")
@@ -96,13 +97,13 @@ class VaultSettings:
 
     @property
     def place(self) -> str:
-        """The server as errors name it: without a path, which may be long, and never a secret."""
+        """The server's name in errors: without the path, which may be long, and never a secret."""
         parts = urlsplit(self.address)
         return f"{parts.scheme}://{parts.netloc}"
 
 
 def check_words(table: ConfigTable) -> None:
-    """Raise PolicyError for what [kms] itself says wrong, whatever the environment adds."""
+    """Raise PolicyError if the words of [kms] are wrong, whatever the environment adds."""
     _auth(table)
     for word in ("mount", "auth_mount"):
         _mount(table, word)
@@ -112,7 +113,7 @@ def check_words(table: ConfigTable) -> None:
 
 
 def environment(name: str) -> str | None:
-    """``VAULT_<name>``, or its twin ``BAO_<name>``; None where both are missing or empty."""
+    """Return ``VAULT_<name>``, or its twin ``BAO_<name>``, or None if both are missing or empty."""
     for prefix in ("VAULT_", "BAO_"):
         if value := os.environ.get(prefix + name, "").strip():
             return value
@@ -120,7 +121,7 @@ def environment(name: str) -> str | None:
 
 
 def _auth(table: ConfigTable) -> str:
-    """Return the way to log in, whose words alone may be there."""
+    """Return the way to log in. Raises PolicyError if the table has words of another way."""
     auth = table.choice("auth", {name: name for name in _AUTH_WORDS}) or "token"
     # A word of another way would be passed over, and the login made with other secrets than meant.
     other = frozenset().union(*_AUTH_WORDS.values()) - _AUTH_WORDS[auth]

@@ -79,7 +79,7 @@ class TestAnswers:
     def test_an_answer_that_is_not_vaults(self, status: int, body: bytes) -> None:
         with (
             http_server(lambda *_: (status, {"Location": "http://127.0.0.1:1"}, body)) as url,
-            pytest.raises(KmsUnavailableError, match="is not that of Vault") as caught,
+            pytest.raises(KmsUnavailableError, match="does not come from Vault") as caught,
         ):
             self.client(url).unwrap_key(self.SECRET, "k")
         assert self.SECRET not in str(caught.value)
