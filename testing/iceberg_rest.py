@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from pyiceberg.table import CommitTableRequest, Table
 
 from testing.http_servers import http_server
 
+Document = dict[str, Any]
 _TABLE: Final = re.compile(r"/v1/namespaces/([^/?]+)/tables/([^/?]+)")
 _NAMESPACE: Final = re.compile(r"/v1/namespaces/([^/?]+)")
 #: Exceptions of the catalog -> the status that clients take for the same.
@@ -26,14 +27,17 @@ _STATUS: Final = {NoSuchTableError: 404, NoSuchNamespaceError: 404, CommitFailed
 
 
 @contextmanager
-def rest_catalog(catalog: Catalog) -> Iterator[str]:
-    """A server on loopback for the tables of a catalog; its address."""
+def rest_catalog(catalog: Catalog, change: Callable[[Document], object] = id) -> Iterator[str]:
+    """A server on loopback for the tables of a catalog; its address.
+
+    ``change`` changes what the server sends of a table.
+    """
     one_at_a_time = threading.Lock()
 
     def answer(method: str, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         with one_at_a_time:
             try:
-                found = _answered(catalog, method, path, body)
+                found = _answered(catalog, method, path, body, change)
             except tuple(_STATUS) as error:
                 status = _STATUS[type(error)]
                 said = {"message": str(error), "type": type(error).__name__, "code": status}
@@ -44,7 +48,9 @@ def rest_catalog(catalog: Catalog) -> Iterator[str]:
         yield address
 
 
-def _answered(catalog: Catalog, method: str, path: str, body: bytes) -> dict[str, Any]:
+def _answered(
+    catalog: Catalog, method: str, path: str, body: bytes, change: Callable[[Document], object]
+) -> Document:
     if path.startswith("/v1/config"):
         return {"defaults": {}, "overrides": {}}
     if named := _TABLE.match(path):
@@ -53,7 +59,9 @@ def _answered(catalog: Catalog, method: str, path: str, body: bytes) -> dict[str
             asked = CommitTableRequest.model_validate_json(body)
             catalog.commit_table(table, asked.requirements, asked.updates)
             table = catalog.load_table(named.groups())
-        return _loaded(table)
+        loaded = _loaded(table)
+        change(loaded)
+        return loaded
     if named := _NAMESPACE.match(path):
         name = named.group(1)
         properties = catalog.load_namespace_properties(name)
@@ -61,7 +69,7 @@ def _answered(catalog: Catalog, method: str, path: str, body: bytes) -> dict[str
     raise NoSuchNamespaceError(path)
 
 
-def _loaded(table: Table) -> dict[str, Any]:
+def _loaded(table: Table) -> Document:
     return {
         "metadata-location": table.metadata_location,
         "metadata": json.loads(table.metadata.model_dump_json()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache, unite
 from secure_bloom.reading.table.table_state import TableState, table_state
-from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.storage.counted_file import covered
 from secure_bloom.tables import LiveFile, TableListing, list_tables
 
@@ -53,6 +53,7 @@ class TableSample:
     table's log deletes.
     """
 
+    tables: TableListing = field(repr=False)
     table: TrialTable
     candidates: tuple[Candidate, ...]
     files: tuple[FileFacts, ...]
@@ -67,9 +68,7 @@ class TableSample:
 
     def open(self, path: str) -> InputFile:
         """Open one of the files, whose columns then have the names of the table."""
-        file = open_input(path)
-        file.column_names = self.table.names
-        return file
+        return self.tables.open(path)
 
     @property
     def chosen_count(self) -> int:
@@ -110,6 +109,7 @@ def sample_table(
     own = {*schema.names, *(field.name for field in fields)}
     found = tuple(candidate for candidate in every if candidate.path[0] in own)
     return TableSample(
+        tables=listing,
         table=TrialTable(
             schema=schema,
             partition_fields=fields,

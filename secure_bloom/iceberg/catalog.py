@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyiceberg.table import Table
@@ -11,7 +11,8 @@ from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import below
-from secure_bloom.tables.iceberg_catalog import catalog_errors, load_table
+from secure_bloom.storage.store_grants import StoreGrant
+from secure_bloom.tables.iceberg_catalog import catalog_errors, load_table, store_grant
 from secure_bloom.tables.iceberg_table import names_of_structure, opened_location
 
 MAIN: Final = "main"
@@ -26,11 +27,13 @@ class CommitTable:
     """A table of a catalog and one of its branches, in the state of the last look at the catalog.
 
     ``path`` is the table's name as the caller gave it: ``iceberg://CATALOG/NAMESPACE.TABLE``.
+    ``grant`` is the right to open its data files in a store, while the table is referenced.
     """
 
     path: str
     table: Table
     branch: str
+    grant: StoreGrant | None = field(repr=False)
 
     @property
     def metadata(self) -> Any:
@@ -81,7 +84,7 @@ class CommitTable:
             raise FileChangedError(
                 "the table was dropped meanwhile, and another one has its name", path=self.path
             )
-        self.table = fresh
+        self.table, self.grant = fresh, store_grant(fresh, self.path)
         refuse_unwritable(self)
 
     def commit(self, requirements: Sequence[Any], updates: Sequence[Any]) -> None:
@@ -95,7 +98,8 @@ def open_table(path: str, branch: str | None = None) -> CommitTable:
     Raises PolicyError if the catalog does not give it or the branch is unknown, and
     UnsupportedFeatureError for a table whose commits are not made here.
     """
-    found = CommitTable(path, load_table(path), branch or MAIN)
+    table = load_table(path)
+    found = CommitTable(path, table, branch or MAIN, store_grant(table, path))
     refuse_unwritable(found)
     with catalog_errors(path):
         found.table.location_provider()

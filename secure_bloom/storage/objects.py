@@ -3,8 +3,9 @@
 """Read objects of S3, Google Cloud Storage, Azure and HDFS through pyarrow.fs.
 
 This module, and pyarrow with it, is imported at the first object-store URI.  Region and endpoint
-come from the URI's query (pyarrow's ``FileSystem.from_uri``) or from the environment.
-``object_trees`` lists folders, and ``object_writes`` writes objects.
+come from the URI's query (pyarrow's ``FileSystem.from_uri``), from the catalog of a table
+(``store_grants``) or from the environment.  ``object_trees`` lists folders, and ``object_writes``
+writes objects.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from secure_bloom.storage.azure_account import credentials_of_environment, with_
 from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import GONE, system_errors
 from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.store_grants import S3Settings, settings_for
 
 #: Names of the metadata that changes with every write.
 _WRITE_MARKS = ("ETag", "etag", "generation")
@@ -183,8 +185,12 @@ def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | No
 def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a URI, and pyarrow's path in it."""
     uri = object_uri(path)
+    settings = settings_for(uri)
     with store_errors(path):
-        filesystem, root = _connect(uri.store(), credentials_of_environment())
+        if settings is None:
+            filesystem, root = _connect(uri.store(), credentials_of_environment())
+        else:
+            filesystem, root = _connect_granted(settings, uri.authority), uri.authority
     if filesystem.type_name == "abfs":
         # Some URIs have the container in the key; no path there may begin with a slash.
         return filesystem, f"{root}/{uri.key}".strip("/")
@@ -197,6 +203,11 @@ def _connect(store: str, of_azure: tuple[str, str] | None) -> tuple[fs.FileSyste
     if filesystem.type_name == "abfs" and of_azure is not None:
         filesystem = with_credentials(filesystem, of_azure)
     return filesystem, root.rstrip("/")
+
+
+@lru_cache(maxsize=16)
+def _connect_granted(settings: S3Settings, bucket: str) -> fs.FileSystem:
+    return settings.file_system(bucket)
 
 
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:

@@ -11,7 +11,7 @@ out of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -20,15 +20,41 @@ from secure_bloom.errors import (
     MissingPathError,
     PolicyError,
     SecureBloomError,
+    UnsupportedFeatureError,
     imported_for,
     located,
 )
+from secure_bloom.storage.paths import sibling
+from secure_bloom.storage.store_grants import S3Settings, StoreGrant
+
+
+def _is_true(text: str) -> bool:
+    return str(text).lower() == "true"
+
 
 _SCHEME: Final = "iceberg://"
 #: What pyiceberg is imported for.
 PURPOSE: Final = "an Iceberg table"
 #: The end of the name of a metadata file.
 METADATA_SUFFIX: Final = ".metadata.json"
+#: Properties of a table that name a folder for its files.
+_PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
+_S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
+#: Settings of S3: how a text is taken, and pyiceberg's names of the property.
+_SETTINGS: Final[Mapping[str, tuple[Callable[[str], Any], tuple[str, ...]]]] = {
+    "endpoint": (str, ("s3.endpoint",)),
+    "region": (str, ("s3.region", "client.region")),
+    "access_key": (str, ("s3.access-key-id", "client.access-key-id")),
+    "secret_key": (str, ("s3.secret-access-key", "client.secret-access-key")),
+    "session_token": (str, ("s3.session-token", "client.session-token")),
+    "is_anonymous": (_is_true, ("s3.anonymous",)),
+    "is_virtual": (_is_true, ("s3.force-virtual-addressing",)),
+    "proxy": (str, ("s3.proxy-uri",)),
+    "connect_timeout": (float, ("s3.connect-timeout",)),
+    "request_timeout": (float, ("s3.request-timeout",)),
+}
+#: A signature by the catalog for each request, and a role to take on.
+_REFUSED: Final = ("s3.signer", "s3.role-arn", "client.role-arn")
 _SETTINGS_HINT: Final = (
     "try `pyiceberg --catalog NAME describe NAMESPACE.TABLE`; pyiceberg's settings say where a "
     "catalog is"
@@ -78,25 +104,53 @@ def is_in_catalog(path: str) -> bool:
     return path.lower().startswith(_SCHEME)
 
 
-def metadata_file(path: str) -> str:
-    """Return the location of the metadata file of the table's current version.
+def load_table(path: str) -> Any:
+    """Return the pyiceberg table that ``iceberg://CATALOG/NAMESPACE.TABLE`` names.
 
     Raises PolicyError if pyiceberg knows no such catalog, or the catalog no such table, or the
     catalog does not answer.
     """
-    return str(load_table(path).metadata_location)
-
-
-def load_table(path: str) -> Any:
-    """Return the pyiceberg table that ``iceberg://CATALOG/NAMESPACE.TABLE`` names."""
     catalog_name, table_name = _parsed(path)
     with located(path=path), imported_for(PURPOSE, "iceberg"):
         from pyiceberg.catalog import load_catalog
     with catalog_errors(path):
-        catalog = _without_classes_of_tables(load_catalog(catalog_name))
+        catalog = load_catalog(catalog_name)
+        sent = _opened_by_the_catalog(catalog)
         table = catalog.load_table(table_name)
-        table.io = _file_io(catalog, table)
+        table.io = _file_io(catalog, {**(table.config or {}), **sent}, table.metadata_location)
     return table
+
+
+def store_grant(table: Any, path: str) -> StoreGrant | None:
+    """Return the right to open a table's files by what the catalog says; keep it while they are.
+
+    None if the files are not of S3, or if the catalog says nothing of it: the environment counts.
+    Raises UnsupportedFeatureError for a way to ask S3 that is not known here.
+    """
+    places = {
+        table.metadata.location,
+        sibling(table.metadata_location, ""),
+        *(table.metadata.properties.get(name, "") for name in _PLACES),
+    }
+    mine = [it for it in places if it.lower().startswith(_S3_SCHEMES)]
+    given = {name: value for name, value in table.io.properties.items() if value not in (None, "")}
+    for name in _REFUSED:
+        if mine and name in given:
+            raise UnsupportedFeatureError(
+                f"the catalog sets {name}, which is not supported here",
+                hint="give the catalog s3.access-key-id and s3.secret-access-key, or give neither "
+                "and set up the environment of AWS",
+                path=path,
+            )
+    found = {
+        name: make(given[key])
+        for name, (make, keys) in _SETTINGS.items()
+        if (key := next((it for it in keys if it in given), None))
+    }
+    if not mine or not found:
+        return None
+    with located(path=path):
+        return StoreGrant(places=mine, settings=S3Settings(**found))
 
 
 def _parsed(path: str) -> tuple[str, str]:
@@ -132,19 +186,30 @@ def catalog_errors(path: str) -> Iterator[None]:
         ) from None
 
 
-def _without_classes_of_tables(catalog: Any) -> Any:
-    """Return the catalog, which then opens metadata files by its own properties alone."""
-    from pyiceberg.io import load_file_io
+def _opened_by_the_catalog(catalog: Any) -> dict[str, str]:
+    """Have the catalog open metadata files by its own properties alone, not by those of a table.
 
-    catalog._load_file_io = lambda properties=None, location=None: load_file_io(  # noqa: ARG005
-        catalog.properties, location
+    Returns the credentials of the store that a REST catalog sends for a table, once it is loaded.
+    """
+    sent: dict[str, str] = {}
+    choose: Any = getattr(catalog, "_resolve_storage_credentials", None)
+
+    def chosen(credentials: Any, location: Any) -> Any:
+        found = choose(credentials, location)
+        sent.update(found)
+        return found
+
+    if choose is not None:
+        catalog._resolve_storage_credentials = chosen
+    catalog._load_file_io = lambda properties=None, location=None: _file_io(  # noqa: ARG005
+        catalog, sent, location
     )
-    return catalog
+    return sent
 
 
-def _file_io(catalog: Any, table: Any) -> Any:
-    """Return what opens the table's files: the catalog's settings, then those it sent for them."""
+def _file_io(catalog: Any, sent: Mapping[str, str], location: str | None) -> Any:
+    """Return what opens files: the catalog's settings, then those that it sent for a table."""
     from pyiceberg.io import load_file_io
 
-    sent = {name: value for name, value in (table.config or {}).items() if "impl" not in name}
-    return load_file_io({**catalog.properties, **sent}, table.metadata_location)
+    no_classes = {name: value for name, value in sent.items() if "impl" not in name}
+    return load_file_io({**catalog.properties, **no_classes}, location)

@@ -6,7 +6,6 @@ which a column keeps its data whatever it is called.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +20,20 @@ from secure_bloom.errors import (
     imported_for,
     located,
 )
-from secure_bloom.storage import is_object_uri
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.store_grants import StoreGrant
 from secure_bloom.tables.commit_times import milliseconds
-from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, PURPOSE
+from secure_bloom.tables.iceberg_catalog import (
+    METADATA_SUFFIX,
+    PURPOSE,
+    is_in_catalog,
+    load_table,
+    store_grant,
+)
 from secure_bloom.tables.live_file import TableVersion
 
 if TYPE_CHECKING:
@@ -37,15 +44,21 @@ if TYPE_CHECKING:
 
 #: The folder of metadata files in that of their table.
 METADATA_FOLDER = "metadata"
+#: Manifests of a store that are read before their turn.
+_AHEAD = 1_000
 #: Transforms of a partition's column that tell no value: a hash, and nothing at all.
 _TELL_NO_VALUE = ("bucket", "void")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFile:
-    """A live data file: what deletes rows of it, and the values of columns that it lacks."""
+    """A live data file: what deletes rows of it, and the values of columns that it lacks.
+
+    ``grant`` is the right to open it in a store.
+    """
 
     deletes: FileDeletes
+    grant: StoreGrant | None = field(repr=False)
     fills: Mapping[str, pa.Scalar] = field(repr=False)
 
 
@@ -56,9 +69,11 @@ class IcebergTable:
     ``files_with_bounds`` are the columns whose bounds the manifests show, and of
     how many files; ``partition_columns`` are those by whose values the files are partitioned.
     ``location`` is the folder of the table.  ``refused`` says why rows cannot be read, if so.
+    ``grant`` is the right to open its files in a store, while the table is referenced.
     """
 
     path: str
+    grant: StoreGrant | None = field(repr=False)
     location: str | None
     columns: pa.Schema = field(repr=False)
     names: ColumnMapping = field(repr=False)
@@ -87,21 +102,19 @@ def _dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 
 def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
-    """Return the table whose metadata file is at ``path``, in its current snapshot or in ``at``.
+    """Return the table of a catalog or of a metadata file, in its current snapshot or in ``at``.
 
-    Raises UnsupportedFeatureError for a table in an object store, or with files that are not read
-    here, PolicyError for a snapshot that it does not have, and FormatError for metadata that cannot
-    be read.
+    Raises UnsupportedFeatureError for files that are not read here, PolicyError for a table that
+    the catalog does not give or a snapshot that the table does not have, and FormatError for
+    metadata that cannot be read.
     """
-    if is_object_uri(path):
-        raise UnsupportedFeatureError(
-            "an Iceberg table in an object store is not read here",
-            hint="its metadata file must be local",
-            path=path,
-        )
-    with located(path=path):
+    grant, location = None, local_path(path)
+    if is_in_catalog(path):
+        known = load_table(path)
+        grant, location = store_grant(known, path), opened_location(known.metadata_location)
+    with located(path=location):
         try:
-            return _planned(path, at or TableVersion())
+            return _planned(location, at or TableVersion(), grant)
         except SecureBloomError:
             raise
         except Exception as exc:
@@ -109,7 +122,7 @@ def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
             raise FormatError("pyiceberg cannot read the table's metadata") from exc
 
 
-def _planned(path: str, at: TableVersion) -> IcebergTable:
+def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTable:
     from secure_bloom.tables.iceberg_deletes import DATA, DeleteIndex
 
     table = _opened(path)
@@ -118,11 +131,11 @@ def _planned(path: str, at: TableVersion) -> IcebergTable:
 
     snapshot = _snapshot(table, at)
     schema = _schema(table, snapshot)
-    entries = [
-        entry
-        for manifest in (() if snapshot is None else snapshot.manifests(table.io))
-        for entry in manifest_entries(manifest, table.io)
-    ]
+    manifests = () if snapshot is None else snapshot.manifests(table.io)
+    read = in_order(
+        lambda it: manifest_entries(it, table.io), manifests, files_at_once([path]), room=_AHEAD
+    )
+    entries = [entry for part in read for entry in part]
     opened = opener(path)
     data, index = [], DeleteIndex(table.specs(), opened, _key_columns(table))
     for entry in entries:
@@ -132,10 +145,11 @@ def _planned(path: str, at: TableVersion) -> IcebergTable:
             index.add(entry)
     return IcebergTable(
         path=path,
+        grant=grant,
         location=_location(path),
         columns=schema.as_arrow().remove_metadata(),
         names=names_of_structure(schema.as_struct()),
-        live=_live_files(table, schema, data, index, opened),
+        live=_live_files(table, schema, data, index, opened, grant),
         files_with_bounds=Counter(
             name for entry in data for name in _names(table, _bounded_fields(entry.data_file))
         ),
@@ -180,6 +194,7 @@ def _live_files(
     data: Sequence[Any],
     index: DeleteIndex,
     opened: Callable[[str], str],
+    grant: StoreGrant | None,
 ) -> dict[str, IcebergFile]:
     defaults, found = _defaults(schema), dict[str, IcebergFile]()
     for entry in data:
@@ -192,7 +207,7 @@ def _live_files(
         if path in found:
             raise FormatError("two entries of the table's manifests name one data file")
         fills = {**defaults, **_identities(table, schema, file)}
-        found[path] = IcebergFile(deletes=index.of(entry), fills=fills)
+        found[path] = IcebergFile(deletes=index.of(entry), grant=grant, fills=fills)
     return dict(sorted(found.items()))
 
 
@@ -288,8 +303,9 @@ def _location(path: str) -> str | None:
 
     None where the metadata file is not in its folder ``metadata``.
     """
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - a text
-    return os.path.dirname(folder) if os.path.basename(folder) == METADATA_FOLDER else None  # noqa: PTH119, PTH120
+    tree = tree_of(path)
+    folder = tree.parents(path)[0]
+    return tree.parents(folder)[0] if name_of(folder) == METADATA_FOLDER else None
 
 
 def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
@@ -298,17 +314,18 @@ def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
     Every metadata file beside the table's own counts, with all snapshots that it names.
     """
     live, found = frozenset(table.files), dict[str, set[str]]()
-    folder = os.path.dirname(table.path)  # noqa: PTH120 - a text
-    for name in sorted(tree_of(table.path).names(folder or ".")):
+    tree = tree_of(table.path)
+    folder = tree.parents(table.path)[0]
+    for name in sorted(tree.names(folder)):
         if name.endswith(METADATA_SUFFIX):
-            opened = _opened(os.path.join(folder, name))  # noqa: PTH118
-            for path, columns in _entries(opened):
+            location = tree.join(folder, name)
+            for path, columns in _entries(_opened(location), opener(location)):
                 if path not in live:
                     found.setdefault(path, set()).update(columns)
     return Counter(column for columns in found.values() for column in columns)
 
 
-def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _entries(table: Any, opened: Callable[[str], str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the files of all entries of all snapshots, each with its columns that have bounds."""
     from secure_bloom.tables.iceberg_files import manifest_entries
 
@@ -323,7 +340,7 @@ def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
                 for entry in manifest_entries(manifest, table.io, with_deleted=True):
                     file = entry.data_file
                     yield (
-                        local_location(file.file_path),
+                        opened(file.file_path),
                         tuple(_names(table, _bounded_fields(file))),
                     )
         except PolicyError:

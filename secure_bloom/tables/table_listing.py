@@ -25,7 +25,7 @@ from secure_bloom.storage import (
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
-from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog, metadata_file
+from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog
 from secure_bloom.tables.live_file import TableVersion
 
 # Readers of logs are loaded when a table with a log is found: most files are of none.
@@ -78,9 +78,7 @@ def list_tables(
     found = _Listed(at or TableVersion())
     folders = []
     for path in paths:
-        if is_in_catalog(path):
-            found.take_iceberg(metadata_file(path))
-        elif _is_metadata(path):
+        if is_in_catalog(path) or _is_metadata(path):
             found.take_iceberg(path)
         else:
             folders.append(path)
@@ -179,7 +177,7 @@ class _Listed:
         """Take the data files of the table with this metadata file."""
         from secure_bloom.tables.iceberg_table import iceberg_table
 
-        table = iceberg_table(local_path(path), self._at)
+        table = iceberg_table(path, self._at)
         self._iceberg.append(table)
         self._names |= dict.fromkeys(table.files, table.names)
         self.take(table.files)

@@ -57,6 +57,7 @@ def decided(
     present: LookupComparison | None, absent: LookupComparison | None, row_groups: int = GROUPS
 ) -> tuple[str, str]:
     sample = TableSample(
+        tables=None,
         table=None,
         candidates=(),
         files=(),

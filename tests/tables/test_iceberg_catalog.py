@@ -14,7 +14,7 @@ from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.tables.iceberg_catalog import is_in_catalog, metadata_file
+from secure_bloom.tables.iceberg_catalog import is_in_catalog, load_table
 
 TABLE = "iceberg://lake/db.people"
 
@@ -80,11 +80,11 @@ def test_other_verbs_that_write_refuse_it() -> None:
 def test_a_name_has_a_catalog_a_namespace_and_a_table(path: str) -> None:
     assert is_in_catalog(path)
     with pytest.raises(PolicyError, match="names no table of a catalog"):
-        metadata_file(path)
+        load_table(path)
 
 
 def test_without_pyiceberg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
     with pytest.raises(PolicyError, match="not installed") as caught:
-        metadata_file(TABLE)
+        load_table(TABLE)
     assert caught.value.hint == "pip install 'secure-bloom[iceberg]'"

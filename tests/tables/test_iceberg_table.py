@@ -176,8 +176,6 @@ def test_metadata_are_not_believed(table: Any, tmp_path: Path) -> None:
     elsewhere = [snapshot | {"manifest-list": "s3://b/list.avro"} for snapshot in snapshots]
     with pytest.raises(UnsupportedFeatureError, match="files elsewhere"):
         iceberg_table(changed(table, path, snapshots=elsewhere))
-    with pytest.raises(UnsupportedFeatureError, match="object store"):
-        iceberg_table("s3://b/t/metadata/x.metadata.json")
 
 
 @pytest.mark.parametrize(

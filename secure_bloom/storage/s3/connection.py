@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 import boto3
 import botocore.exceptions
+from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -45,6 +46,7 @@ from secure_bloom.storage.object_writer import (
 )
 from secure_bloom.storage.os_errors import CREDENTIALS, EXPIRED
 from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.store_grants import S3Settings, settings_for
 
 #: A condition did not hold, or another conditional request for the object was under way.
 _CONFLICTS = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
@@ -124,8 +126,11 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 def connect(path: str, filesystem: Any) -> tuple[str, Any]:
     """Return the store of a URI, and the client for it in the region that pyarrow found."""
-    query = object_uri(path).query
-    return query, _client(query, filesystem.region)
+    uri = object_uri(path)
+    settings = settings_for(uri)
+    if settings is not None:
+        return settings.endpoint or "", _granted_client(settings, filesystem.region)
+    return uri.query, _client(uri.query, filesystem.region)
 
 
 def where(target: StoredObject) -> dict[str, str]:
@@ -148,11 +153,34 @@ def _client(query: str, region: str) -> Any:
         region_name=region or None,
         endpoint_url=endpoint,
         verify=options.get("tls_ca_file_path"),
-        config=Config(
-            max_pool_connections=_CONNECTIONS,
-            s3={"addressing_style": style},
-        ),
+        config=_config(style),
     )
+
+
+@lru_cache(maxsize=16)
+def _granted_client(settings: S3Settings, region: str) -> Any:
+    style = "virtual" if settings.is_virtual else "path" if settings.endpoint else "auto"
+    more: dict[str, Any] = {
+        "signature_version": UNSIGNED if settings.is_anonymous else None,
+        "proxies": settings.proxy and {"http": settings.proxy, "https": settings.proxy},
+        "connect_timeout": settings.connect_timeout,
+        "read_timeout": settings.request_timeout,
+    }
+    session = boto3.session.Session(
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        aws_session_token=settings.session_token,
+    )
+    return session.client(
+        "s3",
+        region_name=region or None,
+        endpoint_url=settings.endpoint,
+        config=_config(style, **{name: value for name, value in more.items() if value}),
+    )
+
+
+def _config(style: str, **more: Any) -> Config:
+    return Config(max_pool_connections=_CONNECTIONS, s3={"addressing_style": style}, **more)
 
 
 def _endpoint(options: dict[str, str]) -> str | None:

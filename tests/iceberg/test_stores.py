@@ -1,0 +1,133 @@
+"""Tables in an object store: each verb, by what the catalog says of the store and nothing else."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+from pyiceberg.utils.config import Config
+
+import secure_bloom as sb
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.store_grants import settings_for
+from secure_bloom.tables.iceberg_catalog import store_grant
+from testing.iceberg_rest import rest_catalog
+from testing.storage import Bucket
+from tests.iceberg.tables import NAME, all_rows, data_files, people
+
+SECRET = "s3cr3t-of-the-catalog"
+ABSENT = "nobody@example.org"
+
+
+@pytest.fixture
+def settings(port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A catalog with a bucket that the environment has neither an address nor credentials for."""
+    rights = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
+    with monkeypatch.context() as patch:
+        for name in rights:
+            patch.setenv(name, "us-east-1")
+        bucket = Bucket(port)
+    for name in (*rights, "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    return {
+        "uri": f"sqlite:///{tmp_path / 'catalog.db'}",
+        "warehouse": f"s3://{bucket.name}/lake",
+        "s3.endpoint": f"http://127.0.0.1:{port}",
+        "s3.access-key-id": "testing",
+        "s3.secret-access-key": SECRET,
+        "s3.region": "us-east-1",
+    }
+
+
+@pytest.fixture
+def table(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Table:
+    in_environment(settings, monkeypatch)
+    catalog = SqlCatalog("lake", **settings)
+    catalog.create_namespace("db")
+    return people(catalog, files=2)
+
+
+def in_environment(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in settings.items():
+        variable = name.upper().replace(".", "__").replace("-", "_")
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{variable}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+
+
+def test_add_and_each_verb_that_reads(table: Table) -> None:
+    before, first = all_rows(table), table.current_snapshot()
+    assert first is not None
+    report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(report.commits[0].files) == 2
+    assert all_rows(table) == before
+    assert sb.read_table(NAME).num_rows == 200
+    assert sb.read_table(NAME, where="email = 'user7@example.org'")["id"].to_pylist() == [7]
+    assert sb.read_table(NAME, snapshot=first.snapshot_id).num_rows == 200
+    assert [file.path for file in sb.inspect(NAME).files] == data_files(table)
+    probed = sb.probe(NAME, "email", [ABSENT])
+    assert probed.verdicts == {sb.Verdict.ABSENT}
+    assert sb.advise(NAME, columns=["email"]).columns[0].column == "email"
+    assert SECRET not in repr(report) + repr(probed)
+
+
+def test_an_audit_looks_at_old_files_and_those_that_no_snapshot_names(
+    table: Table, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[footer]\nkey = "k"\n[columns.email]\nkey = "k"\n')
+    sb.add_bloom_filters(NAME, columns=["email"])
+    stray = data_files(table)[0].replace(".parquet", "-left.parquet")
+    with (
+        table.io.new_input(data_files(table)[0]).open() as live,
+        table.io.new_output(stray).create() as left,
+    ):
+        left.write(live.read())
+    report = sb.audit(NAME, policy=policy, without_keys=True)
+    shown = {it.path for it in report.findings if it.id == "column-in-clear"}
+    assert len(shown) == 5  # two live, two of the snapshot before, one that no snapshot names
+    assert stray in shown
+    (fix,) = {it.fix for it in report.findings if it.path == stray}
+    assert "remove_orphan_files" in fix
+
+
+def test_the_settings_end_with_the_table(table: Table) -> None:
+    place = data_files(table)[0]
+    sb.inspect(NAME)
+    gc.collect()
+    assert settings_for(object_uri(place)) is None
+    with pytest.raises(PolicyError):
+        sb.inspect(place)
+
+
+def test_credentials_that_a_rest_catalog_sends_for_a_table(
+    table: Table, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = {name: it for name, it in settings.items() if name.startswith("s3.")}
+    for name in settings:
+        variable = name.upper().replace(".", "__").replace("-", "_")
+        monkeypatch.delenv(f"PYICEBERG_CATALOG__LAKE__{variable}")
+
+    def send(loaded: dict[str, Any]) -> None:
+        loaded["storage-credentials"] = [{"prefix": table.location(), "config": theirs}]
+        # The table's owner cannot lead readers to another store.
+        hostile = {"s3.endpoint": "http://127.0.0.1:9", "py-io-impl": "planted.Files"}
+        loaded["metadata"]["properties"] |= hostile
+
+    with rest_catalog(table.catalog, send) as address:
+        in_environment({"type": "rest", "uri": address}, monkeypatch)
+        assert len(sb.add_bloom_filters(NAME, columns=["email"]).commits[0].files) == 2
+        assert sb.read_table(NAME, where="id = 7").num_rows == 1
+
+
+@pytest.mark.parametrize("name", ["s3.signer", "s3.role-arn"])
+def test_a_way_into_the_store_that_is_not_known_is_refused(table: Table, name: str) -> None:
+    table.io.properties[name] = "S3V4RestSigner"
+    with pytest.raises(UnsupportedFeatureError, match=f"sets {name}"):
+        store_grant(table, NAME)
