@@ -93,5 +93,9 @@ _OPPOSITES = {
 
 
 def _translated(condition: tree.Condition) -> Comparison:
+    if any(isinstance(value, tree.Beginning) for value in condition.values):
+        raise PolicyError(
+            "Paimon's indexes are not asked for beginnings of texts", column=condition.column
+        )
     operator = _OPPOSITES.get(condition.operator) or Operator(condition.operator)
     return Comparison(column=condition.column, operator=operator, values=condition.values)

@@ -28,6 +28,7 @@ from secure_bloom.predicates.coercion import Coerced, coerced_values
 from secure_bloom.predicates.joined_terms import joined
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
+    Beginning,
     Condition,
     Operator,
     Predicate,
@@ -137,6 +138,8 @@ class _Binder:
                 hint=f"ask with {', '.join(sorted(_OF_ANY_ELEMENT))}",
                 column=given.column,
             )
+        if any(isinstance(value, Beginning) for value in given.values):
+            _refuse_beginning(given.column, found)
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
@@ -170,6 +173,20 @@ class _Binder:
                 column=given.column,
             )
         return next(iter(found.items()))
+
+
+def _refuse_beginning(column: str, found: pa.DataType) -> None:
+    """Raise PolicyError if a column has no texts.
+
+    Two conditions on a list may be true of two elements, of which none is between the bounds.
+    """
+    if not _is_of_texts(_stored_type(found)):
+        raise PolicyError(f"like and starts_with are for texts, not for {found}", column=column)
+
+
+def _is_of_texts(stored: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(stored) for is_kind in kinds)
 
 
 def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:

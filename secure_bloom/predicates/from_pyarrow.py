@@ -26,6 +26,7 @@ from secure_bloom.predicates.tree import (
     Condition,
     Operator,
     Predicate,
+    beginning,
     negated,
 )
 
@@ -53,7 +54,7 @@ _NAN_IS_NULL = "write is_null() without nan_is_null: a NaN is no null here"
 _INSTEAD = {
     "is_nan": "there is no test for NaN: read the column, and filter its rows with pyarrow",
 }
-_HINT = "columns compared with values, is_in, is_null, is_valid, joined by & | ~"
+_HINT = "columns compared with values, is_in, is_null, is_valid, starts_with, joined by & | ~"
 
 
 def from_expression(expression: pc.Expression) -> Predicate:
@@ -140,6 +141,16 @@ class _Parts:
         expression = _expression(name).isin(values)
         return _two_valued(name, values), expression
 
+    def beginning(self, _function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
+        """``starts_with`` of a column."""
+        name, options = self._operand(), self._options()
+        self._end("starts_with")
+        pattern = options["pattern"].as_py()
+        text = pattern.decode() if isinstance(pattern, bytes) else pattern
+        if options["ignore_case"].as_py():
+            raise _refusal("starts_with is answered without ignore_case")
+        return beginning(name, text), pc.starts_with(_expression(name), pattern=text)
+
     def null_test(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
         """``is_null`` or ``is_valid`` of a column."""
         name = self._operand()
@@ -180,6 +191,7 @@ _CALLS: dict[str, Callable[[_Parts, str, int], tuple[Predicate, pc.Expression]]]
     **dict.fromkeys(_COMPARISONS, _Parts.comparison),
     "invert": _Parts.inversion,
     "is_in": _Parts.membership,
+    "starts_with": _Parts.beginning,
     "is_null": _Parts.null_test,
     "is_valid": _Parts.null_test,
 }

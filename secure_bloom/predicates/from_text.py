@@ -23,6 +23,7 @@ from secure_bloom.predicates.tree import (
     Operator,
     Predicate,
     condition,
+    like,
     negated,
     refuse_never_true,
 )
@@ -39,11 +40,15 @@ _TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
 _UNREADABLE = "write texts in single quotes, one inside is doubled: name = 'O''Hara'"
 #: Hints for operators that SQL has and this grammar does not.
 _INSTEAD = {
-    "like": "there is no like; a beginning is a range: name >= 'ab' and name < 'ac'",
     "between": "there is no between; write a >= 1 and a <= 2",
 }
+#: Hints for what SQL has after a condition.
+_AFTER = {
+    "limit": "the number of rows is no part of the condition: --limit N, in Python limit=N",
+    "order": "rows are not sorted: leave order by out",
+}
 _WHOLE_PATH = 'put quotes around a whole path: "order details.zip"'
-_OPERATORS = "operators are = != < <= > >= in, not in, is null, is not null"
+_OPERATORS = "operators are = != < <= > >= in, not in, like, not like, is null, is not null"
 #: Values that need no quotes: they read as nothing else in any type.
 _UNQUOTED = re.compile(
     r"""(?:true|false|[+-]?(?:inf|infinity|nan))
@@ -174,7 +179,8 @@ class _Parser:
     def expect_end(self) -> None:
         """Nothing may follow."""
         if self._next.kind != "end":
-            raise self._wanted("and, or, or the end")
+            hint = _AFTER.get(self._next.text.lower(), _HINT)
+            raise self._wanted("and, or, or the end", hint=hint)
 
     def _conjunction(self, depth: int, is_negated: bool) -> Predicate:
         parts = [self._factor(depth, is_negated)]
@@ -204,8 +210,12 @@ class _Parser:
         if self._accept("not"):
             if self._next.keyword in _INSTEAD:
                 raise self._wanted("in", hint=_INSTEAD[self._next.keyword])
+            if self._accept("like"):
+                return negated(like(column, self._value()))
             self._expect("in")
             return condition(column, Operator.NOT_IN, self._list())
+        if self._accept("like"):
+            return like(column, self._value())
         if self._accept("in"):
             return condition(column, Operator.IN, self._list())
         if self._next.keyword not in _COMPARISONS:

@@ -6,12 +6,14 @@
 [[p, q], [r]]                                 any of the lists, as pyarrow and others have it
 ("and", p, q, ...), ("or", p, q, ...)         nested as deep as wanted
 ("not", p)                                    true where p is false
+{"email": "a@x", "country": ["it", "no"]}     all of them: equal, or one of the list
+("name", "like", "ab%")                       texts that begin so
 (("a", "b"), "=", 1)                          a column by its path: member b of a, not a column a.b
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secure_bloom.errors import PolicyError
@@ -23,6 +25,8 @@ from secure_bloom.predicates.tree import (
     Operator,
     Predicate,
     condition,
+    dotted,
+    like,
     negated,
     operator_of,
     refuse_never_true,
@@ -47,13 +51,14 @@ def from_structure(structure: object) -> Predicate:
 def _predicate(structure: object, depth: int) -> Predicate:
     if depth == 0:
         raise PolicyError(f"the predicate nests deeper than {MAX_DEPTH} levels")
+    if isinstance(structure, Mapping):
+        return _pairs(structure)
     if not isinstance(structure, list | tuple):
         raise PolicyError(
             f"a condition is of type {type(structure).__name__}, wanted a tuple", hint=_HINT
         )
     if not structure:
-        # It could mean all rows or none: whoever built the list forgot to fill it.
-        raise PolicyError("the condition is empty", hint="leave `where` out to read all rows")
+        raise _empty()
     if isinstance(structure, list):
         return _list(structure, depth)
     if _is_condition(structure):
@@ -68,6 +73,34 @@ def _predicate(structure: object, depth: int) -> Predicate:
     return join(parts=_parts(structure[1:], depth))
 
 
+def _pairs(structure: Mapping[Any, object]) -> Predicate:
+    """Return the conditions that all columns have their value, or one of a list."""
+    if not structure:
+        raise _empty()
+    for column, value in structure.items():
+        if not _is_column(column) or isinstance(value, Mapping):
+            raise PolicyError(
+                "a mapping has columns, each with a value or a list",
+                hint='write {"email": "a@example.com", "customer.zip": ["00118", "20121"]}',
+            )
+    parts = tuple(
+        condition(column, Operator.IN if _is_many(value) else Operator.EQUAL, value)
+        for column, value in structure.items()
+    )
+    return parts[0] if len(parts) == 1 else AllOf(parts=parts)
+
+
+def _is_many(value: object) -> bool:
+    """Return whether it is a list, a set, or an array of numpy, pyarrow, pandas or Polars."""
+    is_one = isinstance(value, str | bytes | bytearray | memoryview) or hasattr(value, "as_py")
+    return hasattr(value, "__iter__") and not is_one
+
+
+def _empty() -> PolicyError:
+    # It could mean all rows or none: whoever built the structure forgot to fill it.
+    return PolicyError("the condition is empty", hint="leave `where` out to read all rows")
+
+
 def _negation(parts: tuple[Any, ...], depth: int) -> Predicate:
     if len(parts) != 1:
         raise PolicyError("'not' takes one condition", hint='write ("not", ("column", "=", value))')
@@ -75,21 +108,21 @@ def _negation(parts: tuple[Any, ...], depth: int) -> Predicate:
 
 
 def _condition(column: str | tuple[str, ...], operator: str, *value: Any) -> Predicate:
+    words = operator.lower().split()
+    if value and words in (["like"], ["not", "like"]):
+        matching = like(column, value[0])
+        return negated(matching) if len(words) > 1 else matching
     found = operator_of(operator)
     if found is not None and found not in _WITHOUT_VALUE:
         if not value:
-            raise PolicyError(f"{found} needs a value", hint=_HINT, column=_dotted(column))
+            raise PolicyError(f"{found} needs a value", hint=_HINT, column=dotted(column))
         if found not in _WITH_LIST and isinstance(value[0], _MANY):
             raise PolicyError(
                 f"{found} takes one value",
                 hint='write ("column", "in", [...])',
-                column=_dotted(column),
+                column=dotted(column),
             )
     return condition(column, operator, value[0] if value else None)
-
-
-def _dotted(column: str | tuple[str, ...]) -> str:
-    return column if isinstance(column, str) else ".".join(column)
 
 
 def _is_column(given: object) -> bool:

@@ -146,6 +146,12 @@ class Numeral(str):
     __slots__ = ()
 
 
+class Beginning(str):
+    """A bound of the texts that begin with something: it is a value for columns of texts alone."""
+
+    __slots__ = ()
+
+
 Leaf = TypeVar("Leaf")
 Other = TypeVar("Other")
 
@@ -225,6 +231,58 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
     values = tuple(one for one in given if not _is_null(one))
     has_null = len(values) < len(given)
     return Condition(column=column, operator=found, values=values, path=path, has_null=has_null)
+
+
+def like(column: str | tuple[str, ...], pattern: object) -> Predicate:
+    """Return the texts that a pattern of SQL matches, whose only wildcard is ``%`` at its end.
+
+    Bounds answer it; PolicyError for any other pattern.
+    """
+    if not isinstance(pattern, str):
+        raise PolicyError("like takes a text", hint="such as 'abc%'", column=dotted(column))
+    start = pattern.rstrip("%")
+    if set(start) & set("%_\\"):
+        raise PolicyError(
+            "like is answered for a beginning alone, such as 'abc%'",
+            hint=_OTHERS,
+            column=dotted(column),
+        )
+    if start == pattern:
+        return condition(column, Operator.EQUAL, Beginning(start))
+    return beginning(column, start)
+
+
+_OTHERS = (
+    "_ means any character; read the rows without this condition, and filter them with "
+    "pyarrow.compute.match_like"
+)
+
+
+def beginning(column: str | tuple[str, ...], start: str) -> Predicate:
+    """Return the texts that begin with ``start``: those from it on, below the next beginning."""
+    least = condition(column, Operator.GREATER_OR_EQUAL, Beginning(start))
+    after = _next_beginning(start)
+    if after is None:
+        return least
+    return AllOf(parts=(least, condition(column, Operator.LESS, Beginning(after))))
+
+
+def _next_beginning(start: str) -> str | None:
+    """Return the least text above all that begin with ``start``; None if there is none."""
+    kept = start.rstrip(_LAST_CHARACTER)
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    # UTF-8 has no surrogates; else its bytes are in the order of the characters.
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
+
+
+_LAST_CHARACTER = chr(0x10FFFF)
+
+
+def dotted(column: str | tuple[str, ...]) -> str:
+    """Return the name of a column that is given by its name or its path."""
+    return column if isinstance(column, str) else ".".join(column)
 
 
 def refuse_never_true(predicate: Predicate) -> None:

@@ -30,10 +30,10 @@ def read_table(asked: ReadRequest) -> pa.Table:
     """Return the rows of files for which ``where`` is true: those of a full scan.
 
     ``where`` is a structure such as ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]``,
-    nested by ``("or", ..., ...)`` and ``("and", ..., ...)``.  It may also be a pyarrow.compute
-    expression of that shape, or a text as on the command line.  Comparisons with null are not
-    true, NaN equals nothing, and zeros are equal.  Values are compared exactly; those of another
-    kind are refused.
+    nested by ``("or", ..., ...)`` and ``("and", ..., ...)``, or a mapping ``{"email": "a@x"}``.  It
+    may also be an expression of pyarrow.compute or Polars, or a text as on the command line.
+    Comparisons with null are not true, NaN equals nothing, and zeros are equal.  Values are
+    compared exactly; those of another kind are refused.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
     leave it open.  The schema is the union of the files' schemas, hive partition columns last.
@@ -41,7 +41,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
-        where: A condition as a text, a structure or a pyarrow.compute expression; see below.
+        where: A condition as a text, a structure, or an expression of pyarrow or Polars.
         columns: Top-level columns, in this order; by default all.
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.

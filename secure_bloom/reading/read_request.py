@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow.compute as pc
 
@@ -14,14 +14,18 @@ from secure_bloom.calling.arguments import check_fields
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.from_polars import from_polars, is_polars
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.storage.paths import Paths
 
-#: A condition in one of its three forms, as :func:`read_table` describes them.
-Where: TypeAlias = str | pc.Expression | Sequence[object]
+if TYPE_CHECKING:
+    import polars as pl
+
+#: A condition in one of its forms, as :func:`read_table` describes them.
+Where: TypeAlias = "str | pc.Expression | pl.Expr | Mapping[str, object] | Sequence[object]"
 
 
 # No repr: the condition holds cell values, and they must not reach a log.
@@ -69,7 +73,7 @@ class ReadRequest:
         )
 
     def predicate(self) -> Predicate | None:
-        """Return the predicate that ``where`` describes in one of its three forms.
+        """Return the predicate that ``where`` describes in one of its forms.
 
         None without one.
         """
@@ -80,4 +84,6 @@ class ReadRequest:
             return from_text(where)
         if isinstance(where, pc.Expression):
             return from_expression(where)
+        if is_polars(where):
+            return from_polars(cast("pl.Expr", where))
         return from_structure(where)

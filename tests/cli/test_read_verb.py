@@ -167,7 +167,11 @@ def on_terminal(lake: Path, width: int, *arguments: object) -> str:
         (("--columns", "id.x"), "error: id.x is a part of column id, and columns come whole"),
         (("--where", ""), "hint: leave it out to read all rows"),
         (("--where", "id = 1_000"), "hint: a number is written as 12"),
-        (("--where", "email like 'user%'"), "hint: there is no like"),
+        (
+            ("--where", "email like '%user'"),
+            "error: column email: like is answered for a beginning",
+        ),
+        (("--where", "id like '1%'"), "error: column id: like and starts_with are for texts"),
         (("--where", 'email = "x"'), "hint: write texts in single quotes"),
     ],
 )

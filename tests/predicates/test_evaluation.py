@@ -91,3 +91,29 @@ def test_not_in_a_list_with_null_is_unknown_beside_an_or(text: str) -> None:
     predicate = bind(from_text(text), PAIRS.schema)
     found = PAIRS.filter(true_rows(predicate, PAIRS))
     assert set(found["n"].to_pylist()) == {2, 3}
+
+
+#: What texts may begin with, and what is next to it in the order of UTF-8.
+_CHARACTERS = ["", "a", "b", "\x7f", "\x80", "\u07ff", "\ud7ff", "\ue000", "\uffff", "\U0010ffff"]
+
+
+def test_like_finds_the_texts_that_begin_so() -> None:
+    texts = [a + b + c for a in _CHARACTERS for b in _CHARACTERS for c in ("", "a", "\U0010ffff")]
+    table = pa.table({"t": [None, *texts]})
+    for start in {a + b for a in _CHARACTERS for b in _CHARACTERS}:
+        for text, wanted in (
+            (f"t like '{start}%'", [t for t in texts if t.startswith(start)]),
+            (f"t not like '{start}%'", [t for t in texts if not t.startswith(start)]),
+            (f"t like '{start}'", [t for t in texts if t == start]),
+        ):
+            found = table.filter(true_rows(bind(from_text(text), table.schema), table))
+            assert found["t"].to_pylist() == wanted, ascii(text)
+
+
+@pytest.mark.parametrize(
+    "of", [pa.int32(), pa.date32(), pa.binary(), pa.list_(pa.string()), pa.bool_()], ids=str
+)
+@pytest.mark.parametrize("text", ["t like '2026-01-01%'", "t = 'a' or t like 'b'"])
+def test_like_is_asked_of_texts_alone(of: pa.DataType, text: str) -> None:
+    with pytest.raises(sb.PolicyError, match="for texts"):
+        bind(from_text(text), pa.schema([("t", of)]))

@@ -11,8 +11,8 @@ from secure_bloom.predicates.binding import bind, bound_conditions
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_tuples import from_structure
 
-A, B = pc.field("a"), pc.field("b")
-SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+A, B, T = pc.field("a"), pc.field("b"), pc.field("t")
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("t", pa.string())])
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,7 @@ SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
         ((A == 1) & (B < 2), [("a", "=", 1), ("b", "<", 2)]),
         ((A == 1) | (B < 2), [[("a", "=", 1)], [("b", "<", 2)]]),
         (A.is_null(), [("a", "is null")]),
+        (pc.starts_with(T, pattern="x") | (A == 1), ("or", ("t", "like", "x%"), ("a", "=", 1))),
     ],
 )
 def test_an_expression_is_the_predicate_of_its_tuples(
@@ -41,6 +42,11 @@ def test_an_expression_is_the_predicate_of_its_tuples(
 
 
 def test_what_is_no_condition_of_a_column_is_refused() -> None:
-    for expression in (A + 1 == 2, pc.abs(A) == 3, A):
+    for expression in (
+        A + 1 == 2,
+        pc.abs(A) == 3,
+        A,
+        pc.starts_with(T, pattern="x", ignore_case=True),
+    ):
         with pytest.raises(PolicyError):
             from_expression(expression)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from secure_bloom.errors import PolicyError
@@ -17,6 +18,7 @@ def one(column: str, operator: Operator, *values: object) -> Condition:
     return Condition(column=column, operator=operator, values=values)
 
 
+MAPPING = "a mapping has columns, each with a value or a list"
 A = one("a", Operator.EQUAL, "1")
 B = one("b", Operator.EQUAL, "2")
 C = one("c", Operator.EQUAL, "3")
@@ -58,7 +60,11 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("  ", "the condition is empty"),
         ("a = \u2018secret\u2019", "a typographic quote at character 5"),
         ("`a` = 1", "a backtick at character 1"),
-        ("a not like 'secret%'", "in at character 7"),
+        ("a not like '%secret'", "like is answered for a beginning alone"),
+        ("a like 'sec_ret%'", "like is answered for a beginning alone"),
+        ("a like 'sec\\%ret%'", "like is answered for a beginning alone"),
+        ("a like 'a' escape 'b'", "and, or, or the end at character 12"),
+        ("a like null", "a value at character 8"),
         ("a between 1 and 2", "an operator at character 3"),
         ("a", "an operator at character 2"),
         ("a = ", "a value at character 5"),
@@ -71,7 +77,6 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a = 'secret", "cannot be read from character 4"),
         ("(a = 1", ") at character 7"),
         ("a is 1", "null at character 6"),
-        ("a like 'secret%'", "an operator at character 3"),
         ("a not in (1, null)", "not in a list with null is never true"),
         ("not a in (1, null)", "not in a list with null is never true"),
         ("a = null", "a value at character 5"),
@@ -87,8 +92,26 @@ def test_a_text_that_is_none_is_refused_with_its_place(text: str, message: str) 
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [("a = 1 limit 3", "--limit"), ("a = 1 LIMIT 3", "--limit"), ("a = 1 order by a", "sorted")],
+)
+def test_what_follows_a_condition_in_sql_has_a_hint(text: str, hint: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        from_text(text)
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
     ("structure", "wanted"),
     [
+        ({"a": "1"}, A),
+        ({"a": "1", "b": "2"}, AllOf(parts=(A, B))),
+        ({"a": ["1", "2"]}, one("a", Operator.IN, "1", "2")),
+        ({"a": np.array(["1"])}, one("a", Operator.IN, "1")),
+        ([{"a": "1"}, ("b", "=", "2")], AllOf(parts=(A, B))),
+        (("or", {"a": "1"}, {"b": "2", "c": "3"}), None),
+        (("a", "like", "x%"), from_text("a like 'x%'")),
+        (("a", "NOT like", "x%"), from_text("not a like 'x%'")),
         (("a", "=", "1"), A),
         ([("a", "=", "1")], A),
         ([("a", "=", "1"), ("b", "=", "2")], AllOf(parts=(A, B))),
@@ -110,6 +133,15 @@ def test_a_structure_says_what_it_looks_like(structure: object, wanted: object) 
 @pytest.mark.parametrize(
     ("structure", "message", "hint"),
     [
+        ({}, "the condition is empty", "leave `where` out"),
+        ({"a": None}, "column a: = with null is never true", "is null"),
+        (
+            {"a": {"b": "secret"}},
+            "a mapping has columns, each with a value or a list",
+            "customer.zip",
+        ),
+        ({1: "secret"}, MAPPING, "customer.zip"),
+        (("a", "like", 5), "column a: like takes a text", "'abc%'"),
         ([], "the condition is empty", "leave `where` out"),
         ((), "the condition is empty", "leave `where` out"),
         ([[]], "the condition is empty", "leave `where` out"),
@@ -124,7 +156,7 @@ def test_a_structure_says_what_it_looks_like(structure: object, wanted: object) 
         (("a",), "a tuple of 1 is no condition", '("column", "=", value)'),
         ([("a", "=", "secret", 1)], "a tuple of 4 is no condition", '("column", "=", value)'),
         (["a", "=", "secret"], "a condition is of type str, wanted a tuple", '("column", '),
-        ({"a": "secret"}, "a condition is of type dict, wanted a tuple", '("column", '),
+        ({"secret"}, "a condition is of type set, wanted a tuple", '("column", '),
     ],
     ids=str,
 )
