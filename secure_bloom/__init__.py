@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from secure_bloom import hudi, paimon
     from secure_bloom.adding.report import AddReport
     from secure_bloom.adding.request import Columns
-    from secure_bloom.advising import ColumnAdvice, TableAdvice, advise
+    from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice
     from secure_bloom.api.add import add_bloom_filters
-    from secure_bloom.auditing import audit
+    from secure_bloom.api.advise import advise
+    from secure_bloom.api.audit import audit
+    from secure_bloom.api.inspect import inspect
+    from secure_bloom.api.rekey import keys_used
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
         UnsupportedFeatureError,
         WorkerLostError,
     )
-    from secure_bloom.inspection import InspectReport, inspect
+    from secure_bloom.inspecting.files import InspectReport
     from secure_bloom.parquet.pyarrow_encryption import (
         PyarrowEncryption,
         PyarrowKms,
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
-    from secure_bloom.rekeying import decrypt, keys_used, reencrypt, rotate_keys
+    from secure_bloom.rekeying import decrypt, reencrypt, rotate_keys
     from secure_bloom.running.time_limit import time_limit
     from secure_bloom.storage.paths import Paths
 
@@ -69,9 +72,12 @@ __version__ = "0.2.0"
 _HOMES = {
     "adding.report": ["AddReport"],
     "adding.request": ["Columns"],
-    "advising": ["ColumnAdvice", "TableAdvice", "advise"],
+    "advising.table_advice": ["ColumnAdvice", "TableAdvice"],
     "api.add": ["add_bloom_filters"],
-    "auditing": ["audit"],
+    "api.advise": ["advise"],
+    "api.audit": ["audit"],
+    "api.inspect": ["inspect"],
+    "api.rekey": ["keys_used"],
     "auditing.findings": ["AuditReport", "Finding"],
     "bloom.probe": ["ProbeReport", "Verdict", "probe"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
@@ -98,7 +104,7 @@ _HOMES = {
         "WorkerLostError",
     ],
     "hudi": [],
-    "inspection": ["InspectReport", "inspect"],
+    "inspecting.files": ["InspectReport"],
     "calling.options": ["BloomFilterOptions"],
     "paimon": [],
     "parquet.pyarrow_encryption": ["PyarrowEncryption", "PyarrowKms", "pyarrow_encryption"],
@@ -114,7 +120,7 @@ _HOMES = {
     ],
     "running.time_limit": ["time_limit"],
     "storage.paths": ["Paths"],
-    "rekeying": ["decrypt", "keys_used", "reencrypt", "rotate_keys"],
+    "rekeying": ["decrypt", "reencrypt", "rotate_keys"],
 }
 
 __all__ = [

@@ -55,7 +55,7 @@ FLOORS: list[dict[str, str]] = [
     {
         "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
         "auditing": "policy x files -> findings -> formats",
-        "inspection": "what stands in a file",
+        "inspecting": "what files contain, and which keys open them",
     },
     {"api": "the doors: one public function for each verb"},
     {"spark": "the step after a write, the data source, sessions, the JVM's KMS client"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -13,14 +13,11 @@ from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import MOST_LOOKUPS, ColumnTrial, LookupComparison, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
-from secure_bloom.calling.arguments import Progress, checked_arguments
+from secure_bloom.calling.arguments import Progress
 from secure_bloom.calling.options import BloomFilterOptions, as_names
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.reports.text import legible, named_columns
-from secure_bloom.storage.paths import Paths, as_paths
 
 #: Another false-positive probability -> about the size of its filter, as a multiple of one of 1 %.
 _OTHERS = {0.1: 0.5, 0.001: 2.0}
@@ -71,48 +68,19 @@ class FilterOptions:
         return found.get(candidate.name, BloomFilterOptions())
 
 
-@checked_arguments
-def advise(
-    paths: Paths,
+def advise_columns(
+    paths: Sequence[str],
+    columns: str | Iterable[str] | None,
+    queries: str | PathLike[str] | None,
     *,
-    columns: str | Iterable[str] | None = None,
-    queries: str | PathLike[str] | None = None,
-    fpp: float | None = None,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    allow_unprotected: bool = False,
-    progress: Progress | None = None,
+    fpp: float | None,
+    access: Access,
+    progress: Progress | None,
 ) -> TableAdvice:
-    """Say which columns gain by a Bloom filter.  Nothing is written.
-
-    The filters of a part of the table are built in memory.  Values are looked up without and with
-    them, by the code that reads tables, so the bytes are those that ``explain`` would report for
-    reads that return all columns.  Each column is tried alone.
-
-    Args:
-        paths: Files, folders, globs or URIs, or one table with a log.
-        columns: One column or several; by default all.
-        queries: A file with one SQL condition or statement a line, by which columns are ranked.
-        fpp: False-positive probability of the filters; by default the policy's, or 1 %.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
-        allow_unprotected: Take files that are protected less than the policy says.
-        progress: Called with what is done and the total: footers first, then columns.
-
-    Returns:
-        A verdict for each column, with its reason and the bytes of a lookup.
-
-    Raises:
-        PolicyError: The table lacks a column, or a path leads to no file.
-
-    Example:
-        >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
-        ['email', 'city']
-    """
-    access = Access.of(keys, policy, allow_unprotected=allow_unprotected)
+    """Return a verdict for each column, all tried on one sample of the table."""
     options = FilterOptions(fpp=fpp, policy=access.policy)
     resolver = access.resolver()
-    sample = sample_table(as_paths(paths), resolver, progress=progress)
+    sample = sample_table(paths, resolver, progress=progress)
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
     trier = Trier(sample, resolver, access.policy)
@@ -123,35 +91,6 @@ def advise(
         found.append(advise_column(trier, sample, candidate, wanted_filter, log, meter.tick))
         meter.reach(len(found) * _steps(sample))
     return conclude(sample, found, log)
-
-
-def advice_notes(
-    paths: Paths,
-    columns: Mapping[str, float],
-    *,
-    keys: GivenKeys,
-    policy: GivenPolicy,
-    allow_unprotected: bool,
-) -> Iterator[str]:
-    """Yield sentences on the use of filters of these columns, given with their fpp."""
-    for fpp in dict.fromkeys(columns.values()):
-        names = [name for name, wanted in columns.items() if wanted == fpp]
-        try:
-            advice = advise(
-                paths,
-                columns=names,
-                fpp=fpp,
-                keys=keys,
-                policy=policy,
-                allow_unprotected=allow_unprotected,
-            )
-        except SecureBloomError as error:
-            # Filters can be added to some files that cannot be read as a table.
-            yield f"whether {named_columns(names)} gains is not known: {error}"
-            continue
-        for column in advice.columns:
-            verdict = "gains" if column.gains else "gains nothing"
-            yield f"column {legible(column.column)} {verdict}: {column.reason}"
 
 
 def wanted_columns(

@@ -5,9 +5,3 @@
 Each subject has its module of checks; :mod:`~secure_bloom.auditing.rules` is the table of
 everything that they can find.
 """
-
-from __future__ import annotations
-
-from secure_bloom.auditing.auditor import audit
-
-__all__ = ["audit"]

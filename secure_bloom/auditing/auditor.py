@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
-from os import PathLike
 
-from secure_bloom.adding.request import Keys
-from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
+from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.contents import forms_of
@@ -19,20 +16,19 @@ from secure_bloom.auditing.checks.spark_properties import check_properties
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
-from secure_bloom.auditing.findings import AuditReport, Finding, Severity
+from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.path_mask import PathMask
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
-from secure_bloom.calling.arguments import Progress, checked_arguments
+from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.paths import Paths, is_object_uri
-from secure_bloom.tables import TableVersion
+from secure_bloom.storage.paths import is_object_uri
 
 #: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
 #: audit computes in Python, and several threads took 2.9 s where one took 2.3 s.
@@ -41,66 +37,8 @@ _THREADS = 16
 _WAITING = 16
 
 
-@checked_arguments
-def audit(
-    paths: Paths,
-    *,
-    policy: KeyPolicy | str | PathLike[str],
-    keys: Keys | None = None,
-    ignore: Iterable[str] = (),
-    severity: Severity | str | None = None,
-    sample: int | None = None,
-    without_keys: bool = False,
-    check_values: bool = False,
-    spark_properties: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-    snapshot: int | None = None,
-) -> AuditReport:
-    """Check every Parquet file at ``paths`` against ``policy``.
-
-    Only footers, Bloom filters, and bytes to which nothing refers are read.  A file that cannot
-    be read or opened is a finding.  So is a mistake in a policy that is given by its path; then
-    no file is looked at.  docs/findings.md lists all findings.
-
-    Args:
-        paths: Files, folders, globs or URIs, or one table with a log.
-        policy: A KeyPolicy, or the path of one.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        ignore: Findings that do not count: texts ``ID`` or ``ID:COLUMN``.
-        severity: The lowest severity that counts; by default low.
-        sample: Number of files to look at, spread evenly; by default all.
-        without_keys: Look as an outsider does.
-        check_values: Read the first page of each column chunk that has a filter, and look its
-            values up in the filter.
-        spark_properties: Properties of a Spark session, which are checked against the policy too.
-        progress: Called with the number of files done, and of all.
-        version: Version of a Delta table; by default the latest.
-        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
-        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
-
-    Returns:
-        A report; its ``findings`` are empty if every file obeys.
-
-    Raises:
-        PolicyError: There is nothing to audit: no file, or no readable policy.
-        KmsUnavailableError: The KMS cannot be asked.
-
-    Example:
-        >>> sb.audit("out/", policy="keys/policy.toml")
-        <AuditReport: 0 findings in 1 file>
-    """
-    options = AuditOptions(
-        ignore=ignore,
-        severity=severity,
-        sample=sample,
-        without_keys=without_keys,
-        check_values=check_values,
-        spark_properties=spark_properties,
-        at=TableVersion(version=version, timestamp=timestamp, snapshot=snapshot),
-    )
-    plan = plan_audit(paths, policy, keys, options)
+def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditReport:
+    """Return the report of a plan; ``progress`` gets the number of files done, and of all."""
     return conclude(plan, _audits(plan, progress))
 
 

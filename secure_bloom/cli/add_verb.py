@@ -23,10 +23,11 @@ from secure_bloom.cli.exit_codes import print_and_exit_code
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
-from secure_bloom.reports.text import counted, human_bytes
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, TableCommit
 
@@ -106,11 +107,28 @@ def add_command(
 
 def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddReport:
     """Return the report of a dry run, with notes on what the filters would gain."""
-    # Imported here: it takes the reader too.
-    from secure_bloom.advising.advisor import advice_notes
-
-    notes = advice_notes(paths, _new_filters(report), **access)
+    notes = _advice_notes(paths, _new_filters(report), **access)
     return replace(report, notes=(*report.notes, *notes))
+
+
+def _advice_notes(
+    paths: tuple[str, ...], columns: Mapping[str, float], **access: Any
+) -> Iterator[str]:
+    """Yield sentences on the use of filters of these columns, given with their fpp."""
+    # Imported here: it takes the reader too.
+    from secure_bloom.api.advise import advise
+
+    for fpp in dict.fromkeys(columns.values()):
+        names = [name for name, wanted in columns.items() if wanted == fpp]
+        try:
+            advice = advise(paths, columns=names, fpp=fpp, **access)
+        except SecureBloomError as error:
+            # Filters can be added to some files that cannot be read as a table.
+            yield f"whether {named_columns(names)} gains is not known: {error}"
+            continue
+        for column in advice.columns:
+            verdict = "gains" if column.gains else "gains nothing"
+            yield f"column {legible(column.column)} {verdict}: {column.reason}"
 
 
 def _new_filters(report: AddReport) -> dict[str, float]:

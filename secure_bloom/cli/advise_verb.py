@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from secure_bloom.advising import ColumnAdvice, TableAdvice
+    from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice
     from secure_bloom.advising.trial import LookupComparison
 
 
@@ -197,7 +197,7 @@ def advise_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.advising import advise
+    from secure_bloom.api.advise import advise
 
     with progress_bar("trying filters", quiet=as_json) as progress:
         wanted = {**options, "columns": columns or None, "progress": progress}

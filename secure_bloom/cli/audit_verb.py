@@ -175,7 +175,7 @@ def audit_command(
 
     Exit code: 0 clean, 1 findings, 2 the audit itself failed.
     """
-    from secure_bloom.auditing import audit
+    from secure_bloom.api.audit import audit
 
     try:
         with progress_bar("auditing", quiet=as_json) as progress:

@@ -23,7 +23,7 @@ from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.hudi.record_keys.description import RecordKeyDescription
-    from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
+    from secure_bloom.inspecting.files import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
 
 
@@ -56,8 +56,8 @@ def inspect_command(
 
     Exit code: 0 done, 1 with --check: a filter misses values of its column, 2 error.
     """
+    from secure_bloom.api.inspect import inspect
     from secure_bloom.cli.terminal_tables import print_json
-    from secure_bloom.inspection import inspect
 
     report = inspect(
         paths, keys=load_keys(keyring), policy=load_policy(policy_path), check=check, **at

@@ -24,7 +24,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, legible
 
 if TYPE_CHECKING:
-    from secure_bloom.rekeying import KeyUseReport
+    from secure_bloom.inspecting.key_use import KeyUseReport
 
 EXIT_RETIRED = 1
 
@@ -172,8 +172,8 @@ def used_command(
 
     Exit code: 0 done, 1 a key is in use that the policy says is retired, 2 error.
     """
+    from secure_bloom.api.rekey import keys_used
     from secure_bloom.cli.rekey_verbs import print_used_keys
-    from secure_bloom.rekeying import keys_used
 
     policy = load_policy(policy_path)
     report = keys_used(paths, keys=load_keys(keyring), policy=policy, only=only, **at)

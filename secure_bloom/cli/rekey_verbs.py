@@ -27,7 +27,8 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
-    from secure_bloom.rekeying import KeyUseReport, RekeyReport
+    from secure_bloom.inspecting.key_use import KeyUseReport
+    from secure_bloom.rekeying import RekeyReport
     from secure_bloom.rekeying.rekey_report import RekeyedFile
 
 

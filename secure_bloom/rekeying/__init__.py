@@ -12,14 +12,12 @@ from secure_bloom.calling import lazy_names
 if TYPE_CHECKING:
     from secure_bloom.rekeying.rekey_report import RekeyReport
     from secure_bloom.rekeying.run import decrypt, reencrypt, rotate_keys
-    from secure_bloom.rekeying.used import KeyUseReport, keys_used
 
 _HOMES = {
     "rekey_report": ["RekeyReport"],
     "run": ["decrypt", "reencrypt", "rotate_keys"],
-    "used": ["KeyUseReport", "keys_used"],
 }
 
-__all__ = ["KeyUseReport", "RekeyReport", "decrypt", "keys_used", "reencrypt", "rotate_keys"]
+__all__ = ["RekeyReport", "decrypt", "reencrypt", "rotate_keys"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

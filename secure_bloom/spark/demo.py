@@ -22,10 +22,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from secure_bloom.api.inspect import inspect
 from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.inspection import inspect
 from secure_bloom.spark.add_job import add_bloom_filters
 from secure_bloom.spark.jvm import java, spark_jars
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import secure_bloom as sb
-from secure_bloom.advising import ColumnAdvice, TableAdvice
+from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice
 from testing.project import ROOT
 from testing.tables import KEYRING
 from tests.advising.seeded import TABLES

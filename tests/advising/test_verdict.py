@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.advising import ColumnAdvice
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.sample import TableSample
+from secure_bloom.advising.table_advice import ColumnAdvice
 from secure_bloom.advising.trial import LookupComparison, LookupCost
 from secure_bloom.advising.verdict import ColumnCase, decide
 from testing.tables import KEYRING

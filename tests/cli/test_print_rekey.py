@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.cli.rekey_verbs import print_rekey_report, print_used_keys
+from secure_bloom.inspecting.key_use import FileKeyUse, KeyUseReport, UsedKey
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
-from secure_bloom.rekeying.used import FileKeyUse, KeyUseReport, UsedKey
 
 
 def report(count: int, *, dry_run: bool = False) -> RekeyReport:

@@ -139,7 +139,7 @@ def test_an_unforeseen_error_is_one_line_without_its_text(
 
     from secure_bloom.cli import main
 
-    monkeypatch.setattr("secure_bloom.inspection.inspect", explode)
+    monkeypatch.setattr("secure_bloom.api.inspect.inspect", explode)
     with pytest.raises(SystemExit) as caught:
         main(["inspect", "anything"])
     assert caught.value.code == 2

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.api.rekey import keys_used
 from secure_bloom.cli import main
 from secure_bloom.errors import (
     FormatError,
@@ -20,7 +21,6 @@ from secure_bloom.errors import (
     PolicyError,
     UnsupportedFeatureError,
 )
-from secure_bloom.rekeying import keys_used
 from secure_bloom.tables import TableVersion, list_tables
 from testing.delta_logs import add, column, commit, remove, start
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
-from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
@@ -30,8 +27,7 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables import TableListing, TableVersion, list_tables
+from secure_bloom.tables import TableListing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,43 +115,13 @@ class InspectReport(Report):
         return counted_files("failed" if f.footer is None else f.footer for f in self.files)
 
 
-@checked_arguments
-def inspect(
-    paths: Paths,
-    *,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    check: bool = False,
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-    snapshot: int | None = None,
+def inspect_files(
+    listing: TableListing, resolver: KeyResolver, *, check: bool = False
 ) -> InspectReport:
-    """Describe files as far as keys are available; without any key, all that is in clear.
+    """Return the report of all files of a listing.
 
-    A file that cannot be read is reported with its error and does not stop the others.
-
-    Args:
-        paths: Files, folders, globs or URIs, or one table with a log.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
-        check: Read the values of every column that has a filter, and look for them in it.
-        version: Version of a Delta table; by default the latest.
-        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
-        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
-
-    Returns:
-        A report with a record for each file, row group and column.
-
-    Raises:
-        PolicyError: A path leads to no file.
-
-    Example:
-        >>> sb.inspect("out/", policy="keys/policy.toml")
-        <InspectReport: 1 file (1 encrypted)>
+    With ``check``, the values of each column that has a filter are looked for in it.
     """
-    resolver = Access.of(keys, policy).describing_resolver()
-    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
-    listing = list_tables(as_paths(paths), at)
     return InspectReport(
         files=tuple(
             _inspect_file(listing, path, resolver, check)

@@ -9,7 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.inspection import ColumnInspection, FileInspection
+from secure_bloom.inspecting.files import ColumnInspection, FileInspection
 from testing.surgery import assert_tells_no_secret, filter_of, filter_place, flip
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any, ClassVar
 
-from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.calling.options import Names, as_names
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import version_in
 from secure_bloom.encryption.policy import KeyPolicy
@@ -22,8 +18,7 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reports.base import ReportOfFiles
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables import TableListing, TableVersion, list_tables
+from secure_bloom.tables import TableListing
 
 _WORKERS = 4
 
@@ -122,52 +117,14 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
         return f"{counted(len(keys), 'master key')} in {counted(len(self.files), 'file')}"
 
 
-@checked_arguments
-def keys_used(
-    paths: Paths,
-    *,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    only: Names = (),
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-    snapshot: int | None = None,
+def find_key_use(
+    listing: TableListing, resolver: KeyResolver, policy: KeyPolicy | None, only: Sequence[str]
 ) -> KeyUseReport:
-    """Return the master keys, and versions of them, that open the footers and columns of files.
-
-    Names of keys are in clear. Only an encrypted footer hides the names of its columns' keys.  With
-    a policy, the report says which keys are retired, and which the policy does not name.  A file
-    that cannot be read is reported.
-
-    Args:
-        paths: Files, folders, globs or URIs, or one table with a log.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
-        only: Master keys to report. Files that depend on none of them are left out, unless their
-            footers were not opened.
-        version: Version of a Delta table; by default the latest.
-        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
-        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
-
-    Returns:
-        A report with ``files`` and ``files_by_key``.
-
-    Raises:
-        PolicyError: A path leads to no file.
-
-    Example:
-        >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
-        1
-    """
-    access = Access.of(keys, policy)
-    resolver = access.describing_resolver()
-    names = as_names("only", only)
-    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
-    listing = list_tables(as_paths(paths), at)
+    """Return the keys that the files of a listing depend on; with ``only`` these and no others."""
     files = KeyPrefetch(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
-    told = (_of_keys(_with_standings(file, access.policy), names) for file in found)
-    return KeyUseReport(files=tuple(file for file in told if file is not None), only=tuple(names))
+    told = (_of_keys(_with_standings(file, policy), only) for file in found)
+    return KeyUseReport(files=tuple(file for file in told if file is not None), only=tuple(only))
 
 
 def _with_standings(file: FileKeyUse, policy: KeyPolicy | None) -> FileKeyUse:

@@ -1,0 +1,56 @@
+"""Advise which columns of a table are to have filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+
+from secure_bloom.advising.advisor import advise_columns
+from secure_bloom.advising.table_advice import TableAdvice
+from secure_bloom.calling.arguments import Progress, checked_arguments
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.storage.paths import Paths, as_paths
+
+
+@checked_arguments
+def advise(
+    paths: Paths,
+    *,
+    columns: str | Iterable[str] | None = None,
+    queries: str | PathLike[str] | None = None,
+    fpp: float | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unprotected: bool = False,
+    progress: Progress | None = None,
+) -> TableAdvice:
+    """Say which columns gain by a Bloom filter.  Nothing is written.
+
+    The filters of a part of the table are built in memory.  Values are looked up without and with
+    them, by the code that reads tables, so the bytes are those that ``explain`` would report for
+    reads that return all columns.  Each column is tried alone.
+
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        columns: One column or several; by default all.
+        queries: A file with one SQL condition or statement a line, by which columns are ranked.
+        fpp: False-positive probability of the filters; by default the policy's, or 1 %.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unprotected: Take files that are protected less than the policy says.
+        progress: Called with what is done and the total: footers first, then columns.
+
+    Returns:
+        A verdict for each column, with its reason and the bytes of a lookup.
+
+    Raises:
+        PolicyError: The table lacks a column, or a path leads to no file.
+
+    Example:
+        >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
+        ['email', 'city']
+    """
+    access = Access.of(keys, policy, allow_unprotected=allow_unprotected)
+    return advise_columns(
+        as_paths(paths), columns, queries, fpp=fpp, access=access, progress=progress
+    )

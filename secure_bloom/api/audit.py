@@ -1,0 +1,78 @@
+"""Audit files: does every one obey the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from os import PathLike
+
+from secure_bloom.adding.request import Keys
+from secure_bloom.auditing.audit_plan import AuditOptions, plan_audit
+from secure_bloom.auditing.auditor import audit_files
+from secure_bloom.auditing.findings import AuditReport, Severity
+from secure_bloom.calling.arguments import Progress, checked_arguments
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.storage.paths import Paths
+from secure_bloom.tables import TableVersion
+
+
+@checked_arguments
+def audit(
+    paths: Paths,
+    *,
+    policy: KeyPolicy | str | PathLike[str],
+    keys: Keys | None = None,
+    ignore: Iterable[str] = (),
+    severity: Severity | str | None = None,
+    sample: int | None = None,
+    without_keys: bool = False,
+    check_values: bool = False,
+    spark_properties: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
+) -> AuditReport:
+    """Check every Parquet file at ``paths`` against ``policy``.
+
+    Only footers, Bloom filters, and bytes to which nothing refers are read.  A file that cannot
+    be read or opened is a finding.  So is a mistake in a policy that is given by its path; then
+    no file is looked at.  docs/findings.md lists all findings.
+
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        policy: A KeyPolicy, or the path of one.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        ignore: Findings that do not count: texts ``ID`` or ``ID:COLUMN``.
+        severity: The lowest severity that counts; by default low.
+        sample: Number of files to look at, spread evenly; by default all.
+        without_keys: Look as an outsider does.
+        check_values: Read the first page of each column chunk that has a filter, and look its
+            values up in the filter.
+        spark_properties: Properties of a Spark session, which are checked against the policy too.
+        progress: Called with the number of files done, and of all.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report; its ``findings`` are empty if every file obeys.
+
+    Raises:
+        PolicyError: There is nothing to audit: no file, or no readable policy.
+        KmsUnavailableError: The KMS cannot be asked.
+
+    Example:
+        >>> sb.audit("out/", policy="keys/policy.toml")
+        <AuditReport: 0 findings in 1 file>
+    """
+    options = AuditOptions(
+        ignore=ignore,
+        severity=severity,
+        sample=sample,
+        without_keys=without_keys,
+        check_values=check_values,
+        spark_properties=spark_properties,
+        at=TableVersion(version=version, timestamp=timestamp, snapshot=snapshot),
+    )
+    return audit_files(plan_audit(paths, policy, keys, options), progress)

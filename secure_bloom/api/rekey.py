@@ -1,0 +1,55 @@
+"""Change the keys of files, and list the keys that files depend on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import Names, as_names
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.inspecting.key_use import KeyUseReport, find_key_use
+from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableVersion, list_tables
+
+
+@checked_arguments
+def keys_used(
+    paths: Paths,
+    *,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    only: Names = (),
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
+) -> KeyUseReport:
+    """Return the master keys, and versions of them, that open the footers and columns of files.
+
+    Names of keys are in clear. Only an encrypted footer hides the names of its columns' keys.  With
+    a policy, the report says which keys are retired, and which the policy does not name.  A file
+    that cannot be read is reported.
+
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        only: Master keys to report. Files that depend on none of them are left out, unless their
+            footers were not opened.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report with ``files`` and ``files_by_key``.
+
+    Raises:
+        PolicyError: A path leads to no file.
+
+    Example:
+        >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
+        1
+    """
+    access = Access.of(keys, policy)
+    resolver, names = access.describing_resolver(), as_names("only", only)
+    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
+    return find_key_use(list_tables(as_paths(paths), at), resolver, access.policy, names)
