@@ -1,1 +1,1 @@
-"""Plan filters in memory and write them into files: the main job."""
+"""Add filters to files: plan them in memory, then write. This is the main job of the package."""

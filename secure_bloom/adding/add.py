@@ -52,11 +52,11 @@ class AddRequest:
         check_fields(self)
 
     def filters(self) -> FilterRequest:
-        """Return the filters that are wanted; PolicyError where none is."""
+        """Return the wanted filters. Raises PolicyError if there is none."""
         return filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
 
     def rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
-        """Makes the work on single files, in this process or in another one."""
+        """Return a function that makes the work on single files, in this or another process."""
         access = Access(
             keys=self.keys, policy=filters.policy, allow_unprotected=self.allow_unprotected
         )
@@ -64,7 +64,7 @@ class AddRequest:
 
 
 def add_to_files(asked: AddRequest) -> AddReport:
-    """Add filters to files, each in its place or below ``output``; of no table."""
+    """Add filters to files that belong to no table, each in place or below ``output``."""
     filters = asked.filters()
     mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
     open_rewriter = asked.rewriter(filters, mode)

@@ -1,19 +1,19 @@
-"""Appends to a file in place: their mark, the footers that they leave, and one that a kill cut off.
+"""Appends to a file in place: the mark, superseded footers, and recovery after a kill.
 
     old file | mark | filters | zeros | footer
                "secure-bloom append " | offset of the mark (8, LE)
 
-The mark holds its own offset, so no other bytes are taken for it: it distinguishes a torn append
-from any other damage, and a file that merely ends badly is never cut.
+The mark contains its own offset, so no other bytes can be mistaken for it. It distinguishes a torn
+append from any other damage, so a file that is damaged in another way is never cut.
 
 A footer that an append superseded ends right before the mark of the next one.  Nothing points to
-it.  It holds the wrapped keys and the metadata of an earlier time.
+it. It contains the wrapped keys and the metadata of an earlier time.
 
-``recover`` cuts off the tail that a killed append left.  The footer before it must account for
-every byte before it, as a writer that ended there would have it: a footer inside a file may be a
-cell's, because someone stored a Parquet file, or what looks like one, in an uncompressed column.
-Each page leads to the next one, so the pages of the outer file pass over the cell, and a footer in
-the cell cannot account for the page that it lies in.
+``recover`` cuts off the tail that a killed append left. The footer before that tail must account
+for every byte before it, because a footer inside a file may also be part of a cell: someone may
+have stored a Parquet file, or what looks like one, in an uncompressed column.  Each page leads to
+the next page, so the pages of the outer file skip the cell, and a footer in the cell cannot account
+for the page that contains it.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _WINDOW = 1024 * 1024
 
 
 def append_mark(offset: int) -> bytes:
-    """Return the first bytes of an append that starts at ``offset``, where the old file ends."""
+    """Return the first bytes of an append that starts at ``offset``, the end of the old file."""
     return _MARK + offset.to_bytes(8, "little")
 
 
 def find_torn_mark(file: InputFile) -> Iterator[int]:
-    """Yield the offsets at which a mark starts that the file's end cuts off."""
+    """Yield the offsets at which a mark starts that is cut off by the end of the file."""
     last = file.read_at(file.size - min(file.size, _MARK_SIZE), min(file.size, _MARK_SIZE))
     # The whole mark is found by find_marks; here the kill came while it was written.
     for size in range(1, len(last)):
@@ -81,11 +81,11 @@ def find_marks(file: InputFile, end: int, first: int = 0) -> Iterator[tuple[int,
 
 
 def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
-    """Return whether bytes 0..``end`` are a file of their own.
+    """Return whether bytes 0..``end`` are a whole file.
 
-    Each byte is used, or known to be dead.
-    Dead are zeros, and what an earlier append has left between old data and its own filters.
-    False as well where a key is not available: then nobody can know.
+    Each byte must be used, or be known to be dead. Dead bytes are zeros, and what an earlier append
+    has left between old data and its own filters. Also return False if a key is not available,
+    because then this is unknown.
     """
     try:
         footer = unlock(read_tail(file, end=end), keys)
@@ -108,7 +108,7 @@ def _accounts_for_all(file: InputFile, footer: Footer, keys: FileKeys) -> bool:
 
 
 def _extents(file: InputFile, footer: Footer, keys: FileKeys) -> Iterator[Extent]:
-    """Yield all parts of the file that the footer names, after checking that each is one."""
+    """Yield all parts of the file that the footer names, after checking each part."""
     for row_group in range(len(footer.row_groups)):
         for ordinal in range(len(footer.leaves)):
             chunk = open_chunk(footer, row_group, ordinal, keys)
@@ -161,9 +161,9 @@ def _indexes(file: InputFile, chunk: Chunk) -> Iterator[Extent]:
 
 
 def _is_dead(file: InputFile, start: int, end: int, keys: FileKeys) -> bool:
-    """Return whether nothing is lost with the bytes.
+    """Return whether the bytes can be removed without losing anything.
 
-    Zeros, or the end of an earlier file and its mark.
+    They can if they are zeros, or the end of an earlier file and its mark.
     """
     if _all_pieces(file, start, end, _is_zero):
         return True
@@ -185,7 +185,7 @@ def _is_zero(data: bytes) -> bool:
 
 
 def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
-    """Return each old footer and the mark after it, in the file's order; no key is needed."""
+    """Return each old footer with the mark after it, in file order. No key is needed."""
     # A cell may hold a file with marks of its own: only what stands behind all data counts.
     first, found, limit = _known_end(footer), [], footer.tail.offset
     for mark, behind in find_marks(file, limit, first):
@@ -205,8 +205,8 @@ def reclaimed_end(
 ) -> int:
     """Return the offset where new filters may start if the file is replaced.
 
-    ``replaced`` has the filters that go, their starts by their ends.  The room of those right
-    before the footer is used again.  So is the room of everything that appends have left:
+    ``replaced`` has the filters to be replaced: their starts by their ends.  The space of those
+    right before the footer is used again.  So is the space of everything that appends have left:
     superseded footers, and filters that nothing points to.
     """
     end = _walked_back(footer.tail.offset, replaced)
@@ -221,14 +221,14 @@ def reclaimed_end(
 
 
 def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
-    """From ``end`` backwards, filter by filter; a gap or a filter that stays ends it."""
+    """Walk back from ``end``, filter by filter, to a gap or a filter that stays. Return where."""
     while end in replaced:
         end = replaced[end]
     return end
 
 
 def _known_end(footer: Footer) -> int:
-    """Return the end of pages and indexes that the footer shows without keys of columns."""
+    """Return the end of the pages and indexes that the footer shows without keys of columns."""
     ends = [0]
     for group, chunks in zip(footer.row_groups, footer.column_chunks, strict=True):
         ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
@@ -246,9 +246,9 @@ def _known_end(footer: Footer) -> int:
 def _kept_end(
     file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
 ) -> int | None:
-    """Return the end of the last thing that the footer points to and that stays.
+    """Return the end of the last part that the footer points to and that stays.
 
-    None where a key is not available: the filters of that column are not known.
+    Return None if a key is not available, because the filters of that column are not known.
     """
     ends = [0]
     try:
@@ -279,7 +279,7 @@ class Truncation:
     kept: str
 
     def forget(self) -> bool:
-        """Remove the bytes that were kept; False where the system refuses."""
+        """Remove the kept bytes. Return False if the system refuses."""
         try:
             remove_kept(self.kept)
         except SecureBloomError:
@@ -297,17 +297,17 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """A file that is whole now; ``truncation`` is what was cut off, None for nothing."""
+    """A file that is whole now. ``truncation`` is what was cut off, or None."""
 
     truncation: Truncation | None = None
 
 
 def recover(path: str, resolver: KeyResolver) -> Recovered | None:
-    """Make a file whole again that was not when it was read; None where that cannot be.
+    """Repair a file that was not whole when it was read. Return None if that is impossible.
 
-    Cuts off what a killed ``--in-place`` run left: the run leaves the old file whole
-    under a torn tail, so the old end can be found again.  Waits for a run that is still writing.
-    Raises FormatError where it looks like one, and bytes of the file would be lost.
+    Cuts off what a killed ``--in-place`` run left. The run leaves the old file whole before a torn
+    tail, so the old end can be found again.  Waits for a run that is still writing.  Raises
+    FormatError if a killed run is likely, but bytes of the file could be lost.
     """
     try:
         with open_input(path) as file:
@@ -331,10 +331,7 @@ def recover(path: str, resolver: KeyResolver) -> Recovered | None:
 
 
 def find_previous_end(file: InputFile) -> int | None:
-    """Return the end of the file before an append to it was killed.
-
-    None if no such end is found.
-    """
+    """Return the end that the file had before the killed append, or None if it is not found."""
     for offset in _marked_offsets(file):
         if _ends_whole(file, offset):
             return offset
@@ -342,7 +339,7 @@ def find_previous_end(file: InputFile) -> int | None:
 
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
-    """Yield offsets at which an append started: with its mark itself torn, then from the end."""
+    """Yield offsets at which an append may have started: of a torn mark first, then backwards."""
     # First, because a mark that is torn stands at the very end, behind all whole ones.
     yield from find_torn_mark(file)
     for offset, _ in find_marks(file, file.size):

@@ -1,4 +1,4 @@
-"""Name the new files that a run writes beside a table's old ones, and remove those it gives up.
+"""Name the new files that a run writes beside a table's old ones, and remove them after errors.
 
     part-0.snappy.parquet  ->  part-0.snappy.sb-<run>.parquet
 
@@ -27,7 +27,7 @@ _NAME_MAX = 255 - len("_KEY_MATERIAL_FOR_.json")
 
 
 def new_run() -> str:
-    """Return a name for one run that no other run has."""
+    """Return a unique name for one run."""
     return os.urandom(8).hex()
 
 
@@ -39,8 +39,8 @@ def is_marked(name: str, run: str) -> bool:
 def marked_name(name: str, run: str, *, unique: str) -> str:
     """Return the name of the file that replaces the one called ``name``.
 
-    A name that would be too long for a file system becomes a hash of ``unique``, the whole path of
-    the old file, because two long names may begin alike.
+    If that is too long for a file system, it becomes a hash of ``unique``, the whole path of the
+    old file, because two long names may begin alike.
     """
     stem, suffix = _split(_MARK.sub("", name))
     marked = f"{stem}.sb-{run}{suffix}"

@@ -1,4 +1,4 @@
-"""One file and a request -> the plan of its rewrite, worked out in memory before a byte is written.
+"""Plan the rewrite of one file for a request, in memory, before a byte is written.
 
 New filters are written after everything the file already has, just before the new footer, in
 row-group and column order.  The file's data keeps its place.
@@ -39,8 +39,8 @@ Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterat
 class RewritePlan:
     """The new file: the first ``keep`` bytes of the old one, then ``tail``.
 
-    ``tail`` is empty when there is nothing to do.  ``notes`` name readers that the new filters do
-    not serve.
+    ``tail`` is empty when there is nothing to do.  ``notes`` name readers that cannot use the new
+    filters.
     """
 
     keep: int
@@ -50,12 +50,12 @@ class RewritePlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the file already has all that was asked for."""
+        """Whether the file already has everything that was asked for."""
         return not self.tail
 
     @property
     def size(self) -> int:
-        """Bytes of the file after the rewrite."""
+        """The size of the file in bytes after the rewrite."""
         return self.keep + sum(map(len, self.tail))
 
 
@@ -71,7 +71,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFilter:
-    """The chunk of a task keeps the filter that it has."""
+    """The result of a task whose chunk keeps its filter."""
 
     task: Task
     stored: StoredBloomFilter
@@ -79,9 +79,9 @@ class KeptFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFilter:
-    """The chunk of a task gets a new filter, in the place of ``old`` if it has one.
+    """The result of a task whose chunk gets a new filter, in place of ``old`` if it has one.
 
-    ``modules`` are the filter as it goes into the file: encrypted where its column is.
+    ``modules`` are the bytes of the filter in the file, encrypted if its column is.
     """
 
     task: Task
@@ -102,12 +102,11 @@ def plan_rewrite(
     run: Mapper = map,
     row_groups: Collection[int] | None = None,
 ) -> RewritePlan:
-    """Work out the rewrite of ``file``: build every filter that is wanted and not there yet.
+    """Return the plan of ``file``: build every wanted filter that the file lacks.
 
-    With ``append`` the old footer stays where it is, and the new bytes go after the old end.  With
-    ``row_groups`` only these get filters: for an estimate.
-    Raises what reading the footer, the keys, the pages and the filters raises, with row group and
-    column set.
+    With ``append`` the old footer stays in its place, and the new bytes are written after the old
+    end.  With ``row_groups`` only these row groups get filters, for an estimate.  Raises the errors
+    of reading the footer, the keys, the pages and the filters, with row group and column set.
     """
     # unlock, not unlock_to_read: a footer with an unchecked signature must not be signed anew.
     footer = unlock(read_tail(file), keys)
@@ -134,7 +133,7 @@ def plan_rewrite(
 
 
 def _reader_notes(tasks: Iterable[Task]) -> Iterator[str]:
-    """Yield a note for each kind of column whose filters a reader cannot use, or trips over."""
+    """Yield a note for each kind of column whose filters some reader cannot use or cannot read."""
     chunks = {task.chunk.leaf.name: task.chunk for task in tasks}
     uniform = [name for name, chunk in chunks.items() if chunk.is_under_footer_key]
     if uniform:
@@ -153,7 +152,7 @@ def new_tail(
 ) -> tuple[bytes, ...]:
     """Return the bytes after ``keep``: ``parts`` and the footer.
 
-    An append has a mark and padding too.
+    For an append also a mark and padding.
     """
     tail = [_mark(keep, append=append), *parts, footer]
     # Padded before the footer, because nothing may stand between the footer's magic and the end of
@@ -170,7 +169,7 @@ def _mark(keep: int, *, append: bool) -> bytes:
 def _padding(size: int) -> bytes:
     """Return zeros before the footer that align the file's end.
 
-    No offset in the footer leads to them.
+    No offset in the footer points to them.
     """
     return bytes(-size % APPEND_ALIGNMENT)
 
@@ -207,7 +206,7 @@ def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
 
 
 def _is_read(task: Task) -> bool:
-    """Return whether the values of the chunk are read, because it gets a new filter."""
+    """Return whether the values of the chunk are read because it gets a new filter."""
     return task.replace or task.chunk.meta_data.bloom_filter_offset is None
 
 
@@ -238,7 +237,10 @@ def _work(task: Task) -> ChunkOutcome:
 
 
 def _old_filter(task: Task) -> StoredBloomFilter | None:
-    """Return the chunk's present filter; a damaged one is an error unless it is to be replaced."""
+    """Return the chunk's present filter, or None.
+
+    Raises an error for a damaged filter, unless it is to be replaced.
+    """
     try:
         return read_bloom_filter(task.file, task.chunk)
     except SecureBloomError as error:
@@ -254,8 +256,8 @@ def _reclaimed_end(
 ) -> int:
     """Return the offset where new filters may start.
 
-    Each filter that gives its room back was read as a filter before, so a footer with wrong offsets
-    cannot make us overwrite data.
+    Each filter whose space is used again was read as a filter before, so a footer with wrong
+    offsets cannot make this function overwrite data.
     """
     replaced = {
         outcome.old.offset + outcome.old.length: outcome.old.offset
@@ -268,10 +270,7 @@ def _reclaimed_end(
 def _lay_out(
     outcomes: list[ChunkOutcome], start: int
 ) -> tuple[list[bytes], list[FilterPlace], list[FilterReport]]:
-    """Return the modules in order, new filters from ``start`` on.
-
-    What the footer must say; reports.
-    """
+    """Return the modules in order, the places of new filters from ``start`` on, and the reports."""
     parts: list[bytes] = []
     places, reports = [], []
     for outcome in outcomes:

@@ -1,7 +1,7 @@
 """Check a request against footers, so that errors of the request come before any write.
 
-A few footers show most of them.  A mistake that only another file shows fails that file, when it is
-its turn.
+A few footers show most errors.  An error that only another file shows fails that file when its turn
+comes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FEW: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The check of one file; ``chunks`` is the number of column chunks that are to have filters.
+    """The check of one file. ``chunks`` is the number of column chunks that are to have filters.
 
-    ``missing`` are columns that it lacks and no log knows.
-    ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
-    file, which does not stop the others.
+    ``missing`` are columns that it lacks and that no table's log knows.  ``refusal`` is an error of
+    the request itself, which stops the run. ``failure`` is an error of this file, which does not
+    stop the others.
     """
 
     path: str
@@ -40,10 +40,10 @@ class Survey:
 
 
 def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolver) -> int:
-    """Check a request against a few of its files; about how many chunks a file has for it.
+    """Check a request against a few of its files. Return an estimate of the chunks in a file.
 
-    A column that none of them has is looked for in the others, until one has it.  Raises what
-    :func:`check_surveys` raises.
+    A column that none of these files has is looked for in the others, until one has it.  Raises the
+    errors of :func:`check_surveys`.
     """
     # Files from all over the run: those of one day are alike, and a mistake may show in another
     # one.
@@ -61,13 +61,16 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
 
 
 def _missing_in_all(request: FilterRequest, surveys: Iterable[Survey]) -> set[str]:
-    """Return the columns that none of the files has, as far as they can be read."""
+    """Return the columns that none of the readable files has."""
     missing = (set(survey.missing) for survey in surveys if survey.failure is None)
     return set(request.columns).intersection(*missing)
 
 
 def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
-    """Read one footer with its keys, and check the request against it.  Never raises our errors."""
+    """Read one footer with its keys, and check the request against it.
+
+    Never raises an error of this package.
+    """
     try:
         return _survey(path, request, resolver)
     except SecureBloomError as error:
@@ -107,7 +110,7 @@ def _refusal(path: str, footer: Footer, request: FilterRequest) -> SecureBloomEr
 
 
 def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
-    """Return the files that cannot be done, each with its error.
+    """Return the files that cannot be processed, each with its error.
 
     Raises the first refusal, and PolicyError for a column that no readable file has.
     """

@@ -1,4 +1,4 @@
-"""The report of a run of ``add_bloom_filters``: a record per file and per filter, as JSON too."""
+"""The report of a run of ``add_bloom_filters``: a record for each file and filter, and its JSON."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ FilterAction = Literal["added", "kept", "replaced", "skipped"]
 class FilterReport:
     """The filter of one column chunk, and what the run did with it.
 
-    ``bytes`` is the size of the bitset; ``values`` how many values were inserted (entries of a
-    dictionary, or values read from pages, nulls left out); ``fpp`` the exact false-positive
-    probability of the filter's own bits; ``key`` the name of the master key it is encrypted under.
+    ``bytes`` is the size of the bitset. ``values`` is the number of values inserted (entries of a
+    dictionary, or values read from pages, without nulls). ``fpp`` is the exact false-positive
+    probability of the filter's own bits. ``key`` is the name of the master key it is encrypted
+    under.
     """
 
     row_group: int | None
@@ -44,7 +45,8 @@ class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
 
     ``causes`` are the errors that led to ``error``, from :func:`~secure_bloom.errors.causes`.
-    ``notes`` say what else the run did to it: bytes that it cut off, hard links that it broke.
+    ``notes`` say what else the run did to the file: bytes that it cut off, hard links that it
+    broke.
     """
 
     path: str
@@ -66,7 +68,7 @@ class FileAddReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedFile:
-    """A file of a table and the one that takes its place, as the table's log calls them."""
+    """A file of a table and its replacement, by their paths in the table's log."""
 
     removed: str
     added: str
@@ -74,11 +76,11 @@ class ReplacedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCommit:
-    """A version of a table that a run made; in a dry run the one that it would make.
+    """A version of a table that a run made, or in a dry run the version that it would make.
 
     ``version`` is the number of a Delta version, or the id of an Iceberg snapshot.  It is None in a
     dry run on an Iceberg table, because a snapshot gets its id when it is written.  ``metrics`` are
-    the commit's ``operationMetrics``, or those of the snapshot's summary.
+    the commit's ``operationMetrics``, or the metrics in the snapshot's summary.
     """
 
     version: int | None
@@ -98,7 +100,7 @@ class NotedFile(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CommittingReport(WritingReport[F], Generic[F]):
-    """A run that may write to a table; ``commits`` are those of the table's log."""
+    """A run that may write to a table. ``commits`` are the commits to the table's log."""
 
     commits: tuple[TableCommit, ...] = ()
 
@@ -110,10 +112,10 @@ class CommittingReport(WritingReport[F], Generic[F]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AddReport(CommittingReport[FileAddReport]):
-    """A whole run; ``dry_run`` when nothing was written.
+    """A whole run. With ``dry_run`` nothing was written.
 
-    ``notes`` name files that were left unchanged and need attention, summary files that describe
-    changed ones, and repeat the notes of single files.
+    ``notes`` name files that were left unchanged and need attention, and summary files that
+    describe changed files. They repeat the notes of single files.
     """
 
     ROWS: ClassVar = ("files", "filters")
@@ -141,7 +143,8 @@ def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
 def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:
     """Yield the notes of single files, each with the file's path.
 
-    A note on readers holds for all files alike, so it comes once, with the path of the first file.
+    A note on readers holds for all files alike, so it is given once, with the path of the first
+    file.
     """
     shared: dict[str, list[str]] = {}
     for file in files:

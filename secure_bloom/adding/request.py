@@ -30,12 +30,11 @@ _ALL_BELOW = ".*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterRequest:
-    """The columns that get filters, and the policy their keys must follow, if there is one.
+    """The columns that get filters, and the policy that their keys must follow, if there is one.
 
-    ``known`` are columns of which a table's log says that they are there: its files may lack them.
-    ``names`` are the table's names of columns, if its files may have others.  ``whole`` are the
-    structures of which all leaves are meant; None if every structure means its leaves, as in a
-    policy.
+    ``known`` are columns that a table's log names, so that a file may lack them.  ``names`` are the
+    table's names of columns, if its files may have others.  ``whole`` are the structures of which
+    all leaves are meant. None means every structure, as in a policy.
     """
 
     columns: Mapping[str, BloomFilterOptions]
@@ -46,7 +45,7 @@ class FilterRequest:
     whole: frozenset[str] | None = None
 
     def open(self, path: str) -> InputFile:
-        """Open a file, whose columns then have the names of its table."""
+        """Open a file. Its columns have the names of its table."""
         file = open_input(path)
         file.column_names = self.names
         return file
@@ -54,8 +53,9 @@ class FilterRequest:
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Return leaf ordinal -> options, in column order.
 
-        A leaf's own name wins over its parent's.  Raises PolicyError for a structure of several
-        leaves that ``whole`` does not have: lookups use one or two of them, and each filter costs.
+        Options for a leaf override those for its parent.  Raises PolicyError for a structure of
+        several leaves that is not in ``whole``: lookups use one or two of them, and each filter
+        costs space and time.
         """
         found: dict[int, BloomFilterOptions] = {}
         # A parent's name is shorter than its leaf's, so the leaf's options are set last.
@@ -78,7 +78,7 @@ class FilterRequest:
         return [name for name in self.columns if not select(leaves, name)]
 
     def check_key(self, chunk: Chunk) -> None:
-        """Raise PolicyError where the chunk is not under the key that the policy names for it.
+        """Raise PolicyError unless the chunk is under the key that the policy names for it.
 
         A filter of a sensitive column must never be written in clear, or under another key.
         """
@@ -103,7 +103,7 @@ class FilterRequest:
         )
 
     def _check_readers(self, chunk: Chunk) -> None:
-        """Raise PolicyError for a filter that keeps a reader of the policy from the column."""
+        """Raise PolicyError for a filter that keeps the policy's readers from a column."""
         if self.policy is None or not self.policy.duckdb_reads or not chunk.is_under_footer_key:
             return
         raise PolicyError(
@@ -122,7 +122,7 @@ def filter_request(
     *,
     replace_filters: bool = False,
 ) -> FilterRequest:
-    """Return the request of a call: explicit columns, or those of the policy.
+    """Return the request of a call: explicit columns, or the columns of the policy.
 
     Raises PolicyError when neither names a column.
     """

@@ -1,4 +1,4 @@
-"""One file of a run: it is planned in memory, written once, and reported even if it fails."""
+"""Process one file of a run: plan in memory, write once, and report, even if it fails."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _Rewritten: TypeAlias = "tuple[RewritePlan, InputFile, tuple[str, ...]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMode:
-    """The ways to write files: replaced, appended to (``in_place``), or not at all (``dry_run``).
+    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``).
 
-    With ``only_changes`` a target gets a file where something changes, once.
+    With ``only_changes`` a target is written only if something changes.
     """
 
     in_place: bool = False
@@ -47,7 +47,7 @@ class WriteMode:
 
     @property
     def repairs(self) -> bool:
-        """Whether what a killed ``in_place`` run left may be cut off."""
+        """Whether the leftover of a killed ``in_place`` run may be cut off."""
         return self.in_place and not self.dry_run
 
 
@@ -55,8 +55,8 @@ class WriteMode:
 class FileRewriter(ABC):
     """Rewrites the files of one run: one set of keys, one way to write, one kind of plan.
 
-    Safe to run twice on one file, at the same time too: the later one finds the file changed,
-    reads it anew, and finds nothing left to do.
+    It is safe to process one file twice, also at the same time: the later one finds the file
+    changed, reads it again, and finds nothing left to do.
     """
 
     resolver: KeyResolver
@@ -66,7 +66,7 @@ class FileRewriter(ABC):
 
     @abstractmethod
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
-        """Return the plan of one file, worked out in memory; ``run`` may work in parallel."""
+        """Return the plan of one file, made in memory. ``run`` may work in parallel."""
 
     def open(self, path: str) -> InputFile:
         """Open a file of the run."""
@@ -106,7 +106,7 @@ class FileRewriter(ABC):
     def _rewrite(
         self, path: str, target: str | None, run: Mapper, cuts: list[Truncation]
     ) -> _Rewritten:
-        """Plan and write, anew where another writer was faster."""
+        """Plan and write, and repeat both if another writer was faster."""
         # Another writer may be faster twice, or a torn file may need to be recovered first.  After
         # that the error goes to the report: the other writer may never stop.
         for _ in range(2):
@@ -137,7 +137,7 @@ class FileRewriter(ABC):
             return plan, file, self._write(file, plan, target)
 
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> tuple[str, ...]:
-        """Carry the plan out.  Returns notes on old files that could not be removed."""
+        """Carry the plan out. Return notes on old files that could not be removed."""
         # With a target even an empty plan writes: the output folder gets all files.
         if self.mode.dry_run:
             return ()
@@ -169,11 +169,11 @@ class Rewriter(FileRewriter):
     request: FilterRequest
 
     def open(self, path: str) -> InputFile:
-        """Open a file of the run, whose columns have the names of its table."""
+        """Open a file of the run. Its columns have the names of its table."""
         return self.request.open(path)
 
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
-        """See :func:`.plan.plan_rewrite`."""
+        """Return the plan of :func:`.plan.plan_rewrite`."""
         # With numpy and Arrow, which a process that only hands out files does not need.
         from secure_bloom.adding.plan import plan_rewrite
 
@@ -181,7 +181,7 @@ class Rewriter(FileRewriter):
 
 
 def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, ...]:
-    """Write a file, with key material that is stored outside it, where another file may be."""
+    """Write a file to ``target``, replacing another one there, with its outside key material."""
     material = outside_material(file)
     if not material:
         replace_tail(file, plan.keep, plan.tail, output=target)
@@ -190,7 +190,7 @@ def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, .
 
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
-    """Write a file that must be new, or find that of another attempt, of the same size."""
+    """Write a file that must be new. An equally large file of another attempt is accepted."""
     material = outside_material(file)
     if write_new_with_material(file, plan.keep, plan.tail, material, target) != plan.size:
         raise FileChangedError("another file is where the new one is to be")
@@ -199,9 +199,9 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
 def failed_report(
     path: str, error: SecureBloomError, seconds: float = 0.0, cuts: Iterable[Truncation] = ()
 ) -> FileAddReport:
-    """Return the report of a file that could not be done.
+    """Return the report of a file that failed.
 
-    It is as it was unless the error says more.
+    The file is unchanged, unless the error says more.
     """
     return FileAddReport(
         path=path,

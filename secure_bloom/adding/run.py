@@ -1,13 +1,13 @@
-"""The files of one run: each is a task that may go to another process, and comes back as a report.
+"""The files of one run: each is a task that may be sent to another process, which returns a report.
 
-Task and report are plain records.  Everything else, such as unwrapped keys, each process opens for
+Task and report are plain records.  Each process opens everything else, such as unwrapped keys, for
 itself.
 
-``files_to_write`` says which files a run may write, and where their new content goes.
+``files_to_write`` returns the files that a run may write, and where their new content goes.
 
-A summary file, ``_metadata``, repeats the footers of others, and is stale once they change.  Each
-of its column chunks names its file in ``file_path``, from the folder of the summary.  Summary files
-are left as they are: other writers own them.
+A summary file, ``_metadata``, repeats the footers of other files, and is stale when they change.
+Each of its column chunks names its file in ``file_path``, relative to the folder of the summary.
+Summary files are left unchanged, because other writers own them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def files_to_write(
 ) -> tuple[list[str], Mapping[str, str]]:
     """Return the files at ``paths``, and with ``output`` the new path of each.
 
-    Raises PolicyError for files of a table that keeps a log of them.  With ``in_place`` it raises
-    PolicyError for files that cannot be appended to, too.
+    Raises PolicyError for files of a table that keeps a log of them and, with ``in_place``, for
+    files that cannot be appended to.
     """
     if in_place and output is not None:
         raise PolicyError("in_place and output exclude each other")
@@ -69,7 +69,7 @@ def files_to_write(
 def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple[str, ...]:
     """Return one sentence for each summary file that describes one of the changed files.
 
-    ``what`` happened to these.
+    ``what`` says what happened to the changed files.
     """
     files = list(changed)
     return tuple(
@@ -80,7 +80,7 @@ def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple
 
 
 def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> Iterator[str]:
-    """Yield the sentence on a summary file, if it describes one of the changed files."""
+    """Yield the sentence on a summary file if it describes one of the changed files."""
     described = _described(summary)
     # A summary that cannot be read may describe any file, so it gets a note too.
     if any(described is None or file_key(file) in described for file in changed):
@@ -91,7 +91,7 @@ def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> I
 
 
 def _described(summary: str) -> set[Hashable] | None:
-    """Return the files that a summary describes; None where it cannot be read."""
+    """Return the files that a summary describes, or None if it cannot be read."""
     try:
         with open_input(summary) as file:
             found = read_tail(file).scan
@@ -105,7 +105,7 @@ def _described(summary: str) -> set[Hashable] | None:
 
 
 class FileTask(NamedTuple):
-    """One file that is to be rewritten, in its place or to ``target``."""
+    """One file that is to be rewritten, in place or to ``target``."""
 
     path: str
     target: str | None = None
@@ -122,8 +122,8 @@ def rewrite_files(
 ) -> list[FileAddReport]:
     """Return the report of each task, in order.
 
-    ``open_rewriter`` makes the same rewriter elsewhere.
-    ``chunks_a_file`` is the estimate that ``progress`` begins with.
+    ``open_rewriter`` makes the same rewriter in another process. ``chunks_a_file`` is the estimate
+    that ``progress`` begins with.
     """
     meter = _Meter(progress, len(tasks), chunks_a_file)
     paths = [task.path for task in tasks]
@@ -161,25 +161,25 @@ def _pool(threads: int) -> Executor:
 
 
 class _CallingThreads(Executor):
-    """Runs each call in the thread that asks for it."""
+    """An executor that runs each call in the thread that asks for its result."""
 
     def __init__(self) -> None:
         self._is_shut_down = False
 
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **_options: Any) -> Any:
-        """Run ``fn`` for the next items when its result is asked for."""
+        """Yield ``fn`` of each item. Each call runs when its result is asked for."""
         for items in zip(*iterables, strict=False):
             if self._is_shut_down:
                 raise RuntimeError("cannot work on a chunk after shutdown")
             yield fn(*items)
 
     def shutdown(self, *_arguments: Any, **_options: Any) -> None:
-        """Let every later call fail."""
+        """Make every later call fail."""
         self._is_shut_down = True
 
 
 def with_key_prefetch(ahead: KeyPrefetch, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
-    """Return the tasks, each when the keys of its file are there."""
+    """Yield each task when the keys of its file are available."""
     by_path = {task.path: task for task in tasks}
     return map(by_path.__getitem__, ahead.each(list(by_path)))
 
@@ -209,7 +209,7 @@ class _Meter:
         self._tell()
 
     def metered(self, rewriter: FileRewriter, chunks: Executor, task: FileTask) -> FileAddReport:
-        """Rewrite one file, and count its chunks, each when it is done."""
+        """Rewrite one file, and count each of its chunks when it is done."""
 
         def run(
             work: Callable[[Task], ChunkOutcome], tasks: Sequence[Task]
@@ -222,7 +222,7 @@ class _Meter:
         return rewriter.rewrite(task.path, target=task.target, run=run)
 
     def finish(self, task: FileTask, report: FileAddReport) -> None:
-        """Count the chunks of a file that are not counted yet: it is done."""
+        """Count the chunks of a finished file that are not counted yet."""
         # A file that failed, or was done by another process, never told of its chunks.
         self._open(task, sum(it.row_group is not None for it in report.filters))
         chunks, counted = self._chunks[task.path]

@@ -1,7 +1,7 @@
-"""What a run over the files of a table hands to the table's log, and what it hears back.
+"""What a run over the files of a table gives to the table's log, and gets from it.
 
-work      writes the new files of some tasks, and returns their sizes
-rewrite   of a table format: does the work and commits it, and returns a TableChange
+work      writes the new files of some tasks, and returns their sizes rewrite   of a table format:
+does the work and commits it, and returns a TableChange
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GONE: Final = "another writer took it out of the table meanwhile, so its new fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """The result of a run: its commits, and old files that others had removed meanwhile."""
+    """The result of a run: its commits, and the old files that others removed meanwhile."""
 
     commits: tuple[TableCommit, ...]
     gone: frozenset[str]
@@ -32,7 +32,7 @@ class TableChange:
 
 
 class WrittenFile(Protocol):
-    """The report of a file that a run may have written anew."""
+    """The report of a file that a run may have rewritten."""
 
     @property
     def path(self) -> str: ...  # noqa: D102
@@ -56,7 +56,7 @@ def new_sizes(reports: Iterable[WrittenFile]) -> dict[str, int | None]:
 def with_gone_files(
     reports: Iterable[FileAddReport], gone: Collection[str]
 ) -> Iterator[FileAddReport]:
-    """Return the reports; a file that other writers removed meanwhile is unchanged, with a note."""
+    """Yield the reports. A file that other writers removed meanwhile is unchanged, with a note."""
     for report in reports:
         if report.path not in gone:
             yield report
@@ -74,6 +74,6 @@ def with_gone_files(
 
 
 def check_commit_every(commit_every: int | None) -> None:
-    """Raise PolicyError for a number of files that makes no commit."""
+    """Raise PolicyError unless ``commit_every`` is at least 1."""
     if commit_every is not None and commit_every < 1:
         raise PolicyError(f"commit_every is {commit_every}, it must be at least 1")

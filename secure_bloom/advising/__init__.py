@@ -1,1 +1,1 @@
-"""Find the columns that gain by a filter: tried on a part of the table, before any write."""
+"""Find the columns that gain from a filter, by trying filters on a part of the table in memory."""

@@ -26,10 +26,10 @@ _WORTH = 0.1
 
 
 def other_fpp(trial: ColumnTrial, try_with: Callable[[float], ColumnTrial]) -> float | None:
-    """Return the probability that serves clearly better than the 1 % that was tried.
+    """Return a probability with which lookups read clearly less than with the tried 1 %, or None.
 
-    None if none does.
-    Only one that promises to be better is tried, because that takes as long as the first trial.
+    Another one is tried only if it promises to be better, because that takes as long as the first
+    trial.
     """
     for fpp, size in _OTHERS.items():
         if trial.absent is not None and _promises(trial.absent, fpp, size):
@@ -55,7 +55,7 @@ def _is_better(other: LookupComparison | None, first: LookupComparison, share: f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterOptions:
-    """The options of the filters that are tried: of one ``fpp``, or those of a policy."""
+    """The options of the filters that are tried: one ``fpp`` for all, or those of a policy."""
 
     fpp: float | None
     policy: KeyPolicy | None
@@ -96,7 +96,7 @@ def advise_columns(
 def wanted_columns(
     sample: TableSample, columns: str | Iterable[str] | None
 ) -> tuple[Candidate, ...]:
-    """Return the columns to advise on; PolicyError for one that the table does not have."""
+    """Return the columns to advise on. Raises PolicyError for a column that the table lacks."""
     if columns is None:
         return sample.candidates
     found: dict[str, Candidate] = {}
@@ -154,12 +154,12 @@ def column_names(sample: TableSample) -> list[str]:
 
 
 def _steps(sample: TableSample) -> int:
-    """Return about how often a column's trial ticks."""
+    """Return about how many ticks the trial of a column makes."""
     return len(sample.row_groups) + 1 + 2 * MOST_LOOKUPS
 
 
 class _Ticks:
-    """Counts ticks; a column may end before its time."""
+    """Counts ticks. A column may end with fewer ticks than estimated."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""The columns of a table, and why some of them can never have a filter that a lookup uses."""
+"""The columns of a table, and the reasons why some can never have a filter that a lookup uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import is_float16
 from secure_bloom.reading.table.footer import FileFooter
 
-_BOOLEAN = "BOOLEAN: the format gives it no filter, and two values need none"
+_BOOLEAN = "BOOLEAN: the format has no filter for it, and two values need none"
 _REPEATED = "repeated: conditions do not look into maps, nor into lists of lists or of structures"
 _DURATION = "duration: a file does not say its unit, so no filter can be asked for one"
 _TWICE = "two columns of the file have this name"
-_LOCKED = "its key is missing, so nothing is known of its values"
+_LOCKED = "its key is missing, so nothing is known about its values"
 _PARTITION = "partition: its values are in the names of folders, and readers skip whole folders"
 #: Equality of numbers with fractions is hardly ever asked for.
 _FRACTIONS = {Type.FLOAT, Type.DOUBLE}
@@ -25,11 +25,11 @@ _FRACTIONS = {Type.FLOAT, Type.DOUBLE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One column.  ``refusal`` says why it never has a filter; None if it can have one.
+    """One column. ``refusal`` says why it never has a filter, or is None.
 
-    ``lookup`` is the path by which conditions name it: that of the list for the elements of one.
-    ``is_locked``: its key is missing.  ``has_fractions``: queries ask for its ranges, not for equal
-    values, unless a log of queries shows otherwise.
+    ``lookup`` is the path by which conditions name it: for the elements of a list, the path of the
+    list.  ``is_locked``: its key is missing.  ``has_fractions``: queries ask for ranges of it, not
+    for equal values, unless a log of queries shows otherwise.
     """
 
     path: tuple[str, ...]
@@ -41,14 +41,14 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The dotted path."""
+        """The dotted path of the column."""
         return ".".join(self.path)
 
 
 def candidates(footers: Sequence[FileFooter], partitions: Sequence[str]) -> tuple[Candidate, ...]:
-    """Return the columns of all files, one footer given for each schema.
+    """Return the columns of all files, given one footer for each schema.
 
-    Then the partition columns.
+    The partition columns come last.
     """
     found: dict[tuple[str, ...], Candidate] = {}
     for footer in footers:
@@ -83,7 +83,7 @@ def _is_locked(footer: FileFooter, ordinal: int) -> bool:
 
 
 def _lookup(footer: FileFooter, ordinal: int, leaf: Leaf) -> tuple[str, ...] | None:
-    """Return the path by which a condition names the leaf; None if there is none."""
+    """Return the path by which a condition names the leaf, or None."""
     columns = footer.columns
     if not leaf.is_repeated:
         return leaf.path if columns.ordinals[leaf.path] == ordinal else None

@@ -1,4 +1,4 @@
-"""Choose values to look up: some that rows have, and some between them that no row has."""
+"""Choose values to look up: some that rows have, and some in between that no row has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TEXT_TYPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledValue:
-    """A value to look up; ``path`` and ``row_group`` say where it is, or where its like are."""
+    """A value to look up. ``path`` and ``row_group`` say where it was found, or derived from."""
 
     path: str
     row_group: int
@@ -46,7 +46,7 @@ class SampledValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctValues:
-    """About how many distinct values a row group has, and the table."""
+    """Estimated numbers of distinct values in a row group, and in the table."""
 
     row_group: int
     table: int
@@ -54,7 +54,7 @@ class DistinctValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupValues:
-    """The values of one column to look up; none are present in a column without values."""
+    """The values of one column to look up. A column without values has no present ones."""
 
     present: tuple[SampledValue, ...]
     absent: tuple[SampledValue, ...]
@@ -64,10 +64,10 @@ class LookupValues:
 def lookup_values(
     trials: LookupTrials, sample: TableSample, column: Sequence[str], count: int
 ) -> LookupValues:
-    """``count`` values of random rows, and as many that these row groups do not have.
+    """Return ``count`` values of random rows, and as many that these row groups do not have.
 
-    An absent value lies between two values of a row group: there may be fewer, or none at all, and
-    another row group may have it.
+    An absent value lies between two values of a row group. There may be fewer, or none, and another
+    row group may have the value.
     """
     chance = random.Random(".".join(column))  # noqa: S311 - the same values in every run
     counter = _DistinctCounter()
@@ -98,7 +98,7 @@ def lookup_values(
 
 
 def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]]:
-    """Random row groups; one with more rows is chosen more often."""
+    """Return random row groups. One with more rows is chosen more often."""
     groups = [(path, group, rows) for path, group, rows in sample.groups() if rows]
     if len(groups) <= _ORIGINS:
         return [(path, group) for path, group, _ in groups]
@@ -108,7 +108,7 @@ def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]
 
 
 def _plain(values: pa.ChunkedArray) -> pa.Array:
-    """Return the values in one array, of a type that can be sorted."""
+    """Return the values as one array, of a type that can be sorted."""
     found = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
@@ -129,7 +129,7 @@ def _plain(values: pa.ChunkedArray) -> pa.Array:
 
 
 def _short(values: pa.Array) -> pa.Array:
-    """Return the values that somebody might look up: a file of 13 KB may hold one of 400 MiB."""
+    """Return the values without very long ones: a file of 13 KB may hold one of 400 MiB."""
     # Each value that is drawn is copied, and dozens are.
     if pa.types.is_fixed_size_binary(values.type):
         return values if values.type.byte_width <= _LONGEST else values[:0]
@@ -141,7 +141,7 @@ def _short(values: pa.Array) -> pa.Array:
 
 
 def _absent(ascending: pa.Array, row: pa.Scalar, chance: random.Random) -> pa.Scalar | None:
-    """Return a value near ``row``, between the least and the greatest, that no row has."""
+    """Return a value near ``row``, between the least and the greatest, that no row has, or None."""
     if len(ascending) < 2:
         return None
     place = pc.index(ascending, row).as_py()
@@ -164,7 +164,7 @@ def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator
 
 
 def _number(scalar: pa.Scalar) -> int | float:
-    """Return a number in the column's order; a decimal by its digits, without the point."""
+    """Return a number that compares as the value does. A decimal becomes its unscaled integer."""
     if pa.types.is_floating(scalar.type):
         return float(scalar.as_py())
     if pa.types.is_decimal(scalar.type):
@@ -193,7 +193,7 @@ def _scalar(number: float, type_: pa.DataType) -> pa.Scalar:
 
 
 def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
-    """Yield texts like that at ``place``, with another character or one more."""
+    """Yield texts like the one at ``place``, with another character or one more."""
     type_, like = ascending.type, _text(ascending[place])
     least, greatest = _bytes(_text(ascending[0])), _bytes(_text(ascending[-1]))
     for attempt in range(_TRIES):
@@ -205,7 +205,7 @@ def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[p
 
 
 def _can_be_asked(row: pa.Scalar) -> bool:
-    """Return whether the value can be in a condition: a text that is not UTF-8 cannot."""
+    """Return whether the value can be in a condition. A text that is not UTF-8 cannot."""
     is_named_text = pa.types.is_string(row.type) or pa.types.is_large_string(row.type)
     return not is_named_text or isinstance(_text(row), str)
 
@@ -213,7 +213,7 @@ def _can_be_asked(row: pa.Scalar) -> bool:
 def _text(scalar: pa.Scalar) -> str | bytes:
     """Return the text or bytes of a value.
 
-    Bytes for a text that is not UTF-8, as files may have it.
+    A text that is not UTF-8, as files may have it, is returned as bytes.
     """
     try:
         found: str | bytes = scalar.as_py()
@@ -231,7 +231,7 @@ def _fits(text: str | bytes, type_: pa.DataType) -> bool:
 
 
 def _changed(text: str | bytes, chance: random.Random, *, longer: bool) -> str | bytes:
-    """Return another text of the same look: a character gives way to one of its kind."""
+    """Return a text that looks alike: one character is replaced by another of its kind."""
     if isinstance(text, bytes):
         if not text or longer:
             return text + bytes([chance.randrange(256)])
@@ -245,7 +245,7 @@ def _changed(text: str | bytes, chance: random.Random, *, longer: bool) -> str |
 
 
 class _DistinctCounter:
-    """Counts distinct values of row groups, each and together, and thinks of the other ones."""
+    """Counts the distinct values of row groups, each and together, and estimates the others."""
 
     def __init__(self) -> None:
         self._counts: list[int] = []
@@ -260,7 +260,7 @@ class _DistinctCounter:
             self._bytes += distinct.nbytes
 
     def has(self, value: pa.Scalar) -> bool:
-        """Return whether one of the row groups that were counted together has the value."""
+        """Return whether one of the row groups counted so far has the value."""
         return any(pc.index(distinct, value).as_py() >= 0 for distinct in self._together)
 
     def estimate(self, sample: TableSample) -> DistinctValues:

@@ -1,7 +1,7 @@
-"""A log of queries -> how often each column is looked up, and how often its ranges are asked for.
+"""Read a log of queries, and count how often each column is looked up, and how often by ranges.
 
-One condition or statement a line.  Literals are looked at by the parser alone: none is kept, shown
-or put into an error, and a line that is no SQL is named by its number.
+Each line is a condition or a statement.  Only the parser looks at literals: none is kept, shown or
+put into an error, and a line that is not SQL is named by its number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIALECT = "spark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnUse:
-    """The number of conditions of a log on a column: by ``=`` or ``in``, by ranges, otherwise."""
+    """How many conditions of a log on a column use ``=`` or ``in``, ranges, or others."""
 
     equal: int = 0
     range: int = 0
@@ -34,7 +34,7 @@ class ColumnUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLog:
-    """The uses of a table's columns in a log; ``not_parsed`` has numbers of lines, from 1."""
+    """The uses of a table's columns in a log. ``not_parsed`` has numbers of lines, from 1."""
 
     lines: int
     not_parsed: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class QueryLog:
 
 
 def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLog:
-    """Return the log in a file of UTF-8; PolicyError where it cannot be read."""
+    """Return the log in a file of UTF-8. Raises PolicyError if it cannot be read."""
     try:
         with open(as_path(path), encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path or a name
             return read_query_log(lines, columns)
@@ -60,10 +60,10 @@ def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLo
 
 
 def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
-    """Return the log in lines; ``columns`` are the dotted names of the table's.
+    """Return the log in lines. ``columns`` are the dotted names of the table's columns.
 
-    Empty lines and those that start with ``--`` or ``#`` do not count.  MissingExtraError
-    where sqlglot is not installed.
+    Empty lines and lines that start with ``--`` or ``#`` do not count.  Raises MissingExtraError if
+    sqlglot is not installed.
     """
     known = {name.lower(): name for name in columns}
     counts: Counter[tuple[str, str]] = Counter()
@@ -96,7 +96,7 @@ def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Sqlglot's own log is silent meanwhile: it quotes what it does not understand."""
+    """Switch sqlglot's own log off in the block, because it quotes what it does not understand."""
     with imported_for("a log of queries", "advise"):
         import sqlglot  # noqa: F401
     logger = logging.getLogger("sqlglot")
@@ -109,9 +109,9 @@ def _quiet() -> Iterator[None]:
 
 
 def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
-    """Return the columns that a line asks for, by their parts, and how.
+    """Return the columns that a line has conditions on, by their parts, and the kind of each.
 
-    None for what is no query.
+    Return None for a line that is no query.
     """
     import sqlglot
 
@@ -129,7 +129,7 @@ def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
 
 
 def _is_query(tree: Any) -> bool:
-    """Return whether it is a condition, or a statement that may have one."""
+    """Return whether it is a condition, or a statement that may have a condition."""
     from sqlglot import exp
 
     conditions = (exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Func)
@@ -139,7 +139,7 @@ def _is_query(tree: Any) -> bool:
 
 
 def _filters(tree: Any) -> Iterator[Any]:
-    """Yield the conditions of a statement: of WHERE, of joins, of HAVING; or the line itself."""
+    """Yield the conditions of a statement (of WHERE, joins and HAVING), or the line itself."""
     from sqlglot import exp
 
     if isinstance(tree, exp.Condition) and not isinstance(tree, exp.Subquery):
@@ -173,7 +173,7 @@ def _uses(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 def _negations(root: Any) -> Iterator[tuple[Any, bool]]:
     """Yield each node below ``root``, parents first, and whether it is negated.
 
-    Queries stay closed.
+    Does not descend into queries.
     """
     from sqlglot import exp
 
@@ -187,7 +187,7 @@ def _negations(root: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def _asking(nodes: Iterable[Any]) -> frozenset[int]:
-    """Return the ids of the nodes that are or contain a column or a query; parents come first."""
+    """Return the ids of the nodes that are or contain a column or a query. Parents come first."""
     from sqlglot import exp
 
     found = set[int]()
@@ -200,7 +200,7 @@ def _asking(nodes: Iterable[Any]) -> frozenset[int]:
 def _sides(node: Any, asking: frozenset[int]) -> Iterator[Any]:
     """Yield the columns that a comparison compares, and None for each side that no filter answers.
 
-    These are functions of a column, and queries.
+    No filter answers functions of a column, or queries.
     """
     from sqlglot import exp
 
@@ -217,7 +217,7 @@ def _table_names(
 ) -> Iterator[tuple[str, str]]:
     """Yield the columns by the table's own names.
 
-    Names of tables and aliases in front are left out.
+    Table names and aliases before a column's name are removed.
     """
     for parts, kind in found:
         for start in range(len(parts)):

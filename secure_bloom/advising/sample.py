@@ -1,7 +1,7 @@
-"""Choose the files and row groups of a table that are looked at, by the footers of all its files.
+"""Choose the files and row groups of a table to be tried, by the footers of all its files.
 
-The choice is random and the same in every run.  A small table is looked at whole.  In a large one
-some files are chosen, and of these, if they are large, some row groups.
+The choice is random and the same in every run.  A small table is tried as a whole.  In a large
+table some files are chosen, and of large files some row groups.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MANY = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """Facts of one file from its footer: the rows of each row group, and bytes."""
+    """What the footer of one file says: the rows of each row group, and bytes."""
 
     path: str
     size: int
@@ -46,11 +46,11 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSample:
-    """A table, and the part of it that is looked at: ``row_groups`` of some files.
+    """A table, and the part of it that is tried: ``row_groups`` of some files.
 
-    ``is_cut``: of some file only a part is looked at.  ``bytes_footers`` is what a read reads of
-    the footers of all files.  ``rows`` are those that are in files, ``deleted_rows`` those that a
-    table's log deletes.
+    ``is_cut``: only a part of some file is tried.  ``bytes_footers`` is what a read reads of the
+    footers of all files.  ``rows`` is the number of rows in files, ``deleted_rows`` the number of
+    rows that a table's log deletes.
     """
 
     tables: TableListing = field(repr=False)
@@ -67,21 +67,21 @@ class TableSample:
     deleted_rows: int = 0
 
     def open(self, path: str) -> InputFile:
-        """Open one of the files, whose columns then have the names of the table."""
+        """Open one of the files. Its columns have the names of the table."""
         return self.tables.open(path)
 
     @property
     def chosen_count(self) -> int:
-        """The number of row groups that are looked at."""
+        """The number of row groups that are tried."""
         return sum(map(len, self.row_groups.values()))
 
     @property
     def chosen_rows(self) -> int:
-        """The number of rows that are looked at."""
+        """The number of rows that are tried."""
         return sum(rows for _, _, rows in self.groups())
 
     def groups(self) -> list[tuple[str, int, int]]:
-        """Return the row groups that are looked at: path, ordinal, rows."""
+        """Return the row groups that are tried: path, ordinal, rows."""
         facts = {file.path: file for file in self.files}
         return [
             (path, group, facts[path].rows[group])
@@ -93,9 +93,9 @@ class TableSample:
 def sample_table(
     given: Sequence[str], resolver: KeyResolver, *, progress: Progress | None = None
 ) -> TableSample:
-    """Read all footers, and choose.
+    """Read all footers, and choose the part to be tried.
 
-    Raises what opening them raises, with the path; PolicyError where their schemas clash.
+    Raises the errors of opening files, with the path, and PolicyError if their schemas clash.
     """
     listing = list_tables(given)
     paths, state = listing.paths, table_state(listing, given)
@@ -168,7 +168,7 @@ def _facts(footer: FileFooter) -> FileFacts:
 
 
 def _choose_files(facts: Sequence[FileFacts]) -> list[FileFacts]:
-    """Return some files that have rows, in their order; all of them where they are few."""
+    """Return some files that have rows, in their order, or all files if they are few."""
     having = [file for file in facts if sum(file.rows)]
     if len(having) <= MOST_FILES:
         return having
@@ -197,7 +197,7 @@ def _some(file: FileFacts, share: float) -> Iterable[int]:
 def _readable(
     schema: pa.Schema, partitions: Sequence[pa.Field], found: Sequence[Candidate]
 ) -> tuple[str, ...] | None:
-    """Return the columns that lookups return: all of those whose keys are available."""
+    """Return the columns that lookups return: all columns whose keys are available."""
     missing = {candidate.path[0] for candidate in found if candidate.is_locked}
     if not missing:
         return None

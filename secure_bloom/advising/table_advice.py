@@ -1,4 +1,4 @@
-"""The advice on a table: a record for each column, and the lines of a policy, as JSON too."""
+"""The advice on a table: a record for each column, and the lines of a policy, with its JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAdvice:
-    """One column; ``trial`` is None where its values were not looked at.
+    """One column. ``trial`` is None if its values were not tried.
 
-    ``share`` is its share of the ``=`` and ``in`` conditions of a log, None without one.  ``key``
-    is the one that a policy names for it, ``stored_key`` the one that it is encrypted under.
-    With ``better_fpp`` lookups would read clearly less than with ``fpp``; it was tried too.
+    ``share`` is its share of the ``=`` and ``in`` conditions of a log, or None without a log.
+    ``key`` is the key that a policy names for it, ``stored_key`` the key that it is encrypted
+    under.  With ``better_fpp``, which was tried too, lookups would read clearly less than with
+    ``fpp``.
     """
 
     column: str
@@ -48,15 +49,15 @@ class ColumnAdvice:
 
     @property
     def saved(self) -> float:
-        """The bytes that a lookup saves, the mean of present and absent ones."""
+        """The bytes that a lookup saves: the mean for present and absent values."""
         found = [kind.saved for kind in self.kinds.values() if kind is not None]
         return sum(found) / len(found) if found else 0.0
 
     @property
     def lookups_until_it_pays(self) -> int | None:
-        """The lookups that save the bytes which building reads and writes.
+        """The number of lookups that save as many bytes as building reads and writes.
 
-        None if none do, or if the filters are there already.
+        None if lookups save nothing, or if the filters exist already.
         """
         if self.trial is None or self.trial.had_filters or self.saved <= 0:
             return None
@@ -65,7 +66,7 @@ class ColumnAdvice:
 
     @property
     def kinds(self) -> dict[str, LookupComparison | None]:
-        """Lookups of values that are there, and of values that are not."""
+        """Lookups of values that are in the table, and of values that are not."""
         return {
             "present": None if self.trial is None else self.trial.present,
             "absent": None if self.trial is None else self.trial.absent,
@@ -73,7 +74,7 @@ class ColumnAdvice:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The cost of filters, when they pay, and the number of values, in words."""
+        """The cost of filters, when they pay, and the number of values, as sentences."""
         if self.trial is None:
             return ()
         distinct, pays = self.trial.distinct, self.lookups_until_it_pays
@@ -143,15 +144,16 @@ def _both(kinds: Mapping[str, LookupComparison | None], number: Any) -> dict[str
 
 
 def _skipped(cost: LookupCost) -> dict[str, float]:
-    """Return the row groups that are ruled out as the table is, by what rules them out."""
+    """Return, for the table as it is, how many row groups each step rules out."""
     return {str(step): round(count, 2) for step, count in cost.skipped.items() if count}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TableAdvice(Report):
-    """The advice on a table; ``columns`` that gain come first, in the order of what they gain.
+    """The advice on a table. ``columns`` that gain come first, in the order of their gain.
 
-    ``looked_at`` says how much of the table was; ``log`` is that of the queries, if there was one.
+    ``looked_at`` says which part of the table was tried. ``log`` is the log of queries, if one was
+    given.
     """
 
     columns: tuple[ColumnAdvice, ...]
@@ -185,7 +187,7 @@ class TableAdvice(Report):
 
     @property
     def sureness(self) -> str:
-        """The part of the table that the numbers come from."""
+        """A sentence on the part of the table that the numbers come from."""
         if self.row_groups_looked_at >= self.row_groups:
             return "all row groups were tried, with some values each: nothing is scaled up"
         return (
@@ -195,7 +197,7 @@ class TableAdvice(Report):
 
     @property
     def queries_text(self) -> str:
-        """The part of the log of queries that was understood; empty without a log."""
+        """A sentence on the part of the log of queries that was understood, or "" without a log."""
         if self.log is None:
             return ""
         text = f"queries: {counted(self.log.lines, 'line')}"
@@ -231,7 +233,7 @@ class TableAdvice(Report):
 def conclude(
     sample: TableSample, columns: Sequence[ColumnAdvice], log: QueryLog | None
 ) -> TableAdvice:
-    """Return the advice on the table that the columns are of."""
+    """Return the advice on the table from the advice on its columns."""
     return TableAdvice(
         columns=tuple(sorted(columns, key=_rank)),
         files=sample.file_count,

@@ -1,4 +1,4 @@
-"""One column: its filters are built in memory, and lookups are tried without and with them."""
+"""Try one column: build its filters in memory, and look values up without and with them."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ _EARLY = (Step.EMPTY, Step.PARTITION, Step.STATISTICS)
 class LookupCost:
     """The bytes that one lookup reads of the whole table, on average.
 
-    ``skipped`` has row groups by the step that ruled them out; ``read`` are those whose pages are
-    read.  ``error`` is the standard error of ``bytes`` over the lookups that were tried.
+    ``skipped`` has the number of row groups by the step that ruled them out. ``read`` is the number
+    of row groups whose pages are read.  ``error`` is the standard error of ``bytes`` over the
+    lookups that were tried.
     """
 
     bytes: float
@@ -54,7 +55,7 @@ class LookupCost:
 
     @property
     def after_statistics(self) -> float:
-        """The row groups that folders and statistics leave."""
+        """The number of row groups that partition folders and statistics do not rule out."""
         return self.read + sum(n for step, n in self.skipped.items() if step not in _EARLY)
 
 
@@ -68,18 +69,18 @@ class LookupComparison:
 
     @property
     def saved(self) -> float:
-        """The bytes that a lookup reads less with the filter."""
+        """How many bytes less a lookup reads with the filter."""
         return self.without.bytes - self.with_.bytes
 
     @property
     def share(self) -> float:
-        """The share of its bytes that a lookup saves."""
+        """The share of its bytes that a lookup saves with the filter."""
         return self.saved / max(1.0, self.without.bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnTrial:
-    """The results for one column; None where there is no value of that kind."""
+    """The results for one column. A comparison is None if there is no value of its kind."""
 
     bytes_added: float
     bytes_read_to_build: float
@@ -93,7 +94,7 @@ class ColumnTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Built:
-    """The sampled files with filters in memory, and what it took to build them."""
+    """The sampled files with filters in memory, and the cost of building them."""
 
     sample: TableSample
     plans: dict[str, RewritePlan]
@@ -102,7 +103,7 @@ class _Built:
     seconds: float
 
     def open(self, path: str) -> InputFile:
-        """Return the file as it would be."""
+        """Return the file as it would be with the filters."""
         file, plan = self.sample.open(path), self.plans[path]
         return file if plan.is_empty else OverlaidFile(file, plan.keep, plan.tail)
 
@@ -126,7 +127,7 @@ class Trier:
         options: BloomFilterOptions,
         tick: Callable[[], None] = lambda: None,
     ) -> ColumnTrial:
-        """Build the filters of one column, and look values up; ``tick`` is called now and then."""
+        """Build the filters of one column, and look values up. Calls ``tick`` from time to time."""
         sample, path = self._sample, candidate.lookup
         built = self._build(candidate.name, options, tick)
         trials = LookupTrials(sample.table, self._resolver, open_file=built.open)
@@ -195,7 +196,7 @@ class Trier:
         )
 
     def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: SampledValue) -> _Tried:
-        """Return one lookup: where the value comes from, and everywhere else."""
+        """Return one lookup: in the row group of the value, and in all others."""
         where = (path, "=", lookup.value)
         sample = self._sample
         if not sample.is_cut:
@@ -234,7 +235,7 @@ class Trier:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tried:
-    """One lookup in the sample, ``numbers`` scaled to the table: see :func:`_numbers`."""
+    """One lookup in the sample, with ``numbers`` scaled to the table: see :func:`_numbers`."""
 
     footers: int
     numbers: NDArray[np.float64]
@@ -246,9 +247,9 @@ _SKIPPING = tuple(step for step in Step if step is not Step.VALUES)
 
 
 def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
-    """Return bytes beside the footers.
+    """Return an array of numbers: bytes without footers, row groups read, row groups skipped.
 
-    Row groups whose pages are read; those skipped by each step.
+    There is one number of skipped row groups for each step.
     """
     steps = Counter(group.skipped_by for report in reports for group in report.row_groups)
     size = sum(report.bytes_judged_by + report.bytes_pages for report in reports)
@@ -268,7 +269,7 @@ def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
 def _is_enough(without: Sequence[_Tried], with_: Sequence[_Tried], in_vain: int) -> bool:
     """Return whether more lookups would hardly change the means, or take too long.
 
-    ``in_vain`` are the bytes that were read of values that turned out present.
+    ``in_vain`` is the number of bytes that were read for values that turned out to be present.
     """
     if in_vain + sum(it.read for it in (*without, *with_)) > _MOST_READ:
         return len(with_) >= _LEAST_AT_ALL

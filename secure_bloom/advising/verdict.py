@@ -1,4 +1,4 @@
-"""Whether a filter of a column pays, and why not: of the rules against it the first one counts."""
+"""Decide whether a filter of a column pays. The first rule against it gives the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FEW_ROW_GROUPS = 3
 
 
 class AdviceVerdict(enum.StrEnum):
-    """Whether a filter of the column would make lookups read less."""
+    """Whether lookups would read less with a filter of the column."""
 
     GAINS = "gains"
     NO = "no"
@@ -32,7 +32,7 @@ class AdviceVerdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnCase:
-    """All that is known of one column when it is decided on."""
+    """All facts by which one column is decided."""
 
     candidate: Candidate
     sample: TableSample
@@ -41,9 +41,9 @@ class ColumnCase:
 
 
 def refusal(candidate: Candidate, log: QueryLog | None) -> str | None:
-    """Return why a column gets no filter, whatever its values are.
+    """Return why a column gets no filter whatever its values are.
 
-    None where they must be looked at.
+    Return None if its values must be tried.
     """
     if candidate.refusal is not None:
         return candidate.refusal
@@ -62,7 +62,7 @@ def _by_queries(candidate: Candidate, log: QueryLog | None) -> str | None:
 
 
 def decide(case: ColumnCase) -> tuple[AdviceVerdict, str]:
-    """Return the verdict on a column that was tried, and the reason in a sentence."""
+    """Return the verdict on a column that was tried, and the reason as a sentence."""
     for rule in _AGAINST:
         reason = rule(case)
         if reason is not None:
@@ -100,7 +100,10 @@ def _sorted(case: ColumnCase) -> str | None:
 
 
 def _dictionary_suffices(case: ColumnCase) -> str | None:
-    """Dictionaries rule out what no row has; a smaller filter would save a part of their bytes."""
+    """Return a reason if dictionaries already rule out the values that no row has.
+
+    A filter, which is smaller, would save only a part of their bytes.
+    """
     present, absent = case.trial.present, case.trial.absent
     if absent is None or absent.share >= _HALF or (present is not None and _is_worth(present)):
         return None
@@ -108,7 +111,7 @@ def _dictionary_suffices(case: ColumnCase) -> str | None:
 
 
 def _little(case: ColumnCase) -> str | None:
-    """Return a gain that is too small, with the first cause that explains it."""
+    """Return a reason for a gain that is too small: the first cause that explains it."""
     if any(_is_worth(it) for it in _comparisons(case)):
         return None
     return next(filter(None, (cause(case) for cause in _CAUSES)))
@@ -192,7 +195,7 @@ def _rules_out_most(case: ColumnCase, step: Step) -> bool:
 
 
 def _gain(case: ColumnCase) -> str:
-    """Return the savings of lookups, of values that are there and of values that are not."""
+    """Return a text with the savings of lookups of present values, and of absent ones."""
     parts = [
         f"{name} lookups read {100 * it.share:.0f} % less"
         if _is_worth(it)

@@ -24,21 +24,21 @@ def advise(
     allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> TableAdvice:
-    """Say which columns gain by a Bloom filter.  Nothing is written.
+    """Return which columns gain from a Bloom filter. Nothing is written.
 
-    The filters of a part of the table are built in memory.  Values are looked up without and with
-    them, by the code that reads tables, so the bytes are those that ``explain`` would report for
-    reads that return all columns.  Each column is tried alone.
+    Filters are built in memory for a part of the table.  Values are looked up without and with
+    them, by the code that reads tables. So the reported bytes are those that ``explain`` would
+    report for reads that return all columns.  Each column is tried alone.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
         columns: One column or several; by default all.
-        queries: A file with one SQL condition or statement a line, by which columns are ranked.
+        queries: A file with one SQL condition or statement in each line. Columns are ranked by it.
         fpp: False-positive probability of the filters; by default the policy's, or 1 %.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        allow_unprotected: Take files that are protected less than the policy says.
-        progress: Called with what is done and the total: footers first, then columns.
+        allow_unprotected: Accept files that are protected less than the policy says.
+        progress: Called with the steps done and their total: footers first, then columns.
 
     Returns:
         A verdict for each column, with its reason and the bytes of a lookup.

@@ -35,9 +35,9 @@ def audit(
 ) -> AuditReport:
     """Check every Parquet file at ``paths`` against ``policy``.
 
-    Only footers, Bloom filters, and bytes to which nothing refers are read.  A file that cannot
-    be read or opened is a finding.  So is a mistake in a policy that is given by its path; then
-    no file is looked at.  docs/findings.md lists all findings.
+    Only footers, Bloom filters, and bytes to which nothing refers are read.  A file that cannot be
+    read or opened is a finding.  A mistake in a policy given by its path is a finding too, and then
+    no file is checked.  docs/findings.md lists all findings.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
@@ -45,12 +45,12 @@ def audit(
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         ignore: Findings that do not count: texts ``ID`` or ``ID:COLUMN``.
         severity: The lowest severity that counts; by default low.
-        sample: Number of files to look at, spread evenly; by default all.
-        without_keys: Look as an outsider does.
+        sample: Number of files to check, spread evenly. By default all.
+        without_keys: Check only what an outsider sees.
         check_values: Read the first page of each column chunk that has a filter, and look its
             values up in the filter.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
-        progress: Called with the number of files done, and of all.
+        progress: Called with the number of files done and the number of all files.
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.

@@ -1,4 +1,4 @@
-"""The plan of an audit: its files are listed, its keys available."""
+"""Plan an audit: list its files, and get its keys."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPlan:
-    """The ``files`` to be checked against ``request``, and what was found already.
+    """The ``files`` to be checked against ``request``, and the findings made so far.
 
-    For a policy that cannot be used ``request`` is None, and there are no files.  ``given`` are the
-    paths as given, and ``roots`` those that are no tables of a catalog.  ``listed`` are all files
-    there, also those that a sample leaves out; ``tables`` opens them.
+    For an invalid policy ``request`` is None, and there are no files.  ``given`` are the paths as
+    given, and ``roots`` those of them that are not tables of a catalog.  ``listed`` are all files
+    found, including those that a sample leaves out. ``tables`` opens them.
     """
 
     request: AuditRequest | None
@@ -48,14 +48,14 @@ class AuditPlan:
 
     @property
     def all_roots(self) -> tuple[str, ...]:
-        """The paths as given, and the folders of Iceberg tables, in which old files lie."""
+        """The paths as given, and the folders of Iceberg tables, which contain old files."""
         locations = (table.location for table in self.tables.iceberg)
         return tuple(dict.fromkeys((*self.roots, *filter(None, locations))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """The extent of an audit, and the findings that count; see :func:`secure_bloom.audit`."""
+    """What an audit checks, and which findings count. See :func:`secure_bloom.audit`."""
 
     ignore: Iterable[str] = ()
     severity: Severity | str | None = None
@@ -74,7 +74,7 @@ def plan_audit(
 ) -> AuditPlan:
     """Plan an audit without reading any data file.
 
-    Raises PolicyError where there is nothing to audit: no file, no policy, no KMS to ask.
+    Raises PolicyError if there is nothing to audit: no file, no policy, no KMS to ask.
     """
     taken, findings = _policy(policy)
     accepted = () if taken is None else current(taken.accepted, _today())
@@ -117,7 +117,7 @@ def _today() -> datetime.date:
 def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:
     """Return the request as the report shows it.
 
-    No key, and of properties only that there are any.
+    It contains no key. Of Spark properties it only says that they were given.
     """
     given: dict[str, Any] = {
         "severity": None if options.severity is None else str(options.severity),
@@ -149,7 +149,10 @@ def _policy(
 
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:
-    """``size`` of the files, spread over all folders, always the same."""
+    """Return ``size`` of the files, spread over all folders.
+
+    The same files give the same sample.
+    """
     if size is None or size >= len(files):
         return tuple(files)
     if size < 1:

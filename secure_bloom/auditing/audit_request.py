@@ -1,4 +1,4 @@
-"""The requirements that an audit checks; they travel to other processes, so they hold no keys."""
+"""What an audit checks. The request is sent to other processes, so it holds no keys."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """The policy, and how far to look.
+    """The policy, and how much to check.
 
-    Without ``with_keys`` the audit looks only at what an outsider sees.  With ``check_values`` it
-    reads some values of each column that has a filter, and looks them up there.
+    Without ``with_keys`` the audit checks only what an outsider sees.  With ``check_values`` it
+    reads some values of each column that has a filter, and looks them up in the filter.
     """
 
     policy: KeyPolicy
@@ -32,9 +32,9 @@ class AuditRequest:
     check_values: bool = False
 
     def key_source(self, keys: GivenKeys = None) -> GivenKeys:
-        """Return the keys of an audit: those given, else the policy's KMS.
+        """Return the keys of an audit: the given keys, else the policy's KMS.
 
-        None for an outsider's view.
+        Return None for an outsider's view.
         """
         if not self.with_keys:
             return None

@@ -43,7 +43,7 @@ def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditRepor
 
 
 def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
-    """Yield the files in their order, each when it is done."""
+    """Yield the results of the files in their order, each when it is done."""
     request, total = plan.request, len(plan.files)
     if request is None:
         return
@@ -100,7 +100,7 @@ def _copy_search(plan: AuditPlan, request: AuditRequest) -> copies.CopySearch:
 
 
 class _Summary:
-    """Sums over the files of an audit: 10,000 equal files take no more memory than one."""
+    """Sums over the files of an audit. 10,000 equal files take no more memory than one."""
 
     def __init__(self) -> None:
         self.columns: dict[str, tuple[str, ...]] = {}
@@ -109,7 +109,7 @@ class _Summary:
         self.mixture = Mixture()
 
     def add(self, file: FileAudit) -> None:
-        """One more file."""
+        """Add the result of one file."""
         self.columns.update(file.columns)
         self.checked += file.columns_checked
         self.all_read = self.all_read and bool(file.columns)

@@ -1,4 +1,4 @@
-"""An error that stopped a check -> a finding that says so: no crash, and not clean either."""
+"""Turn an error that stopped a check into a finding, which does not count as clean."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RULES: tuple[tuple[type[Exception], Rule], ...] = (
 
 
 class Subject(Protocol):
-    """Anything that can say where it is."""
+    """Anything that can return a finding with its place."""
 
     def finding(self, rule: Rule, what: str) -> Finding:
         """Return a finding at this place."""
@@ -44,7 +44,7 @@ def rule_of(error: Exception) -> Rule:
 
 
 def raise_if_kms_failed(error: Exception) -> None:
-    """Raise a KmsUnavailableError again: while the KMS fails, no file can be judged."""
+    """Raise ``error`` if it is a KmsUnavailableError: no file can be judged while the KMS fails."""
     if isinstance(error, KmsUnavailableError):
         raise error
 
@@ -60,7 +60,7 @@ def error_message(error: Exception) -> str:
 
 
 def with_causes(finding: Finding, error: Exception) -> Finding:
-    """Return the finding for ``error``, with what led to it."""
+    """Return the finding for ``error``, with the errors that led to it."""
     return replace(finding, causes=tuple(causes(error)))
 
 
@@ -77,7 +77,7 @@ def file_failure(path: str | None, error: Exception) -> Finding:
 
 
 def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings, and one more for an error that stopped them."""
+    """Yield the findings, and one more for an error that stops them."""
     try:
         yield from findings
     except Exception as error:
@@ -88,7 +88,7 @@ def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
 def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -> Iterator[Finding]:
     """Yield all findings of all checks.
 
-    One that is stopped by an error does not stop the others.
+    A check that is stopped by an error does not stop the others.
     """
     for check in checks:
         try:

@@ -1,4 +1,4 @@
-"""One file -> its findings: it is opened as far as the keys reach, then every check runs."""
+"""Audit one file: open it as far as the keys allow, then run every check."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TIMES = 4
 
 
 class MeteredFile(CountedFile):
-    """Another file, with a bound on all that is read of it together.
+    """Another file, with a limit on all bytes that are read from it together.
 
     A hostile footer may point a thousand times at the same 128 MiB.  The parts of a sound file do
     not overlap, so reading each of them once reads no more than the file has.
@@ -116,8 +116,9 @@ _MOST_FINDINGS = 10_000
 class FileAudit:
     """The result of one file.
 
-    ``columns`` are its leaves by their dotted names, ``columns_checked`` how many of them were
-    checked wholly.  ``protection`` says how the file is protected, if it breaks no rule about keys.
+    ``columns`` are its leaves by their dotted names. ``columns_checked`` is how many of them were
+    checked completely.  ``protection`` says how the file is protected, if it breaks no rule about
+    keys.
     """
 
     path: str
@@ -133,10 +134,7 @@ def audit_file(
     resolver: KeyResolver,
     open_file: Callable[[str], InputFile] = open_input,
 ) -> FileAudit:
-    """Check one file against the policy; an error is a finding of that file.
-
-    Only KmsUnavailableError is raised.
-    """
+    """Audit one file. A KMS outage is raised, every other error becomes a finding."""
     try:
         with located(path=path), open_file(path) as file:
             return _audit(MeteredFile(file), request, resolver)
@@ -187,7 +185,7 @@ def _check_footer_length(file: InputFile) -> None:
 
 
 def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | None]:
-    """Return the footer, as far as it can be read, and the error that its check ended with."""
+    """Return the footer as far as it can be read, and the error of checking it, or None."""
     try:
         return unlock(subject.tail, subject.keys), None
     except KmsUnavailableError:
@@ -234,7 +232,7 @@ def _open_chunk(
 
 
 def _inside(opened: FooterSubject) -> Iterator[Finding]:
-    """Yield the findings that need an open footer: chunk by chunk, then those of the whole file."""
+    """Yield the findings that need an open footer: chunk by chunk, then for the whole file."""
     for chunk in opened.chunks:
         yield from _chunk_findings(chunk)
     yield from run_checks(_FOOTER_CHECKS, opened)

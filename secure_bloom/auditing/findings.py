@@ -14,7 +14,7 @@ from secure_bloom.reports.text import counted
 
 
 class Severity(enum.StrEnum):
-    """The badness of a finding, worst first; a note is not bad: writers can do no better."""
+    """How bad a finding is, worst first. A note is not bad: writers cannot do better."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -27,8 +27,8 @@ class Severity(enum.StrEnum):
 class Finding:
     """One thing that is wrong, or could not be checked, at one place.
 
-    ``what`` does not name the place, so that the same mistake in many files reads the same.
-    ``message`` is the line that names file, row group and column too.  ``fix`` says what to do.
+    ``what`` does not name the place, so that the same mistake in many files has the same text.
+    ``message`` is the line that also names file, row group and column.  ``fix`` says what to do.
     ``causes`` are the errors that led to it, such as those of a KMS.
     """
 
@@ -43,7 +43,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """One line: where, and what."""
+        """One line that says where and what."""
         return ": ".join([*self._place(), self.what])
 
     def _place(self) -> Iterator[str]:
@@ -70,13 +70,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AuditReport(Report):
-    """All findings of an audit, and what was looked at.
+    """All findings of an audit, and what was checked.
 
-    ``paths`` are the files that were looked at and ``columns`` the policy's columns, both in the
-    order of a report.  ``columns_checked`` counts the columns of files that were checked wholly.
-    ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy
-    itself leaves open: both are shown, and do not make the audit fail.  ``scope`` is what the audit
-    was asked to look at.
+    ``paths`` are the checked files and ``columns`` the policy's columns, both in the order of a
+    report.  ``columns_checked`` counts the columns of files that were checked completely.
+    ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy itself
+    leaves open: both are shown, but do not make the audit fail.  ``scope`` is what the audit was
+    asked to check.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -91,7 +91,7 @@ class AuditReport(Report):
 
     @property
     def files(self) -> int:
-        """The number of files that were looked at."""
+        """The number of files that were checked."""
         return len(self.paths)
 
     def _document(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Variants of the names of columns and folders: other case, marks or letters, a plural, a typo.
+"""Recognize variants of names of columns and folders: case, marks or letters, a plural, a typo.
 
 Spark ignores case in names of columns, so two names that differ only in case are one column.
 """
@@ -32,7 +32,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether two paths of one depth differ only as two spellings of a name do."""
+    """Return whether two paths of equal depth differ only as two spellings of a name do."""
     a, b = _plain(one), _plain(other)
     if a == b or is_typo(a, b):
         return True
@@ -45,7 +45,7 @@ def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def is_typo(one: str, other: str) -> bool:
-    """Return whether two plain names differ by two swapped neighbours, or by an "s" at the end."""
+    """Return whether two plain names differ by two swapped letters, or by an "s" at the end."""
     short_one, long_one = sorted((one, other), key=len)
     if len(short_one) < _SHORTEST_TYPO or len(long_one) > _LONGEST:
         return False
@@ -59,7 +59,7 @@ def is_typo(one: str, other: str) -> bool:
 
 
 def names_within(path: Sequence[str]) -> Iterator[str]:
-    """Yield the plain names of all runs of levels in a path, such as those of ``before.email``."""
+    """Yield the plain names of all sequences of levels in a path, such as ``before.email``."""
     levels = column_levels(path)[:_MOST_LEVELS]
     for start, first in enumerate(levels):
         # What a list or a map calls its parts is no name of a column.
@@ -69,14 +69,14 @@ def names_within(path: Sequence[str]) -> Iterator[str]:
 
 
 def plain_name(path: Sequence[str]) -> str:
-    """Return the name of a column, equal for all spellings that differ in case and marks alone."""
+    """Return a form of a column's name that ignores case and marks."""
     return _plain(column_levels(path))
 
 
 def secret_named(path: Sequence[str], policy: KeyPolicy) -> str | None:
     """Return the sensitive column that a path means, in whatever spelling.
 
-    None for another column.
+    Return None for another column.
     """
     key = policy.own_key_for(tuple(path))
     if key is not None:
@@ -93,12 +93,12 @@ def secret_named(path: Sequence[str], policy: KeyPolicy) -> str | None:
 
 
 def column_levels(path: Sequence[str]) -> tuple[str, ...]:
-    """Return the path without Parquet's own levels, to compare it with other schemas."""
+    """Return the path without Parquet's own levels, for comparing it with other schemas."""
     return (path[0], *(_LEVELS.get(part, part) for part in path[1:] if part not in _ONLY_PARQUET))
 
 
 def short(text: str) -> str:
-    """Return a name from a file; the middle is left out where it is longer than any honest name."""
+    """Return a name from a file. If it is longer than any real name, its middle is left out."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 30]}…{text[-29:]}"
 
 
@@ -119,7 +119,7 @@ def _plain_part(part: str) -> str:
 
 
 def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
-    """Return the sensitive column whose value this folder's name holds, as the policy writes it."""
+    """Return the sensitive column whose value is in this folder's name, as the policy writes it."""
     name, equals, _ = folder.partition("=")
     if not equals:
         return None

@@ -1,4 +1,4 @@
-"""Paths without the values of sensitive columns: more people may see a report than the table.
+"""Mask the values of sensitive columns in paths, because more people see a report than the table.
 
     email=user1@example.com/x.parquet -> email=***1/x.parquet
 
@@ -15,7 +15,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 
 
 class PathMask:
-    """Masks paths; the same path is always masked alike."""
+    """Masks paths. The same path is always masked in the same way."""
 
     def __init__(self, policy: KeyPolicy) -> None:
         self._policy = policy
@@ -26,7 +26,7 @@ class PathMask:
         return "/".join(map(self._part, path.split("/"))) if "=" in path else path
 
     def finding(self, finding: Finding) -> Finding:
-        """Return the finding at its masked path."""
+        """Return the finding with its path masked."""
         if finding.path is None:
             return finding
         return replace(finding, path=self.path(finding.path))

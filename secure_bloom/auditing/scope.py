@@ -1,4 +1,4 @@
-"""The scope of an audit: the policy, the options, the files that it left out."""
+"""The scope of an audit: the policy, the options, and the files that it left out."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditScope:
-    """A report is worth something only with this beside it.
+    """What an audit was asked to check. A report is only meaningful together with its scope.
 
-    ``policy`` is the path of the policy file and ``policy_sha256`` the digest of its bytes; both
+    ``policy`` is the path of the policy file and ``policy_sha256`` the digest of its bytes. Both
     are None for a policy that was made in Python.  ``options`` are those of
     :func:`secure_bloom.audit`, by name.
     """
@@ -54,7 +54,7 @@ class AuditScope:
         ]
 
     def not_looked_at(self) -> list[str]:
-        """Return, in a few words each, what the audit left out because of its options."""
+        """Return short descriptions of what the audit left out because of its options."""
         left_out = f"{self.files_left_out:,} files that are not in the sample"
         return [left_out] * bool(self.files_left_out) + [
             words
@@ -83,7 +83,7 @@ def _words(value: object) -> str:
 
 
 def policy_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a policy file's bytes, by which anybody can check that it is the same one."""
+    """Return the SHA-256 of a policy file's bytes, by which anybody can check the file."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as exc:

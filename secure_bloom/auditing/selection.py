@@ -17,7 +17,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 class Selection:
     """Findings of at least ``severity`` count, except the ``ignored`` pairs of id and column.
 
-    The column is None where the id is ignored for all columns.
+    The column is None if the id is ignored for all columns.
     """
 
     severity: Severity = Severity.LOW
@@ -30,7 +30,7 @@ class Selection:
     def is_note(self, finding: Finding) -> bool:
         """Return whether the finding is reported as a note.
 
-        It neither counts nor did anybody ignore it.
+        It does not count, but nobody ignored it.
         """
         is_note = finding.severity is Severity.NOTE and self.severity is not Severity.NOTE
         return is_note and not self._ignores(finding)
@@ -40,9 +40,9 @@ class Selection:
 
 
 def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selection:
-    """Return the selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
+    """Return the selection from ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
 
-    Raises PolicyError for an unknown id or severity, which would change nothing, in silence.
+    Raises PolicyError for an unknown id or severity, which would otherwise silently change nothing.
     """
     return Selection(
         severity=Severity.LOW if severity is None else _severity(severity),

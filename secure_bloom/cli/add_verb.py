@@ -114,7 +114,7 @@ def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddRep
 def _advice_notes(
     paths: tuple[str, ...], columns: Mapping[str, float], **access: Any
 ) -> Iterator[str]:
-    """Yield sentences on the use of filters of these columns, given with their fpp."""
+    """Yield sentences on whether lookups gain from filters of these columns with their fpp."""
     # Imported here: it takes the reader too.
     from secure_bloom.api.advise import advise
 

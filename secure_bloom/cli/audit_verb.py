@@ -64,7 +64,7 @@ def write_report(
 
 
 def write_text(text: str, output: Path | None) -> None:
-    """Write a report to a file, or to stdout; PolicyError where that cannot be."""
+    """Write a report to a file, or to stdout. Raises PolicyError where that cannot be."""
     try:
         if output is None:
             click.echo(text, color=True)

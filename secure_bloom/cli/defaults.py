@@ -41,7 +41,7 @@ def _default(word: str) -> str | None:
 
 
 def _file_defaults() -> dict[str, str]:
-    """Word -> path, by the nearest file; PolicyError for one that says anything else."""
+    """Word -> path, by the nearest file. Raises PolicyError for one that says anything else."""
     try:
         here = Path.cwd()
     except FileNotFoundError:

@@ -186,7 +186,7 @@ def lookup_command(
 
 
 def _refuse_paths(keys: tuple[str, ...]) -> None:
-    """PolicyError for a key that is a path: a shell has expanded a glob into several paths."""
+    """Raise PolicyError for a key that is a path, because a shell has expanded a glob."""
     for key in keys:
         # Not Path.exists: it raises for a key that is longer than any path.
         is_there = os.path.exists(key)  # noqa: PTH110

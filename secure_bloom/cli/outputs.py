@@ -26,7 +26,7 @@ _PRIVATE = 0o600
 def output_file(text: str) -> Path:
     """Return the file that ``text`` names.
 
-    PolicyError where none can be, before anything is read.
+    Raises PolicyError where none can be, before anything is read.
     """
     if is_object_uri(text):
         raise PolicyError(

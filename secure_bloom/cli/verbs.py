@@ -45,7 +45,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb that the arguments begin with; PolicyError for an unknown one."""
+        """Return the verb that the arguments begin with. Raises PolicyError for an unknown one."""
         if args[0] in _VERBS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         from secure_bloom.cli.help_verbs import unknown_verb

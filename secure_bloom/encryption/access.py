@@ -1,11 +1,11 @@
-"""The access of a run: whose keys it uses, which policy files must obey, what it accepts of them.
+"""The access of a run: whose keys it uses, which policy files must obey, which files it accepts.
 
     access = Access.of(keys, policy, allow_unprotected=True)
     resolver = access.resolver()  # opens files; a KMS is asked once for each wrapped key
-    trust = access.trust()  # the requirements to files
+    trust = access.trust()  # what files must fulfil
 
-The record travels to the other processes of a run, and each of them makes its own clients.  On
-Spark it travels without keys: executors ask the policy's KMS themselves.
+The record is sent to the other processes of a run, and each of them makes its own clients.  On
+Spark it is sent without keys: executors ask the policy's KMS themselves.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ GivenPolicy: TypeAlias = "KeyPolicy | str | PathLike[str] | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The keys of a run, the policy of its files, and what it accepts although the policy does not.
+    """The keys of a run, the policy of its files, and which violations of it are accepted.
 
     Without ``keys`` the policy's KMS is asked.  With a policy, a KMS is asked only for master keys
-    that the policy names, unless ``allow_unprotected`` is given.
-    The record can be pickled if its keys can.
+    that the policy names, unless ``allow_unprotected`` is given.  The record can be pickled if its
+    keys can.
     """
 
     keys: GivenKeys = field(default=None, repr=False)
@@ -51,7 +51,7 @@ class Access:
         allow_unverified: bool = False,
         allow_unprotected: bool = False,
     ) -> Access:
-        """Return the access that a caller's arguments give; PolicyError for what is no policy."""
+        """Return the access for a caller's arguments. Raises PolicyError for an invalid policy."""
         return cls(
             keys=keys,
             policy=loaded_policy(policy),
@@ -60,7 +60,7 @@ class Access:
         )
 
     def trust(self) -> Trust:
-        """Return the requirements to files."""
+        """Return what files must fulfil."""
         return Trust(
             policy=self.policy,
             allow_unverified=self.allow_unverified,
@@ -68,25 +68,28 @@ class Access:
         )
 
     def resolver(self) -> KeyResolver:
-        """Return what finds the keys of files that meet the requirements."""
+        """Return the resolver that finds the keys of files."""
         return KeyResolver(asked_once(self.key_source()), self.trust())
 
     def checked_resolver(self) -> KeyResolver:
-        """Return :meth:`resolver`; PolicyError where the KMS lacks a master key of the policy."""
+        """Return :meth:`resolver`.
+
+        Raises PolicyError if the KMS lacks a master key of the policy.
+        """
         source = self.required_key_source()
         if self.policy is not None and isinstance(source, KmsClient):
             check_master_keys(self.policy, source)
         return KeyResolver(asked_once(source), self.trust())
 
     def describing_resolver(self) -> KeyResolver:
-        """Return what finds the keys of files that are only described, whatever protects them."""
+        """Return a resolver for files that are only described, whatever protects them."""
         return KeyResolver(asked_once(self.key_source()))
 
     def key_source(self, *, also: Collection[str] = (), way_out: str | None = None) -> GivenKeys:
-        """Return the keys given, else the policy's KMS, else None.
+        """Return the given keys, else the policy's KMS, else None.
 
-        ``also`` are master keys that a KMS may be asked for beside those of the policy, and
-        ``way_out`` ends the hint about any other key.
+        ``also`` are master keys that a KMS may be asked for besides the keys of the policy.
+        ``way_out`` is the end of the hint about any other key.
         """
         keys, policy = self.keys, self.policy
         # Keys that are given win: whoever gives some may have no way to the policy's KMS.
@@ -98,7 +101,7 @@ class Access:
         return policy.guarded(keys, also=also, **hint)
 
     def required_key_source(self) -> GivenKeys:
-        """Return :meth:`key_source`; PolicyError for a policy that names keys and has no KMS."""
+        """Return :meth:`key_source`. Raises PolicyError for a policy that names keys but no KMS."""
         policy = self.policy
         if self.keys is None and policy is not None and policy.master_keys() and not policy.kms:
             policy.kms_client()

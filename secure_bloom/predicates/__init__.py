@@ -1,1 +1,1 @@
-"""Predicates: parse what a caller wrote, bind it to a schema, evaluate it on rows."""
+"""Predicates: parse a caller's condition, bind it to a schema, evaluate it on rows."""

@@ -1,7 +1,7 @@
 """Bind a predicate to a table's schema: each condition gets its column, type and values.
 
-Every value becomes a scalar of the column's type, and none is rounded.  If the type does not have
-the value, the condition is rewritten to the next value below it, with the same meaning:
+Every value becomes a scalar of the column's type, without rounding.  If the type cannot hold the
+value, the condition is rewritten to the next lower value, with the same meaning:
 
     a < 2.5     on integers    a <= 2
     a = 2.5     on integers    a in ()
@@ -42,10 +42,10 @@ from secure_bloom.predicates.tree import (
 class BoundCondition:
     """A condition on the column at ``path``: the top-level column, then members of structures.
 
-    ``type`` is the type in which rows are compared; ``values`` are scalars of it, never a NaN.
-    ``value_set`` has the values of a list as pyarrow looks them up: zero has both signs there.
-    ``ordinal`` is the condition's number within the predicate.  On a list, whose condition is one
-    ``of_elements``, it is true where it is true of any element.
+    ``type`` is the type in which rows are compared. ``values`` are scalars of it, never a NaN.
+    ``value_set`` has the values of a list as pyarrow looks them up, with zero in both signs.
+    ``ordinal`` is the condition's number within the predicate.  A condition on a list is
+    ``of_elements``: it is true if it is true for any element.
     """
 
     ordinal: int
@@ -108,9 +108,8 @@ _BESIDE_NAN = {
 def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> BoundPredicate:
     """Return the predicate on the columns of ``schema``.
 
-    ``paths`` are the files that an error names.
-    Raises PolicyError for a column that is not there or cannot be compared, or a value that it
-    cannot hold.
+    ``paths`` are the files that an error names.  Raises PolicyError for a column that does not
+    exist or cannot be compared, or a value that the column cannot hold.
     """
     return mapped(joined(predicate), _Binder(schema=schema, paths=paths).bind)
 
@@ -121,7 +120,7 @@ def bound_conditions(predicate: BoundPredicate | None) -> list[BoundCondition]:
 
 
 class _Binder:
-    """Binds one condition after the other, and counts them."""
+    """Binds one condition after the other, and numbers them."""
 
     def __init__(self, *, schema: pa.Schema, paths: Sequence[str]) -> None:
         self._schema = schema
@@ -156,9 +155,9 @@ class _Binder:
         )
 
     def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
-        """Return the column at the path, or the only one of that dotted name.
+        """Return the path and type of a given column: a path, or the only column of a dotted name.
 
-        A path of one name is that of a column, or if there is none, a dotted name.
+        A path of one name is a column of that name or, if there is none, a dotted name.
         """
         found = _readings(self._schema, given.column)
         if given.path is not None and (given.path in found or len(given.path) > 1):
@@ -168,7 +167,7 @@ class _Binder:
         if len(found) > 1:
             spelled = [f"pc.field({', '.join(map(json.dumps, path))})" for path in found]
             raise PolicyError(
-                f"there are {len(found)} columns that are written so: {' and '.join(spelled)}",
+                f"there are {len(found)} columns that this name may mean: {' and '.join(spelled)}",
                 hint="ask for one of them by an expression",
                 column=given.column,
             )
@@ -192,7 +191,7 @@ def _is_of_texts(stored: pa.DataType) -> bool:
 def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
     """Return the values, cast as pyarrow casts the values of ``isin``.
 
-    All of them, or none if one does not fit.
+    Returns all of them, or none if one cannot be cast.
     """
     try:
         return tuple(pa.array(list(values)).cast(wanted))
@@ -221,7 +220,7 @@ def _settled(
 ) -> tuple[Operator, tuple[pa.Scalar, ...]]:
     """Return the condition on values of the type.
 
-    An empty list of values if all rows get one answer.
+    The list of values is empty if all rows get the same answer.
     """
     if operator in _LISTS or not coerced:
         return operator, tuple(value.floor for value in coerced if value.is_exact)
@@ -247,9 +246,9 @@ def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:
 
 
 def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, ...], pa.DataType]:
-    """Return the columns and members of structures whose path is written as that dotted name.
+    """Return the columns and members of structures that this dotted name may mean.
 
-    They are looked up by each beginning of the name: a schema may have thousands of columns.
+    They are looked up by each prefix of the name, because a schema may have thousands of columns.
     """
     if not _is_text(name):
         return {}
@@ -269,7 +268,7 @@ def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, .
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a column can have this name: arguments that are not UTF-8 have surrogates."""
+    """Return whether a column can have this name. Arguments that are not UTF-8 have surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -278,14 +277,14 @@ def _is_text(name: str) -> bool:
 
 
 def _dots(name: str) -> list[int]:
-    """Return the places of the first dots in a name, up to as many as a path has parts."""
+    """Return the positions of the first dots in a name, at most as many as a path has parts."""
     return [place for place, char in enumerate(name) if char == "."][:MAX_DEPTH]
 
 
 def _without_numpy(value: object) -> object:
     """Return a numpy datetime64 as a pyarrow timestamp.
 
-    NaT, and finer units than ns, as they are.
+    NaT, and units finer than ns, are returned unchanged.
     """
     if not isinstance(value, np.datetime64) or np.isnat(value):
         return value
@@ -303,7 +302,7 @@ _FINER = ("ps", "fs", "as")
 
 
 def _stored_type(column: pa.DataType) -> pa.DataType:
-    """Return the type of the values themselves: without dictionary and extension."""
+    """Return the type of the values themselves, without dictionary and extension."""
     if isinstance(column, pa.BaseExtensionType):
         return _stored_type(column.storage_type)
     return _stored_type(column.value_type) if pa.types.is_dictionary(column) else column

@@ -1,12 +1,12 @@
-"""Coerce a value into a column's type without rounding: to the greatest value not above it.
+"""Convert a value to a column's type without rounding: to the greatest value not above it.
 
     2.5 among integers           2, not exact
     3 among integers             3, exact
     -1 among unsigned integers   none: all values of the type are above it
 
-Numbers are compared as in mathematics.  Two rules say which number a value means: in a FLOAT
-or DOUBLE column the nearest double; in a DECIMAL column a double means the shortest decimal number
- that prints it.
+Numbers are compared as in mathematics.  Two rules say which number a value means. In a FLOAT or
+DOUBLE column it means the nearest double. In a DECIMAL column a double means the shortest decimal
+number that prints it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _DAY = 86_400 * SECOND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coerced:
-    """A value among those of a type.
+    """The place of a value among the values of a type.
 
-    ``floor`` is the greatest value of the type that is not above the given one; None if all are
-    above it.  ``is_exact``: it is the given value.  A NaN is neither above nor below any value.
+    ``floor`` is the greatest value of the type that is not above the given value, or None if all
+    are above it.  ``is_exact`` says that ``floor`` equals the given value.  A NaN is neither above
+    nor below any value.
     """
 
     floor: pa.Scalar | None = field(repr=False)
@@ -58,7 +59,10 @@ _NAN = Coerced(floor=None, is_exact=False, is_nan=True)
 
 
 def coerced_values(column: str, wanted: pa.DataType, values: Iterable[object]) -> list[Coerced]:
-    """Return ``values`` in the type ``wanted``; PolicyError, without values, for other kinds."""
+    """Return ``values`` in the type ``wanted``.
+
+    Raises PolicyError, without values, for values of other kinds.
+    """
     coerce = next((coerce for accepts, coerce in _COERCIONS if accepts(wanted)), _other)
     try:
         return [coerce(value, wanted) for value in values]
@@ -79,7 +83,7 @@ def _other(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _held(value: object) -> Any:
-    """Return the value itself: that of a pyarrow scalar, or the value as it is."""
+    """Return the value inside a pyarrow scalar, or any other value unchanged."""
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
@@ -95,7 +99,7 @@ def _binary(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _fixed_binary(value: object, wanted: pa.DataType) -> Coerced:
-    """Bytes of another length are compared as SQL has it: byte by byte, the prefix first."""
+    """Return bytes of any length among bytes of one length, compared byte by byte."""
     width = wanted.byte_width
     given = _bytes(value, is_uuid=width == 16)
     if len(given) >= width:
@@ -107,7 +111,7 @@ def _fixed_binary(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _bytes(value: object, *, is_uuid: bool) -> bytes:
-    """``hex:00ff``, a UUID where the type has its 16 bytes, or the text itself."""
+    """Return the bytes of ``hex:00ff``, of a UUID if the type has 16 bytes, or of a text."""
     held = _held(value)
     if isinstance(held, UUID):
         return held.bytes
@@ -160,9 +164,9 @@ def _among(
     wanted: pa.DataType,
     floor: Callable[[Any], int | Decimal],
 ) -> Coerced:
-    """Return the number among those from ``low`` to ``high``.
+    """Return the place of the number among the numbers from ``low`` to ``high``.
 
-    ``floor`` rounds down to one of them.
+    ``floor`` rounds down to one of these.
     """
     if number != number:
         return _NAN
@@ -240,9 +244,9 @@ def _timestamp(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _epoch_nanos(value: object, *, is_utc: bool) -> int:
-    """Return nanoseconds since 1970, in UTC without a zone.
+    """Return nanoseconds since 1970. A time without a zone is UTC.
 
-    TypeError for a zone unless ``is_utc``.
+    Raises TypeError for a zone unless ``is_utc``.
     """
     if isinstance(value, pa.Scalar) and pa.types.is_timestamp(value.type):
         if value.type.tz is not None and not is_utc:
@@ -284,7 +288,7 @@ def _duration(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Coerced:
-    """Return the instant or length among whole numbers of a unit of ``tick`` nanoseconds."""
+    """Return the place of an instant or duration among multiples of ``tick`` nanoseconds."""
     ticks, rest = divmod(nanos, tick)
     low = -(1 << (wanted.bit_width - 1))
     place = _among(ticks, low, -low - 1, pa.int64(), int)
@@ -345,7 +349,7 @@ _EXAMPLES: list[tuple[Callable[[pa.DataType], bool], str]] = [
 def _spelling_hint(of: pa.DataType) -> str | None:
     """Return an example of a value of the type in a condition.
 
-    None if it may be written in many ways.
+    Return None if it may be written in many ways.
     """
     example = next((text for accepts, text in _EXAMPLES if accepts(of)), None)
     return None if example is None else f"write it as {example}"

@@ -1,7 +1,8 @@
-"""Whether a predicate is decided by the conditions that are, in time that grows with their number.
+"""Track whether a predicate is already known to be false, or certainly possible.
 
-A row group is left out once enough conditions are false that the predicate is false.  To evaluate
-all of it after each of thousands of conditions would take the square of their number.
+Conditions are decided one by one. A row group is skipped once enough conditions are false to make
+the predicate false.  The whole cost is linear in the number of conditions, while evaluating the
+predicate after each of thousands of conditions would be quadratic.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _ROOT = 0
 class PredicateShape:
     """The tree of a predicate as numbered nodes, each before its parts.
 
-    A node is false once ``until_false`` of its parts are false, and stays possible,
-    whatever the others are, once ``until_possible`` of them are possible.
+    A node is false once ``until_false`` of its parts are false. It is certainly possible, whatever
+    the other parts are, once ``until_possible`` of its parts are possible.
     """
 
     parents: list[int] = field(default_factory=list)
@@ -30,7 +31,7 @@ class PredicateShape:
 
     @classmethod
     def of(cls, predicate: BoundPredicate | None) -> PredicateShape:
-        """Return the shape of a predicate; without a predicate nothing is ever decided."""
+        """Return the shape of a predicate. Without a predicate nothing is ever decided."""
         shape = cls()
         if predicate is not None:
             shape._add(predicate, -1)
@@ -50,9 +51,9 @@ class PredicateShape:
 
 
 class Decided:
-    """Conditions that are decided one way, by their ordinals.
+    """Conditions that are decided in one way, by their ordinals.
 
-    ``is_decided``: so is the predicate.
+    ``is_decided`` says whether they decide the predicate in the same way.
     """
 
     __slots__ = ("_conditions", "_left", "_shape", "is_decided")
@@ -65,12 +66,12 @@ class Decided:
 
     @classmethod
     def false(cls, shape: PredicateShape, conditions: Iterable[int] = ()) -> Decided:
-        """Return conditions that no row fulfils."""
+        """Return a record of conditions that no row fulfils."""
         return cls(shape, shape.until_false)._with(conditions)
 
     @classmethod
     def possible(cls, shape: PredicateShape, conditions: Iterable[int] = ()) -> Decided:
-        """Return conditions that some row may fulfil, and that nothing rules out any more."""
+        """Return a record of conditions that some row may fulfil, after all checks."""
         return cls(shape, shape.until_possible)._with(conditions)
 
     def __contains__(self, condition: int) -> bool:
@@ -80,7 +81,7 @@ class Decided:
         return iter(self._conditions)
 
     def add(self, condition: int) -> None:
-        """One more of them."""
+        """Add one more condition."""
         if condition not in self._conditions:
             self._conditions.add(condition)
             changed: dict[int, int] = {}
@@ -89,7 +90,7 @@ class Decided:
                 self._left[node] = left
 
     def would_decide(self, conditions: Iterable[int]) -> bool:
-        """Return whether the predicate would be decided if these were too."""
+        """Return whether adding these conditions would decide the predicate."""
         changed: dict[int, int] = {}
         decides = self.is_decided
         for condition in set(conditions) - self._conditions:
@@ -103,7 +104,7 @@ class Decided:
         return self
 
     def _reaches_root(self, condition: int, changed: dict[int, int]) -> bool:
-        """Count a condition at the nodes above it, as far as that decides them."""
+        """Count a condition at the nodes above it, up to the first that is not decided by it."""
         node = self._shape.nodes.get(condition, -1)
         while node >= _ROOT:
             left = changed[node] = changed.get(node, self._left[node]) - 1

@@ -1,8 +1,8 @@
 """Evaluate a predicate on rows exactly, by pyarrow.compute.
 
-A comparison with null is neither true nor false, and a row counts only if the whole is true.
-``in`` means equal to one of the values: NaN equals nothing, both zeros are equal, and for a null
-neither ``in`` nor ``not in`` is true.
+A comparison with null is neither true nor false, and a row counts only if the whole predicate is
+true.  ``in`` means equal to one of the values: NaN equals nothing, both zeros are equal, and for a
+null neither ``in`` nor ``not in`` is true.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _column(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _test(condition: BoundCondition, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the condition on values, in the type in which they are compared."""
+    """Return the result of the condition on each value, compared in the condition's type."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array(
             [chunk.storage for chunk in column.chunks], column.type.storage_type
@@ -47,7 +47,7 @@ def _test(condition: BoundCondition, column: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def _of_elements(condition: BoundCondition, lists: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return whether any element of a list fulfils the condition; null for a null list."""
+    """Return whether any element of a list fulfils the condition. A null list gives null."""
     found = []
     for chunk in lists.chunks:
         elements = pa.chunked_array([pc.list_flatten(chunk)])

@@ -1,12 +1,12 @@
-"""A predicate as a pyarrow.compute expression.
+"""Translate a pyarrow.compute expression into a predicate.
 
 pyarrow shows the parts of an expression only in its pickle, which is an Arrow IPC file.  The file's
 schema metadata spell the expression in prefix order.  Its columns hold the literals, one row each.
 
     call: equal | field_ref: email | literal: 0 | end: equal
 
-The expression is built again from what was read there, and must equal the given one.  If another
-version of pyarrow has another form, it is refused and never misread.
+The expression is built again from what was read, and must equal the given one.  So if another
+version of pyarrow has another form, the expression is refused and never misread.
 """
 
 from __future__ import annotations
@@ -58,12 +58,15 @@ _HINT = "columns compared with values, is_in, is_null, is_valid, starts_with, jo
 
 
 def from_expression(expression: pc.Expression) -> Predicate:
-    """Return the predicate that an expression describes; PolicyError for one of another shape.
+    """Return the predicate that an expression describes.
 
-    Its rows are those that pyarrow finds, nulls included.  ``isin`` is false for a null, never
-    unknown, so ``~isin`` is true for it.  As pyarrow does, values of ``isin`` are cast to the
-    column's type if they can be, so doubles are rounded to those of a FLOAT column.  Two things are
-    different on purpose: a NaN among the values is refused, and a zero is found whatever its sign.
+    Raises PolicyError for expressions of any other form.
+
+    The predicate selects the rows that pyarrow would select, nulls included.  ``isin`` is false for
+    a null, never unknown, so ``~isin`` is true for it.  As in pyarrow, values of ``isin`` are cast
+    to the column's type if they can be, so doubles are rounded to FLOATs for a FLOAT column.  Two
+    things differ on purpose: a NaN among the values is refused, and a zero is found whatever its
+    sign.
     """
     try:
         content = expression.__reduce__()[1][0]
@@ -83,14 +86,14 @@ def _refusal(hint: str = _HINT) -> PolicyError:
 
 
 class _Parts:
-    """The spelling of an expression, read from the front."""
+    """The spelled parts of an expression, read from the front."""
 
     def __init__(self, spelling: Iterator[tuple[str, str]], literals: pa.RecordBatch) -> None:
         self._spelling = spelling
         self._literals = literals
 
     def predicate(self, depth: int) -> tuple[Predicate, pc.Expression]:
-        """Return the next call, and the expression that it represents."""
+        """Return the next call as a predicate, and as the expression that it represents."""
         if depth == 0:
             raise PolicyError(
                 f"the expression nests deeper than {MAX_DEPTH} levels",
@@ -107,20 +110,20 @@ class _Parts:
         return build(self, function, depth - 1)
 
     def join(self, function: str, depth: int) -> tuple[Predicate, pc.Expression]:
-        """``and_kleene`` or ``or_kleene`` of two calls."""
+        """Return ``and_kleene`` or ``or_kleene`` of two calls."""
         left, right = self.predicate(depth), self.predicate(depth)
         self._end(function)
         both = left[1] & right[1] if function == "and_kleene" else left[1] | right[1]
         return _JOINS[function](parts=(left[0], right[0])), both
 
     def inversion(self, function: str, depth: int) -> tuple[Predicate, pc.Expression]:
-        """``invert`` of a call."""
+        """Return ``invert`` of a call."""
         inner, expression = self.predicate(depth)
         self._end(function)
         return negated(inner), ~expression
 
     def comparison(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
-        """Return a comparison of a column with a literal, either way round."""
+        """Return a comparison of a column with a literal, in either order."""
         sides = [self._operand(), self._operand()]
         self._end(function)
         (names, values) = [[s for s in sides if isinstance(s, t)] for t in (tuple, pa.Scalar)]
@@ -134,7 +137,7 @@ class _Parts:
         return found, expression
 
     def membership(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
-        """``is_in`` of a column."""
+        """Return ``is_in`` of a column."""
         name = self._operand()
         values = pa.array(self._options()["value_set"].values)
         self._end(function)
@@ -152,7 +155,7 @@ class _Parts:
         return beginning(name, text), pc.starts_with(_expression(name), pattern=text)
 
     def null_test(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
-        """``is_null`` or ``is_valid`` of a column."""
+        """Return ``is_null`` or ``is_valid`` of a column."""
         name = self._operand()
         if function == "is_null" and self._options()["nan_is_null"].as_py():
             raise _refusal(_NAN_IS_NULL)
@@ -162,7 +165,7 @@ class _Parts:
         return Condition(column=".".join(name), operator=operator, path=name), tested
 
     def _operand(self) -> tuple[str, ...] | pa.Scalar:
-        """Return a column by its path, or a literal."""
+        """Return a column as its path, or a literal."""
         kind, value = next(self._spelling)
         if kind == "literal":
             return self._literals.column(int(value))[0]
@@ -198,7 +201,7 @@ _CALLS: dict[str, Callable[[_Parts, str, int], tuple[Predicate, pc.Expression]]]
 
 
 def _two_valued(path: tuple[str, ...], values: pa.Array) -> Predicate:
-    """Membership as in pyarrow, true or false for a null too: true if null is among the values."""
+    """Return membership as in pyarrow: for a null, true if null is among the values, else false."""
     column = ".".join(path)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         raise PolicyError("the expression looks for NaN in a list", column=column)
@@ -222,10 +225,10 @@ def _expression(operand: Any) -> pc.Expression:
 
 
 def _spelling(content: memoryview) -> Iterator[tuple[str, str]]:
-    """Yield the schema's metadata with repeated keys, which pyarrow itself gives as a dict.
+    """Yield the schema's metadata with repeated keys, which pyarrow's own dict would merge.
 
     The file begins with ARROW1 and 2 bytes of padding, then a mark and a length of 4 bytes each,
-    then the flatbuffer of a Message.  Field 2 of the Message is a Schema; field 2 of the Schema is
+    then the flatbuffer of a Message.  Field 2 of the Message is a Schema. Field 2 of the Schema is
     a vector of KeyValue.
     """
     buffer = content[16:]
@@ -242,12 +245,12 @@ def _unsigned(buffer: memoryview, place: int) -> int:
 
 
 def _follow(buffer: memoryview, place: int) -> int:
-    """Return the place that the offset at ``place`` leads to."""
+    """Return the position that the offset at ``place`` points to."""
     return place + _unsigned(buffer, place)
 
 
 def _member(buffer: memoryview, table: int, index: int) -> int:
-    """Return the place of a field of a table, by the table's vtable."""
+    """Return the position of a field of a table, by the table's vtable."""
     vtable = table - struct.unpack_from("<i", buffer, table)[0]
     offset: int = struct.unpack_from("<H", buffer, vtable + 4 + 2 * index)[0]
     return table + offset

@@ -1,9 +1,9 @@
-"""A predicate as text: what `--where` takes.
+"""Parse a predicate from the text that `--where` takes.
 
     email = 'a@x' and (country in ('it', 'no') or not score is null) and born >= 2000-01-01
 
-Names are written as they are or in double quotes, texts in single quotes (doubled inside).
-Numbers, times, true and false are written as they are; any other word in the place of a value is
+Names are written without quotes or in double quotes, texts in single quotes (doubled inside).
+Numbers, times, true and false are written without quotes. Any other word in the place of a value is
 an error.  AND binds closer than OR.
 """
 
@@ -80,7 +80,7 @@ _HINT = "write it as: email = 'a@example.com' and country in ('it', 'no')"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
-    """One token: its kind, and its text without quotes; ``place`` counts characters from 1."""
+    """One token: its kind, and its text without quotes. ``place`` counts characters from 1."""
 
     kind: str
     text: str
@@ -88,18 +88,17 @@ class _Token:
 
     @property
     def keyword(self) -> str:
-        """The lower-case keyword or sign; empty for anything else."""
+        """The lower-case keyword or sign, or an empty text for any other token."""
         lowered = self.text.lower()
         is_keyword = self.kind == "sign" or (self.kind == "word" and lowered in _KEYWORDS)
         return lowered if is_keyword else ""
 
 
 def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Predicate:
-    """Return the predicate that a text describes.
+    """Return the predicate in a text.
 
-    PolicyError, which quotes no value, if it is none.
-    With ``parameters``, ``:name`` in the place of a value, or of a list's brackets, means a value
-    of the parameters, or a list.
+    Raises PolicyError, which quotes no value, for an invalid text.  With ``parameters``, ``:name``
+    in place of a value, or of a list with its brackets, means that parameter's value or list.
     """
     tokens = _tokens(text)
     if not tokens:
@@ -149,10 +148,10 @@ def _is_number(text: str) -> bool:
 
 
 class _Parser:
-    """Recursive descent, one method to a rule of the grammar.
+    """A recursive-descent parser with one method for each rule of the grammar.
 
-    ``is_negated`` says whether an odd number of NOTs is around the rule: conditions are built in
-    the form that it gives them, so a chain of NOTs does not visit them again.
+    ``is_negated`` says whether an odd number of NOTs is around the rule. Conditions are built in
+    negated form at once, so a chain of NOTs does not visit them again.
     """
 
     def __init__(
@@ -165,7 +164,7 @@ class _Parser:
         self._position = 0
 
     def disjunction(self, depth: int, *, is_negated: bool = False) -> Predicate:
-        """``conjunction (or conjunction)*``."""
+        """Parse ``conjunction (or conjunction)*``."""
         parts = [self._conjunction(depth, is_negated)]
         while self._accept("or"):
             parts.append(self._conjunction(depth, is_negated))
@@ -177,7 +176,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else join(parts=tuple(parts))
 
     def expect_end(self) -> None:
-        """Nothing may follow."""
+        """Raise PolicyError if the text goes on."""
         if self._next.kind != "end":
             hint = _AFTER.get(self._next.text.lower(), _HINT)
             raise self._wanted("and, or, or the end", hint=hint)
@@ -291,7 +290,7 @@ class _Parser:
 
 
 def _unquoted(token: _Token) -> str:
-    """Return the value of a word; PolicyError if it could as well be a text or a column."""
+    """Return the value of a word. Raises PolicyError if it could as well be a text or a column."""
     if token.text.startswith(_PLACEHOLDERS):
         raise _without_a_value(token, hint=_NO_PARAMETERS)
     if _is_number(token.text):

@@ -42,7 +42,7 @@ _HINT = 'write ("column", "=", value), ("and", ..., ...), ("or", ..., ...), or a
 
 
 def from_structure(structure: object) -> Predicate:
-    """Return the predicate that a structure describes; PolicyError if it is none."""
+    """Return the predicate that a structure describes. Raises PolicyError for an invalid one."""
     predicate = _predicate(structure, MAX_DEPTH)
     refuse_never_true(predicate)
     return predicate

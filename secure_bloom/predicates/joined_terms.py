@@ -1,7 +1,7 @@
-"""Comparisons of one column side by side, as one list: `a = 1 or a = 2` is `a in (1, 2)`.
+"""Join comparisons of one column in one OR or AND into a list: `a = 1 or a = 2` is `a in (1, 2)`.
 
-Row groups are checked against each condition on its own.  Programs write thousands of conditions,
-and that would take thousands of times longer than a list of as many values.
+Row groups are checked against each condition separately.  Programs write thousands of conditions,
+which would take thousands of times longer than one list with as many values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IN_AND = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 
 def joined(predicate: Predicate) -> Predicate:
-    """Return an equal predicate, in which such comparisons are one condition."""
+    """Return an equal predicate, in which these comparisons are one condition."""
     if isinstance(predicate, Condition):
         return predicate
     kind = type(predicate)
@@ -29,7 +29,7 @@ def joined(predicate: Predicate) -> Predicate:
 
 
 def _flat(kind: type[_Joined], predicate: _Joined) -> Iterator[Predicate]:
-    """Yield the parts, those of parts of the same kind in their place."""
+    """Yield the parts. A part of the same kind is replaced by its own parts."""
     for part in map(joined, predicate.parts):
         if isinstance(part, kind):
             yield from part.parts
@@ -38,7 +38,7 @@ def _flat(kind: type[_Joined], predicate: _Joined) -> Iterator[Predicate]:
 
 
 def _join(parts: Iterable[Predicate], kind: type[_Joined]) -> Iterator[Predicate]:
-    """Yield the parts in their order, lists at the place of their first condition."""
+    """Yield the parts in their order, with a list in the place of its first condition."""
     alike: dict[object, list[Condition]] = {}
     for place, part in enumerate(parts):
         operators = _IN_OR if kind is AnyOf else _IN_AND

@@ -1,4 +1,4 @@
-"""A request to a table: its schema, the columns wanted, and the predicate bound to it."""
+"""A request to a table: its schema, the wanted columns, and the bound predicate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from secure_bloom.predicates.tree import Predicate
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """The schema of the whole table; output columns; the predicate."""
+    """The schema of the whole table, the output columns, and the predicate."""
 
     schema: pa.Schema
     partitions: tuple[str, ...]
@@ -42,7 +42,10 @@ class Request:
 
     @functools.cached_property
     def no_rows(self) -> pa.Table:
-        """A result without rows, made once: most row groups that are read have no match."""
+        """A result without rows.
+
+        It is made once, because most row groups that are read have no match.
+        """
         return self.output_schema.empty_table()
 
 
@@ -54,7 +57,7 @@ def request(
     paths: Sequence[str],
     order: Sequence[str] = (),
 ) -> Request:
-    """Return the request against a table; PolicyError for a column that it does not have.
+    """Return the request to a table. Raises PolicyError for a column that the table lacks.
 
     Partition columns come last, unless ``order`` names all columns.
     """

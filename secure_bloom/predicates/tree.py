@@ -1,8 +1,8 @@
 """A predicate: a tree of conditions on columns, joined by AND and OR.
 
-The tree has no NOT.  Each operator has an opposite, so a negation moves down to the conditions.
-Nulls allow that: a comparison with null is neither true nor false, and neither is its opposite.
-The opposite of ``<`` is not ``>=``: for a NaN both ``<`` and ``>=`` are false, so ``not <`` is an
+The tree has no NOT.  Each operator has an opposite, so a negation is moved down to the conditions.
+Nulls allow that: a comparison with null is neither true nor false, and neither is its opposite. The
+opposite of ``<`` is not ``>=``: for a NaN both ``<`` and ``>=`` are false, so ``not <`` is an
 operator of its own.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operator(enum.StrEnum):
-    """The ways to compare a column with values."""
+    """The comparisons of a column with values."""
 
     EQUAL = "="
     NOT_EQUAL = "!="
@@ -64,11 +64,12 @@ MAX_DEPTH = 100
 class Condition:
     """One column compared with values: one value for a comparison, any number for a list.
 
-    Values are as the caller gave them; binding turns them into the column's type.  They never show
-    in a repr.  ``is_cast``: they come from a pyarrow array, which pyarrow casts to the column's
-    type where it can, even if that rounds.  ``path``: the column and the members below it, if the
-    caller gave them one by one; a dot is part of a name there.  ``has_null``: the list had a null,
-    which is left out of ``values``; ``not in`` that list is false or unknown, and never true.
+    Values are as the caller gave them, and binding converts them to the column's type.  A repr
+    never shows them.  ``is_cast``: they come from a pyarrow array, which pyarrow casts to the
+    column's type if it can, even if that rounds.  ``path``: the column and the members below it, if
+    the caller gave them one by one, so that a dot is part of a name.  ``has_null``: the list had a
+    null, which is left out of ``values``. ``not in`` such lists is false or unknown, and never
+    true.
     """
 
     column: str
@@ -88,11 +89,11 @@ class Condition:
 
     @property
     def never_true(self) -> bool:
-        """Whether it is ``not in`` a list with null: false or unknown for every row."""
+        """Whether this is ``not in`` a list with null, which is false or unknown for every row."""
         return self.operator is Operator.NOT_IN and self.has_null
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle pyarrow scalars as arrays of one: a scalar of nanoseconds would need pandas."""
+        """Pickle pyarrow scalars as arrays of one value. A scalar of nanoseconds needs pandas."""
         values = tuple(map(_packed, self.values))
         return _unpacked, (
             self.column,
@@ -106,7 +107,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _One:
-    """A pyarrow scalar in a pickle."""
+    """A pyarrow scalar in its pickled form."""
 
     array: pa.Array
 
@@ -141,7 +142,7 @@ def _is_null(value: object) -> bool:
 
 
 class Numeral(str):
-    """A number written without quotes in a text: it is no value for a column of texts."""
+    """A number written without quotes in a text. A column of texts cannot hold it."""
 
     __slots__ = ()
 
@@ -158,14 +159,14 @@ Other = TypeVar("Other")
 
 @dataclass(frozen=True, slots=True)
 class AllOf(Generic[Leaf]):
-    """Every part must be true."""
+    """An AND: every part must be true."""
 
     parts: tuple[Tree[Leaf], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Generic[Leaf]):
-    """One part must be true."""
+    """An OR: at least one part must be true."""
 
     parts: tuple[Tree[Leaf], ...]
 
@@ -185,7 +186,7 @@ def leaves(tree: Tree[Leaf]) -> Iterator[Leaf]:
 
 
 def mapped(tree: Tree[Leaf], change: Callable[[Leaf], Other]) -> Tree[Other]:
-    """Return the tree of the same shape with every condition changed, from left to right."""
+    """Return a tree of the same shape, with every condition changed, from left to right."""
     if isinstance(tree, AllOf | AnyOf):
         join = AllOf if isinstance(tree, AllOf) else AnyOf
         return join(parts=tuple(mapped(part, change) for part in tree.parts))
@@ -193,7 +194,7 @@ def mapped(tree: Tree[Leaf], change: Callable[[Leaf], Other]) -> Tree[Other]:
 
 
 def is_true(tree: Tree[Leaf], holds: Callable[[Leaf], bool]) -> bool:
-    """Return whether the tree is true if its conditions are those that ``holds`` says."""
+    """Return whether the tree is true if ``holds`` says which conditions are true."""
     if isinstance(tree, AllOf | AnyOf):
         parts = (is_true(part, holds) for part in tree.parts)
         return all(parts) if isinstance(tree, AllOf) else any(parts)
@@ -201,7 +202,7 @@ def is_true(tree: Tree[Leaf], holds: Callable[[Leaf], bool]) -> bool:
 
 
 def condition(column: str | tuple[str, ...], operator: str, value: object) -> Condition:
-    """Return a condition as people write it; ``value`` is a collection for ``in`` and ``not in``.
+    """Return a condition in the form that people write. ``value`` is a list for ``in``, ``not in``.
 
     ``column`` is a name, dotted for a member of a structure, or a path.  A null in a list equals
     nothing, as in SQL: ``in`` leaves it out, and ``not in`` is never true with it.
@@ -286,9 +287,9 @@ def dotted(column: str | tuple[str, ...]) -> str:
 
 
 def refuse_never_true(predicate: Predicate) -> None:
-    """Raise PolicyError if `not in` a list with null lets no row be found.
+    """Raise PolicyError if `not in` a list with null makes the predicate true for no row.
 
-    In an OR other parts may be true, so only the conditions of an AND are looked at.
+    In an OR other parts may be true, so only the conditions of an AND are checked.
     """
     if isinstance(predicate, AllOf):
         for part in predicate.parts:
@@ -303,9 +304,9 @@ def refuse_never_true(predicate: Predicate) -> None:
 
 
 def operator_of(text: str) -> Operator | None:
-    """Return the operator spelled so, in upper or lower case, with any spaces.
+    """Return the operator in a text, in upper or lower case, with any spaces.
 
-    None if there is none.
+    Return None if there is no such operator.
     """
     lowered = " ".join(text.lower().split())
     return _SPELLINGS.get(lowered) or next((o for o in Operator if o == lowered), None)

@@ -59,7 +59,7 @@ class TableListing:
         return {name for table in self.iceberg for name in table.column_names()}
 
     def open(self, path: str) -> InputFile:
-        """Open one of the files, whose columns then have the names of the table."""
+        """Open one of the files. Its columns have the names of the table."""
         file = open_input(path)
         file.column_names = self.names.get(path)
         return file

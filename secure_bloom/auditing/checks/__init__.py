@@ -1,1 +1,1 @@
-"""The checks of an audit: a module for each subject, from the policy itself to stray copies."""
+"""The checks of an audit: one module for each subject, from the policy itself to stray copies."""

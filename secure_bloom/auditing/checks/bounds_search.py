@@ -33,16 +33,17 @@ _MOST_PLACES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalBounds:
-    """What may be in clear: bounds of columns in clear, which an older footer or index repeats.
+    """The bounds that may be in clear: those of columns in clear, also in older footers or indexes.
 
-    ``indexes`` are the offsets of column indexes that the footer names, whose own check sees them.
+    ``indexes`` are the offsets of column indexes that the footer names, which have a check of their
+    own.
     """
 
     indexes: frozenset[int | None]
     bounds: frozenset[bytes | None]
 
     def explain(self, index: ColumnIndex) -> bool:
-        """Return whether an index can be an older one of a column in clear, by its bounds."""
+        """Return whether an index, by its bounds, can be an older one of a column in clear."""
         # One page has the smallest value of the chunk, one the largest.
         sides = index.min_values, index.max_values
         return all(not self.bounds.isdisjoint(values) for values in sides)
@@ -111,7 +112,7 @@ def _statistics_in(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _are_bounds(low: bytes, high: bytes) -> bool:
-    """Return whether two values can be bounds of one column: chance alone gives few of these."""
+    """Return whether two values can be bounds of one column. Few random values can."""
     if len(low) == len(high) and len(low) in _WIDTHS:
         return True
     return bool(low) and low <= high and _is_text(low) and _is_text(high)
@@ -125,7 +126,7 @@ def _is_text(value: bytes) -> bool:
 
 
 def _binary(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Return the binary value at an offset and where it ends; None if there is none."""
+    """Return the binary value at an offset, or None, and where it ends."""
     length = 0
     for shift in range(0, 14, 7):
         byte = data[at] if at < len(data) else 0xFF

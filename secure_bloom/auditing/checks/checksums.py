@@ -1,9 +1,9 @@
-"""Check of the checksums that Hadoop leaves beside a file on a local disk.
+"""Check the checksums that Hadoop leaves beside a file on a local disk.
 
     .<name>.crc:  "crc" | 0 | bytes per checksum (4, BE) | a CRC32 (4, BE) of each that many bytes
 
-If something else has written the data file since, they are the checksums of the old file, and Spark
-refuses the new one.  org.apache.hadoop.fs.ChecksumFileSystem.
+If another program has written the data file since, the checksums are those of the old file, and
+Spark refuses the new file.  org.apache.hadoop.fs.ChecksumFileSystem.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LARGEST_BLOCK = 1 << 20
 
 
 def check_checksums(subject: FileSubject) -> Findings:
-    """Check that every block has a checksum, and that the first and last ones are right."""
+    """Check that every block has a checksum, and that the first and last checksums are right."""
     file = subject.file
     if is_object_uri(file.path):
         return

@@ -1,4 +1,4 @@
-"""Checks of a column chunk's Bloom filter: it is there, encrypted, undamaged, useful and right."""
+"""Check a column chunk's Bloom filter: it exists, is encrypted, undamaged, useful and right."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _USELESS = 0.5
 
 
 def check_filter(subject: ChunkSubject) -> Findings:
-    """Return everything about the filter, as far as it can be seen."""
+    """Yield all findings about the filter that can be made with the keys."""
     meta_data = subject.meta_data
     if meta_data is None:
         return
@@ -116,7 +116,7 @@ def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findin
 def _check_bounds(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
     """Check that the filter has the smallest and the largest value.
 
-    That of another column has neither.
+    The filter of another column would most likely have neither.
     """
     statistics, type_ = chunk.meta_data.statistics, subject.leaf.type
     if statistics is None or type_ not in _LONGEST_BOUND:

@@ -1,4 +1,4 @@
-"""What a file of any name shows by its bytes: Parquet, pages in clear (also packed), or keys."""
+"""Recognize the content of a file of any name: Parquet, pages in clear (also packed), or keys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Content(enum.Enum):
 
 
 def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
-    """Return what the file is; ``keys`` are the forms of master keys to look for."""
+    """Return the kind of the file. ``keys`` are the forms of master keys to look for."""
     if _ends_with_footer(file):
         return Content.FOOTER
     head = file.read_at(0, min(file.size, _SEARCHED))
@@ -73,7 +73,7 @@ def holds_keys(content: bytes, keys: Collection[bytes]) -> bool:
 
 
 def forms_of(keys: Collection[bytes]) -> tuple[bytes, ...]:
-    """Return the spellings of keys that a text or a program may have: raw, Base64, hexadecimal."""
+    """Return the forms in which a text or a program may hold keys: raw, Base64, hexadecimal."""
     found: dict[bytes, None] = {}
     for key in keys:
         spelled = (base64.b64encode(key), base64.urlsafe_b64encode(key))
@@ -84,7 +84,7 @@ def forms_of(keys: Collection[bytes]) -> tuple[bytes, ...]:
 
 
 def _unpacked(file: InputFile, head: bytes) -> Iterator[bytes]:
-    """Yield the first bytes of what is packed in the file; nothing if it is no archive."""
+    """Yield the first bytes of each packed content, or nothing if the file is no archive."""
     for magic, unpack in _PACKED.items():
         if head.startswith(magic):
             try:

@@ -1,7 +1,7 @@
-"""Checks of what a file says of itself: counts, sizes, statistics, encodings, page indexes, pages.
+"""Check statements of a file about itself: counts, sizes, statistics, encodings, indexes, pages.
 
-A finding here is something that readers believe and that cannot be true.  Values that are merely
-wrong are seen only by someone who reads all of them.
+A finding here is a statement that readers believe but that cannot be true.  Values that are merely
+wrong are only noticed by reading all of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 
 
 def check_counts(subject: ChunkSubject) -> Findings:
-    """Check that a column has a value for each row; a list has at least that many."""
+    """Check that a column has a value for each row. A list has at least that many."""
     chunk = subject.chunk
     if chunk is not None:
         for what in contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
@@ -52,7 +52,7 @@ def check_counts(subject: ChunkSubject) -> Findings:
 
 
 def check_footer_counts(subject: FooterSubject) -> Findings:
-    """Check that the row groups have the rows of the file, and no number is negative."""
+    """Check that the row groups have the rows of the file, and that no number is negative."""
     metadata, groups = subject.footer.metadata, subject.footer.row_groups
     rows = [group.num_rows for group in groups]
     if metadata.num_rows != sum(rows) or min(rows, default=0) < 0:
@@ -88,7 +88,7 @@ def check_sizes(subject: ChunkSubject) -> Findings:
 
 
 def check_overlaps(subject: FooterSubject) -> Findings:
-    """Return no two column chunks share bytes."""
+    """Check that no two column chunks share bytes."""
     found = []
     for one in subject.chunks:
         # A chunk without values may have no pages, and offsets that mean nothing.
@@ -106,7 +106,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
 
 
 def check_statistics(subject: ChunkSubject) -> Findings:
-    """Check that the statistics can be true of the column."""
+    """Check that the statistics do not contradict the column."""
     chunk = subject.chunk
     if chunk is None:
         return
@@ -132,15 +132,15 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
 
 
 def _order_of(leaf: Leaf) -> OrderKey | None:
-    """Return the order in which bounds must be.
+    """Return the order that bounds must have.
 
-    None for INT96, for which older writers had many.
+    Return None for INT96, for which older writers used many orders.
     """
     return None if leaf.type is Type.INT96 else order_of(leaf)
 
 
 def check_encodings(subject: ChunkSubject) -> Findings:
-    """Check that the type is that of the schema, and no encoding has a negative number of pages."""
+    """Check that the type is the schema's, and that no encoding has a negative number of pages."""
     if subject.chunk is None:
         return
     wanted = subject.leaf.type
@@ -156,7 +156,7 @@ def check_encodings(subject: ChunkSubject) -> Findings:
 
 
 def check_page_indexes(subject: FooterSubject) -> Findings:
-    """Check that the page indexes can be true of their chunks; they are read in few requests."""
+    """Check that the page indexes do not contradict their chunks. They are read in few requests."""
     file = subject.of.file
     extents: dict[tuple[int, str], OffsetAndLength] = {}
     for number, one in enumerate(subject.chunks):
@@ -220,7 +220,7 @@ def _data_pages(chunk: Chunk) -> int | None:
 
 
 def check_pages(subject: ChunkSubject) -> Findings:
-    """Check, with ``check_values``, that page headers agree with the footer and the page index."""
+    """With ``check_values``, check that page headers agree with the footer and the page index."""
     chunk = subject.chunk
     if chunk is None or not subject.of.request.check_values or chunk.meta_data.num_values <= 0:
         return
@@ -232,7 +232,8 @@ def check_pages(subject: ChunkSubject) -> Findings:
     # A dictionary that holds more than it counts hides values from whoever builds filters by it.
     if not all(_has_its_entries(chunk, page) for page in pages if page.is_dictionary):
         yield subject.finding(
-            IMPOSSIBLE_PAGES, "the dictionary page has other entries than its header counts"
+            IMPOSSIBLE_PAGES,
+            "the dictionary page has another number of entries than its header counts",
         )
     data = [page for page in pages if not page.is_dictionary]
     for what in _in_version_2(chunk, data):
@@ -257,7 +258,7 @@ def _counts_its_encodings(chunk: Chunk, data: list[Page]) -> bool:
 
 
 def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
-    """Yield contradictions in headers of version 2, on rows, nulls and levels."""
+    """Yield contradictions about rows, nulls and levels in headers of version 2."""
     headers = [detail for page in data if (detail := page.header.data_page_header_v2) is not None]
     # A value of a flat column is a row, so the two counts of a header can be held against each
     # other.

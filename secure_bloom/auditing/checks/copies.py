@@ -1,7 +1,7 @@
-"""Check of the files that readers of a table skip: copies, old versions, and what writers left.
+"""Check the files that readers of a table skip: copies, old versions, and what writers left.
 
-Every file that was not listed is looked at, whatever its name.  Parquet files are held to the
-policy as live files are; only what they show of sensitive columns counts.
+Every file that was not listed is checked, whatever its name.  Parquet files must obey the policy as
+live files must, but only what they show of sensitive columns is a finding.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ _MOST_NAMED = 5
 class _Table:
     """A table with a log.
 
-    ``names`` are those that its columns have in the log; ``fix`` removes files of older versions.
+    ``names`` maps its columns to their names in the log. ``fix`` says how to remove files of older
+    versions.
     """
 
     names: ColumnMapping | None = None
@@ -99,7 +100,7 @@ class _Table:
 
 
 class _Candidate(NamedTuple):
-    """A file that was not listed; ``table`` is the one whose log does not name it."""
+    """A file that was not listed. ``table`` is the table whose log does not name it."""
 
     path: str
     name: str
@@ -115,8 +116,8 @@ AuditFile = Callable[[str, Callable[[str], InputFile]], FileAudit]
 class CopySearch:
     """The files that were ``listed``, the tables, and what to do with other files.
 
-    ``keys`` are the forms of master keys to look for.  ``partitions`` gets the folders that the
-    search meets and that are named by values.
+    ``keys`` are the forms of master keys to look for.  ``partitions`` collects the folders named by
+    values that the search meets.
     """
 
     listed: Collection[str]
@@ -127,7 +128,7 @@ class CopySearch:
 
 
 def check_copies(roots: Iterable[str], search: CopySearch) -> Iterator[Finding]:
-    """Yield the findings of files at ``roots`` that were not listed."""
+    """Yield the findings for files below ``roots`` that were not listed."""
     # Files are compared, not names: a link may lead to a file that was listed by another path.
     known = {file_key(path) for path in search.listed}
     for root in map(local_path, roots):
@@ -161,7 +162,7 @@ def _others(root: str, names: list[str]) -> Finding:
 
 
 def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None:
-    """Return the findings of one file; None for a file that no check knows."""
+    """Return the findings for one file, or None for a file that no check knows."""
     path = candidate.path
     try:
         with open_input(path) as file:
@@ -189,7 +190,7 @@ def _is_read_elsewhere(candidate: _Candidate, file: InputFile) -> bool:
 
 
 def _is_checkpoint(file: InputFile) -> bool:
-    """Return whether a Parquet file has the columns of a checkpoint, and no other."""
+    """Return whether a Parquet file has the columns of a checkpoint, and no others."""
     tail = read_tail(file)
     if tail.scan is None:
         return False
@@ -197,7 +198,7 @@ def _is_checkpoint(file: InputFile) -> bool:
 
 
 def _is_known(candidate: _Candidate, file: InputFile) -> bool:
-    """Return whether the file is what its name says, and shows no value or is read elsewhere."""
+    """Return whether the file is what its name says, and shows no value or is checked elsewhere."""
     if candidate.in_log and is_read_as_log(candidate.name):
         return True
     if candidate.table is not None and _VECTORS.fullmatch(candidate.name):
@@ -232,7 +233,7 @@ def _as_copy(finding: Finding, table: _Table | None) -> Finding:
 
 
 def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
-    """Yield the folders of tables with a log, and those given that lie inside one."""
+    """Yield the folders of tables with a log, and given folders inside one."""
     for folder in tables.folders:
         logs = (it for it in tables.snapshots if folder == it.folder or below(folder, it.folder))
         log = next(logs, None)

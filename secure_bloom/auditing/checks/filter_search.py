@@ -1,4 +1,4 @@
-"""Search for Bloom filters and pages in clear by their bytes alone, as anyone with a file can.
+"""Search for Bloom filters and pages in clear by their bytes alone, as anyone can.
 
     15 <numBytes> 1c 1c 00 00 1c 1c 00 00 1c 1c 00 00 00 | bitset
 
@@ -37,13 +37,13 @@ HEADER_SIZE = 1 + 5 + 13
 
 
 def is_plain_filter(head: bytes, room: int) -> bool:
-    """Return whether ``head`` begins with a filter's header, and it ends within ``room``."""
+    """Return whether ``head`` begins with the header of a filter that ends within ``room``."""
     found = _HEADER.match(head)
     return found is not None and _fits(found, room)
 
 
 def plain_filters(data: bytes, room: int) -> Iterator[int]:
-    """Return the places in ``data`` of filters that end within its first ``room`` bytes."""
+    """Yield the offsets in ``data`` of filters that end within its first ``room`` bytes."""
     return (found.start() for found in _HEADER.finditer(data) if _fits(found, room))
 
 
@@ -58,7 +58,7 @@ def begins_with_page(head: bytes) -> bool:
 
 
 def plain_filter(data: bytes) -> SplitBlockBloomFilter:
-    """Return the filter that ``data`` begins with."""
+    """Return the filter at the start of ``data``."""
     found = _HEADER.match(data)
     if found is None:
         raise FormatError("there is no Bloom filter in clear")
@@ -66,7 +66,7 @@ def plain_filter(data: bytes) -> SplitBlockBloomFilter:
 
 
 def plain_filter_size(head: bytes) -> int:
-    """Return the size, with its header, of the filter whose first bytes ``head`` has."""
+    """Return the size, header included, of the filter that starts with ``head``."""
     found = _HEADER.match(head)
     if found is None:
         raise FormatError("there is no Bloom filter in clear")

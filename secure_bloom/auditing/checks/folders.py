@@ -1,4 +1,4 @@
-"""Checks of the folders that data files lie in: other files there, and the folders' names."""
+"""Check the folders of data files: other files in them, and the folders' names."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _MOST_READ = 64 * 1024 * 1024
 def check_folders(
     files: Iterable[str], roots: Iterable[str], policy: KeyPolicy
 ) -> Iterator[Finding]:
-    """Look into the folders of ``files``, and into the folders above them.
+    """Yield findings about the folders of ``files`` and the folders above them.
 
-    The way up ends at one of ``roots``, or at the folder that a pattern begins with; it always
-    leads out of the folders of partitions.
+    The search upwards ends at one of ``roots``, or at the folder that a pattern begins with. It
+    always leaves the folders of partitions.
     """
     by_folder: dict[str, list[str]] = {}
     for file in files:
@@ -58,12 +58,12 @@ def check_folders(
 
 
 def _folder(path: str) -> str:
-    """Return the folder of a file, as a path of its own."""
+    """Return the folder of a file as a path."""
     return sibling(path, "").rstrip("/") or ("/" if path.startswith("/") else ".")
 
 
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
-    """Yield the folders above these, as far as the paths that were given."""
+    """Yield the folders above these, up to the given paths."""
     for folder in folders:
         # A path may name one partition alone: its table, and the summary there, stand above it.
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):

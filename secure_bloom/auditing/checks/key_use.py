@@ -1,7 +1,7 @@
-"""Checks of keys: what the policy protects is encrypted, under its key, with keys long enough.
+"""Check keys: what the policy protects is encrypted, under its key, with keys of enough bits.
 
-No key is needed to check this: key material names its master key, and its length says how long
-the key inside is.  Whether the key unwraps shows when the file is opened.
+These checks need no key: key material names its master key, and its length shows the length of the
+key inside.  Whether the key unwraps is noticed when the file is opened.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ BROKEN_RULES = LOST_KEY | {
 
 
 def check_footer_mode(subject: FileSubject) -> Findings:
-    """Check that the footer is encrypted, or signed, where the policy wants it so."""
+    """Check that the footer is encrypted, or signed, if the policy says so."""
     wanted, found = subject.request.policy.footer_mode, subject.tail.mode
     if wanted is FooterMode.ENCRYPTED and found is not FooterMode.ENCRYPTED:
         yield subject.finding(
@@ -67,7 +67,7 @@ def check_footer_mode(subject: FileSubject) -> Findings:
 
 
 def check_algorithm(subject: FileSubject) -> Findings:
-    """Return no weaker algorithm than the policy's."""
+    """Check that the algorithm is not weaker than the policy's."""
     algorithm = subject.tail.algorithm
     if algorithm is None:
         return
@@ -79,7 +79,7 @@ def check_algorithm(subject: FileSubject) -> Findings:
 
 
 def check_key_texts(subject: FileSubject) -> Findings:
-    """Return no footer that anyone can read holds a key."""
+    """Check that a footer that anyone can read holds no key."""
     if subject.is_readable and holds_keys(subject.tail.clear, subject.key_forms):
         yield subject.finding(KEYS_IN_LAKE, "the footer, which anyone can read, holds keys")
 
@@ -128,9 +128,9 @@ def check_column_key_length(subject: ChunkSubject) -> Findings:
 
 
 def check_shared_keys(subject: FooterSubject) -> Findings:
-    """Return no data key serves two master keys.
+    """Check that no data key serves two master keys.
 
-    Whoever may use one of them reads what both protect.
+    Whoever may use one of the master keys could read what both protect.
     """
     served: defaultdict[bytes, set[str | None]] = defaultdict(set)
     if subject.footer.key is not None and subject.of.request.policy.footer_key is not None:
@@ -145,7 +145,7 @@ def check_shared_keys(subject: FooterSubject) -> Findings:
 
 
 def _own_key(chunk: ChunkSubject) -> bytes | None:
-    """Return the data key of a sensitive column that has one of its own, where it is available."""
+    """Return the data key of a sensitive column that has its own key, or None if it is missing."""
     crypto, opened = chunk.column_chunk.crypto_metadata, chunk.chunk
     has_own = crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
     if not has_own or chunk.wanted.key is None or opened is None or opened.cipher is None:
@@ -208,7 +208,7 @@ def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
 
 
 def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -> int | None:
-    """Return the length of a data key in bits: of the key itself, else by its key material."""
+    """Return the length of a data key in bits, from the key itself or its key material."""
     if key is not None:
         return 8 * len(key.key)
     try:
@@ -222,7 +222,7 @@ def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -
 def _wrapped_bits(material: KeyMaterial) -> int | None:
     """Return the length of the wrapped key.
 
-    None for one that a KMS wrapped in a form of its own.
+    Return None for a key that a KMS wrapped in a form of its own.
     """
     if material.kek is None:
         return None

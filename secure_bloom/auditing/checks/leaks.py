@@ -1,6 +1,6 @@
-"""Checks of what a file shows of a sensitive column: statistics, page indexes, texts.
+"""Check what a file shows of a sensitive column: statistics, page indexes, texts.
 
-A column that is in clear under another spelling counts too.
+A column in clear under a similar name is checked too.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def check_statistics(subject: ChunkSubject) -> Findings:
 
 
 def _shown_counts(shown: ColumnMetaData, *, with_sizes: bool) -> Iterator[str]:
-    """Yield the parts of the metadata that reveal values without a smallest or largest one."""
+    """Yield the parts of the metadata that reveal something about values other than bounds."""
     if shown.statistics is not None and not has_bounds(shown):
         yield "counts"
     if shown.encoding_stats is not None:
@@ -82,7 +82,7 @@ def _shown_counts(shown: ColumnMetaData, *, with_sizes: bool) -> Iterator[str]:
 
 
 def _is_shown_to_others(subject: ChunkSubject) -> bool:
-    """Return whether people without the column's key see the metadata in the footer."""
+    """Return whether people without the column's key can read its metadata in the footer."""
     crypto = subject.column_chunk.crypto_metadata
     if crypto is None:
         return False
@@ -120,7 +120,10 @@ def check_page_indexes(subject: ChunkSubject) -> Findings:
 
 
 def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
-    """Return whether a Thrift structure is there instead of a module; FormatError for neither."""
+    """Return whether a Thrift structure is there instead of a module.
+
+    Raises FormatError if it is neither.
+    """
     if not cipher.LENGTH_SIZE <= length <= _MOST_INDEX:
         raise FormatError(f"a page index has {length} bytes")
     file = subject.of.file
@@ -135,7 +138,7 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
 
 
 def check_pages(subject: ChunkSubject) -> Findings:
-    """Check that the first page of an encrypted column is no page in clear."""
+    """Check that the first page of an encrypted column is not in clear."""
     meta_data, file = subject.meta_data, subject.of.file
     if not subject.is_encrypted or meta_data is None:
         return
@@ -150,7 +153,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
 
 
 def check_hudi(subject: FooterSubject) -> Findings:
-    """Return a footer that anyone can read shows no sensitive record keys."""
+    """Check that a footer that anyone can read shows no sensitive record keys."""
     shown = shown_record_keys(_texts(subject))
     if shown is not None and _has_secret_record_keys(subject):
         yield subject.of.finding(HUDI_KEYS_IN_CLEAR, shown)
@@ -161,17 +164,14 @@ def check_hudi(subject: FooterSubject) -> Findings:
 
 
 def shown_record_keys(texts: Mapping[str, str]) -> str | None:
-    """Return the part of Hudi's record keys that a footer's texts show.
-
-    None if they show nothing.
-    """
+    """Return which part of Hudi's record keys a footer's texts show, or None."""
     filters, bounds = texts.keys() & {FILTER, OLD_FILTER}, texts.keys() & {MIN_KEY, MAX_KEY}
     shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
     return f"anyone can read {' and '.join(shown)} the record keys" if shown else None
 
 
 def _has_secret_record_keys(subject: FooterSubject) -> bool:
-    """Return whether the shown keys are of a sensitive column, or made of columns that may be."""
+    """Return whether the shown keys are from a sensitive column, or from columns that may be."""
     sensitive = subject.sensitive()
     name = _texts(subject).get(KEY_COLUMN, _HUDI_COLUMN)
     is_column = any(leaf.name == name for leaf in subject.footer.leaves)
@@ -197,7 +197,7 @@ def check_own_texts(subject: ChunkSubject) -> Findings:
 
 
 def check_schemas(subject: FooterSubject) -> Findings:
-    """Check that no other tool's schema in a readable footer reveals more of the column."""
+    """Check that no other tool's schema in a readable footer reveals more about the column."""
     sensitive = subject.sensitive()
     if not sensitive:
         return
@@ -237,7 +237,7 @@ _MOST_COMPARED = 2_000
 
 
 def check_spelling(subject: FooterSubject) -> Findings:
-    """Check that no column in clear has a name like that of a sensitive one, at any depth."""
+    """Check that no column in clear, at any depth, has a name like a sensitive column's."""
     policy = subject.of.request.policy
     secrets = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
     present, in_clear = {leaf.path for leaf in subject.footer.leaves}, _in_clear(subject)

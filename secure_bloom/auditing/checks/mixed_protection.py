@@ -1,4 +1,4 @@
-"""Files of one dataset that all obey the policy, but are protected in different ways."""
+"""Find files of one dataset that obey the policy, but are protected in different ways."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOOTER = ""
 
 
 def protection_of(subject: FooterSubject) -> Protection:
-    """Return the protection of each part of a file; a column's row groups are taken together."""
+    """Return the protection of each part of a file, with a column's row groups taken together."""
     tail, keys = subject.of.tail, subject.of.keys
     columns: dict[str, set[str]] = {}
     for chunk in subject.chunks:
@@ -55,13 +55,13 @@ def _name(keys: FileKeys, key_metadata: bytes | None) -> str:
 
 
 class Mixture:
-    """The protections of the files of a dataset; equal ones are held once."""
+    """The protections of the files of a dataset. Equal ones are stored once."""
 
     def __init__(self) -> None:
         self._paths: dict[frozenset[tuple[str, str]], list[str]] = {}
 
     def add(self, path: str, protection: Protection) -> None:
-        """One more file."""
+        """Add the protection of one file."""
         self._paths.setdefault(frozenset(protection.items()), []).append(path)
 
     def findings(self) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Checks of the policy itself, and of the master keys it names, before any file is read."""
+"""Check the policy itself, and the master keys that it names, before any file is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from secure_bloom.errors import PolicyError
 
 
 def check_draft(problems: tuple[PolicyError, ...], path: str) -> Iterator[Finding]:
-    """Yield the mistakes in a policy that cannot be used."""
+    """Yield findings for the mistakes in an invalid policy."""
     for problem in problems:
         is_word = isinstance(problem, UnknownWordError)
         rule = POLICY_UNKNOWN_WORD if is_word else POLICY_INVALID
@@ -32,7 +32,7 @@ def check_draft(problems: tuple[PolicyError, ...], path: str) -> Iterator[Findin
 
 
 def check_policy(policy: KeyPolicy) -> Iterator[Finding]:
-    """Check that a column's rule and its parent's do not contradict each other."""
+    """Check that the rule for a column and the rule for its parent do not contradict each other."""
     for rule in policy.columns.values():
         outer = policy.own_key_for(rule.path.split(".")[:-1])
         if outer is not None:
@@ -55,7 +55,7 @@ def _check_inner(rule: ColumnRule, outer: str) -> Iterator[Finding]:
 
 
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> Iterator[Finding]:
-    """Check that every master key of the policy is there, and wraps and unwraps."""
+    """Check that every master key of the policy exists, and wraps and unwraps."""
     for name in sorted(policy.master_keys()):
         if isinstance(kms, KeyInventory) and not kms.has_key(name):
             yield POLICY_KEY_UNKNOWN.finding(f"the KMS has no master key {name}")

@@ -1,4 +1,4 @@
-"""Check, with ``check_values``, whether sampled values of sensitive columns are elsewhere in clear.
+"""With ``check_values``, check whether sampled values of sensitive columns are in clear elsewhere.
 
 Texts of the first page of each sensitive column are looked for in the first pages of columns in
 clear, in their bounds, and in the texts of a readable footer: as they are, and as digests.
@@ -28,7 +28,7 @@ _DIGESTS = ("md5", "sha1", "sha256", "sha512")
 
 
 def check_repeated_values(subject: FooterSubject) -> Findings:
-    """Yield a finding for each column in clear, or text, that repeats values of a sensitive one."""
+    """Yield a finding for each column in clear, or text, that repeats sensitive values."""
     secrets = {name: values for name, values in _secrets(subject) if values}
     if not secrets:
         return
@@ -62,7 +62,7 @@ def _check_column(chunk: ChunkSubject, secrets: dict[str, tuple[bytes, ...]]) ->
 
 
 def _spellings(value: bytes) -> Iterator[bytes]:
-    """Yield the forms of a value in small letters, as the values that are searched are."""
+    """Yield the forms of a value that are looked for, in lower case as the searched values are."""
     yield value.lower()
     yield base64.b64encode(value).lower()
     for text in {value, value.lower()}:
@@ -90,7 +90,7 @@ def _first_chunks(subject: FooterSubject, *, sensitive: bool) -> Iterator[ChunkS
 
 
 def _sample(chunk: ChunkSubject, most: int) -> list[bytes]:
-    """Return values of the first page; none where it cannot be read, which other checks say."""
+    """Return values of the first page, or [] if it cannot be read, which other checks report."""
     found: list[bytes] = []
     if chunk.chunk is None:
         return found
@@ -117,7 +117,7 @@ def _bounds(chunk: ChunkSubject) -> frozenset[bytes]:
 
 
 def _texts(subject: FooterSubject) -> bytes:
-    """Return the texts of a readable footer, in small letters."""
+    """Return the texts of a readable footer in lower case."""
     if not subject.of.is_readable:
         return b""
     metadata = subject.footer.metadata

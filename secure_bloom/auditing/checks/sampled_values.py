@@ -1,4 +1,4 @@
-"""Checks that read values: of the first data page of a chunk, with its dictionary."""
+"""Checks that read values: those of the first data page of a chunk, with its dictionary."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_sample(
 def has_zero(file: InputFile, chunk: Chunk) -> bool | None:
     """Return whether the chunk holds a zero.
 
-    None where its values cannot be read, or are too many.
+    Return None if its values cannot be read, or are too many.
     """
     if chunk.meta_data.total_compressed_size > _MOST_READ:
         return None

@@ -1,7 +1,7 @@
-"""Check of both zeros: a filter has 0.0 and -0.0, or neither, or its column has no zero.
+"""Check zeros: a filter has both 0.0 and -0.0, or neither, or its column has no zero.
 
 Filters hash bits, but engines find 0.0 equal to -0.0.  The statistics show that a column has a zero
-if its smallest or largest value is one; otherwise only the values show it.
+if its smallest or largest value is one. Otherwise only the values show it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 def check_zeros(
     subject: ChunkSubject, chunk: Chunk, bloom_filter: SplitBlockBloomFilter
 ) -> Findings:
-    """Check that both signs of zero are in the filter, or none is, or there is no zero."""
+    """Check that both signs of zero are in the filter, or none is, or the column has no zero."""
     layout = _layout(chunk.leaf)
     if layout is None:
         return
@@ -51,7 +51,7 @@ def check_zeros(
 
 
 def check_doubts(subject: FooterSubject) -> Findings:
-    """Check that no column has more filters with one zero than chance explains."""
+    """Check that no column has more filters with only one zero than chance explains."""
     for column, tally in subject.of.tally.zeros.items():
         if _is_chance(len(tally.row_groups), tally.by_chance):
             continue
@@ -67,8 +67,8 @@ def check_doubts(subject: FooterSubject) -> Findings:
 def _is_chance(count: int, expected: float) -> bool:
     """Return whether chance explains this count.
 
-    Chernoff's bound on the tail of a Poisson distribution.
-    P(X >= n) <= e^-m (e m / n)^n for a mean m below n.
+    Uses Chernoff's bound on the tail of a Poisson distribution: P(X >= n) <= e^-m (e m / n)^n for a
+    mean m below n.
     """
     if count <= expected:
         return True
@@ -77,17 +77,14 @@ def _is_chance(count: int, expected: float) -> bool:
 
 
 def _layout(leaf: Leaf) -> str | None:
-    """Return the struct format of the column's values.
-
-    None for a column that is not floating-point.
-    """
+    """Return the struct format of the column's values, or None if they are not floating-point."""
     if logical_type(leaf.element).kind is Kind.FLOAT16:
         return "<e"
     return _FORMATS.get(leaf.type)
 
 
 def _statistics_say(chunk: Chunk, layout: str) -> bool | None:
-    """Return whether there is a zero; None if the statistics do not show it."""
+    """Return whether there is a zero, or None if the statistics do not show it."""
     statistics = chunk.meta_data.statistics
     bounds = [] if statistics is None else [statistics.min_value, statistics.max_value]
     size = struct.calcsize(layout)

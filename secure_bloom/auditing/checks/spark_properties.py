@@ -1,7 +1,7 @@
-"""Checks of Spark properties: what a session with them would leave unprotected.
+"""Check Spark properties: what a session with them would leave unprotected.
 
-parquet-java takes its keys from `parquet.encryption.*`.  Spark passes these on from properties that
-begin with `spark.hadoop.`.  Both ignore a misspelt name in silence.
+parquet-java takes its keys from `parquet.encryption.*`.  Spark passes on those that begin with
+`spark.hadoop.`.  Both silently ignore a misspelt name.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _ALIKE, _LONGEST = 0.88, 200
 def parse_properties(text: str) -> dict[str, str]:
     """Return the properties in a Java properties file or a `spark-defaults.conf`.
 
-    Both have the syntax of `java.util.Properties.load`; Spark strips blanks off the ends of values.
+    Both have the syntax of `java.util.Properties.load`. Spark strips blanks off the ends of values.
     """
     found = (_LINE.match(line) for line in _logical_lines(text))
     return {_plain(match[1]): _plain(match[2]).strip() for match in found if match is not None}
@@ -119,7 +119,7 @@ class _Session:
     column_keys: tuple[tuple[str, str], ...]
 
     def get(self, word: str) -> str:
-        """Return the value of an encryption property, empty where it is not set."""
+        """Return the value of an encryption property, or "" if it is not set."""
         return self.properties.get(_ENCRYPTION + word, "").strip()
 
     def is_true(self, word: str) -> bool:
@@ -128,11 +128,11 @@ class _Session:
 
     @property
     def footer_key(self) -> str:
-        """The footer's key; in uniform mode that of everything."""
+        """The footer's key or, in uniform mode, the key of everything."""
         return self.get("uniform.key") or self.get("footer.key")
 
     def key_of(self, column: str) -> str | None:
-        """Return the key of a column; None where it stays in clear."""
+        """Return the key of a column, or None if it stays in clear."""
         if self.get("uniform.key"):
             return self.get("uniform.key")
         named = dict(self.column_keys).get(column)
@@ -142,9 +142,9 @@ class _Session:
 def check_properties(
     properties: Mapping[str, str], policy: KeyPolicy, columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
-    """Check properties against the policy.
+    """Yield findings for properties that contradict the policy.
 
-    ``columns`` are the leaves of the files by their dotted names, as far as known.
+    ``columns`` are the leaves of the files by their dotted names, if known.
     """
     plain = {name.removeprefix(_PREFIX): value for name, value in properties.items()}
     yield from _check_words(plain)
@@ -161,7 +161,7 @@ def check_properties(
 
 
 def _check_kms_address(session: _Session) -> Iterator[Finding]:
-    """Yield a finding if a KMS client of another maker may be sent to an address in a file."""
+    """Yield a finding if another maker's KMS client may be sent to an address that a file names."""
     client = session.get("kms.client.class")
     # Our classes have their own properties, and never look at the address of a file.
     if client and not client.startswith(f"{JVM_PACKAGE}.") and not session.get("kms.instance.url"):
@@ -198,7 +198,7 @@ def _check_words(properties: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _check_name(name: str) -> Iterator[Finding]:
-    """Yield findings for names that look like properties of encryption and are none."""
+    """Yield findings for names that look like properties of encryption but are not."""
     full = [_FACTORY, *(prefix + word for prefix, words in _WORDS.items() for word in words)]
     # In properties of filters the name of a column may follow.
     plain = name.partition("#")[0]
@@ -211,7 +211,7 @@ def _check_name(name: str) -> Iterator[Finding]:
 def _check_names(
     session: _Session, policy: KeyPolicy, columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
-    """Yield every column that a property names is there, once."""
+    """Check that every column that a property names exists, and is named once."""
     counts = Counter(column for column, _ in session.column_keys)
     for column in sorted(column for column, count in counts.items() if count > 1):
         yield SPARK_TWO_KEYS.finding("parquet.encryption.column.keys names it twice", column=column)
@@ -234,7 +234,7 @@ def _check_names(
 
 
 def _by_name(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return leaves as their dotted names say them, where no file says it better."""
+    """Return leaves derived from dotted names, for columns that no file has."""
     return {column: tuple(column.split(".")) for column in columns}
 
 
@@ -287,8 +287,8 @@ def _check_strength(session: _Session, policy: KeyPolicy) -> Iterator[Finding]:
 def _sensitive(policy: KeyPolicy, columns: Collection[str], session: _Session) -> dict[str, str]:
     """Return the sensitive leaves with their keys.
 
-    Of the files, else as policy and properties name them.
-    A parent in the policy is no leaf where the properties name what is below it.
+    The leaves are those of the files, or else those that policy and properties name. A parent in
+    the policy is not a leaf if the properties name a column below it.
     """
     named = {column for column, _ in session.column_keys}
     leaves = set(columns) or named | {

@@ -23,10 +23,10 @@ from secure_bloom.storage import InputFile
 
 @dataclass(slots=True, kw_only=True)
 class ZeroTally:
-    """One column's row groups whose filter has exactly one of the two zeros.
+    """The row groups of one column whose filter has exactly one of the two zeros.
 
-    ``by_chance`` is how many of them chance explains: the expected number, over the row groups
-    whose statistics do not say whether there is a zero.
+    ``by_chance`` is how many of them chance explains: the expected number over the row groups whose
+    statistics do not say whether there is a zero.
     """
 
     row_groups: list[int] = field(default_factory=list)
@@ -35,7 +35,7 @@ class ZeroTally:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """The ``filter_bytes`` that were read of a file, and ``zeros`` by the name of the column."""
+    """Sums over one file: ``filter_bytes`` that were read, and ``zeros`` by column name."""
 
     filter_bytes: int = 0
     zeros: dict[str, ZeroTally] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSubject:
-    """A file whose end was read; ``keys`` may be without any key.
+    """A file whose end was read. ``keys`` may hold no key.
 
-    ``key_forms`` are the spellings of the keys in memory, which no file may hold.
+    ``key_forms`` are the spellings of the keys in memory, which no file may contain.
     """
 
     file: InputFile
@@ -67,7 +67,7 @@ class FileSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterSubject:
-    """A file whose footer could be read too; ``chunks`` in row-group and column order."""
+    """A file whose footer could be read too. ``chunks`` are in row-group and column order."""
 
     of: FileSubject
     footer: Footer
@@ -91,8 +91,8 @@ class FooterSubject:
 class ChunkSubject:
     """One column chunk: ``column_chunk`` as the footer lists it, and ``chunk`` once it is opened.
 
-    The metadata of ``column_chunk`` may be only what an outsider sees; ``chunk`` has all of it.
-    ``error`` says why the chunk could not be opened.
+    The metadata of ``column_chunk`` may be only what an outsider sees, while ``chunk`` has all of
+    it.  ``error`` says why the chunk could not be opened.
     """
 
     of: FileSubject
@@ -110,12 +110,12 @@ class ChunkSubject:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether it has a key in the policy, or is encrypted in the file."""
+        """Whether the column has a key in the policy, or is encrypted in the file."""
         return self.wanted.key is not None or self.is_encrypted
 
     @property
     def meta_data(self) -> ColumnMetaData | None:
-        """The most that can be seen of the chunk's metadata."""
+        """As much of the chunk's metadata as can be read."""
         return self.column_chunk.meta_data if self.chunk is None else self.chunk.meta_data
 
     def finding(self, rule: Rule, what: str) -> Finding:

@@ -1,7 +1,7 @@
-"""Check of what the log of a table shows: bounds, values of partitions, conditions, defaults.
+"""Check what the log of a table shows: bounds, values of partitions, conditions, defaults.
 
-Logs are in clear, and whoever writes them knows nothing of the files' encryption.  All that lies in
-a log counts, of older versions too: anyone can read it until the log is cleaned up.
+Logs are in clear, and their writers do not know about the files' encryption.  Everything in a log
+counts, including older versions, because anyone can read it until the log is cleaned up.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Shown:
         self._texts: dict[tuple[str, str], None] = {}
 
     def take(self, path: str) -> Iterator[Finding]:
-        """Take all actions of one file of the log."""
+        """Read all actions in one file of the log."""
         with located(path=path):
             for action in actions_in(path):
                 for name in ("add", "remove", "cdc"):
@@ -77,7 +77,7 @@ class _Shown:
         yield from ()
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding for each column and kind; no value is quoted."""
+        """Yield a finding for each column and kind. No value is quoted."""
         folder, policy = self._table.folder, self._policy
         if self._table.files:
             self._partitions.update(self._table.metadata.partition_columns)

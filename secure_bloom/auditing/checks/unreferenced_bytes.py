@@ -1,12 +1,12 @@
-"""Check of the bytes that nothing refers to: a rewrite may have left filters or pages in clear.
+"""Check the bytes that nothing refers to: a rewrite may have left filters or pages in clear.
 
 Column chunks, filters and the footer own the bytes that their metadata names.  If a column's
 metadata cannot be read, its whole row group counts as owned.  All other bytes are searched, up to
 64 MiB, also page indexes: a forged length must not hide a filter.
 
 A stray filter may be an older one of a column in clear, which reveals nothing new.  It has the same
-values as the present filter, or some of them, perhaps in another size.  Folded to one size, both
-are equal, or the present one has all bits of the older one.
+values as the present filter, or some of them, and may have another size.  Folded to the same size,
+the present filter has all bits of the older one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _Level = tuple[int, bytes]
 
 
 class ClearFilters:
-    """The filters of a file's columns in clear, each read once."""
+    """The filters of a file's columns in clear. Each is read once."""
 
     def __init__(self, filters: Iterable[SplitBlockBloomFilter]) -> None:
         self._filters = tuple(filters)
@@ -63,7 +63,7 @@ class ClearFilters:
     def explain(self, found: SplitBlockBloomFilter) -> bool:
         """Return whether ``found`` reveals nothing new.
 
-        Its values are values of these filters, or none.
+        That is so if its values are values of these filters, or if it has none.
         """
         # Empty or full: it says the same of every value.
         if found.fill() in (0.0, 1.0):
@@ -98,7 +98,7 @@ def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
 
 
 def _folded_to(made: SplitBlockBloomFilter, block_count: int) -> SplitBlockBloomFilter | None:
-    """Return the filter folded to ``block_count`` blocks; None if folding does not lead there."""
+    """Return the filter folded to ``block_count`` blocks, or None if folding cannot give that."""
     while made.block_count > block_count and made.block_count % 2 == 0:
         made = made.folded()
     return made if made.block_count == block_count else None
@@ -125,7 +125,7 @@ _WHAT_PAGE = "a page in clear is at a place to which nothing refers"
 
 
 def check_gaps(subject: FooterSubject) -> Findings:
-    """Check that the gaps of a file with sensitive columns hold no filter and no page in clear."""
+    """Check that the gaps of a file with sensitive columns contain no filter or page in clear."""
     if not subject.sensitive():
         return
     left = _MOST_SEARCHED
@@ -164,9 +164,9 @@ def _legal_bounds(subject: FooterSubject) -> LegalBounds:
 
 
 def check_before_footer(subject: FileSubject) -> Findings:
-    """Check that the last MiB before a footer that cannot be read holds no filter in clear.
+    """Check that the last MiB before an unreadable footer contains no filter in clear.
 
-    If the policy asks for filters of columns in clear, a filter may be one of those.
+    If the policy asks for filters of columns in clear, the filter may be one of these.
     """
     policy, end = subject.request.policy, subject.tail.offset
     may_be = any(policy.key_for(path.split(".")) is None for path in policy.bloom_columns())
@@ -182,7 +182,7 @@ def _filter_at(file: InputFile, offset: int, end: int) -> SplitBlockBloomFilter:
 
 
 def _filters_in_clear(subject: FooterSubject) -> Iterator[SplitBlockBloomFilter]:
-    """Yield the filters of columns in clear, up to the bytes that their own checks read."""
+    """Yield the filters of columns in clear, up to the bytes that their own checks may read."""
     left = MOST_FILTERS
     for chunk in subject.chunks:
         if chunk.chunk is None or chunk.is_sensitive:
@@ -204,13 +204,13 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
 
 
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
-    """Yield the offsets between two offsets at which filters in clear begin; none counts twice."""
+    """Yield each offset from ``start`` to ``end`` at which a filter in clear begins."""
     for at, data in _steps(file, start, end):
         yield from _filters_in(data, at, end)
 
 
 def _filters_in(data: bytes, offset: int, end: int) -> Iterator[int]:
-    """Return the offsets at which filters begin in a step that was read at ``offset``."""
+    """Yield the offsets at which filters begin in a step that was read at ``offset``."""
     return (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
 
 

@@ -1,7 +1,8 @@
-"""The schemas that other tools leave in a footer -> the columns about which they reveal more.
+"""Find the columns about which schemas of other tools in a footer reveal more than Parquet's.
 
-Arrow, pandas and Spark each store their own schema as a text.  The Parquet schema has the names and
-types too.  Metadata of a column is more: comments, categories, whatever a program put there.
+Arrow, pandas and Spark each store their own schema as a text.  The Parquet schema already has names
+and types.  Metadata of a column reveals more: comments, categories, or anything else a program
+stored.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MOST_DEPTH = 100
 def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return, by tool, the columns that have metadata of their own in its schema.
 
-    A text that is no schema reveals nothing: the tool would not understand it either.
+    A text that is not a schema reveals nothing, because the tool would not understand it either.
     """
     found: dict[str, frozenset[str]] = {}
     for name, (writer, columns) in _SCHEMAS.items():

@@ -1,7 +1,7 @@
-"""The output formats of an audit: one report, as text, as SARIF or as a page.
+"""The output formats of an audit: one report, as text, as SARIF or as an HTML page.
 
 JSON is the report's own ``to_json``.  Anybody may have written the paths and the names of columns:
-every format shows them by :func:`secure_bloom.reports.text.legible`, and escapes them.
+every format makes them safe by :func:`secure_bloom.reports.text.legible`, and escapes them.
 """
 
 from __future__ import annotations

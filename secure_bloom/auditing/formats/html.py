@@ -1,8 +1,8 @@
-"""AuditReport -> one page that opens without a network: a matrix in colour, mistakes, their fixes.
+"""Render an AuditReport as one HTML page: a matrix in colour, mistakes, their fixes.
 
-The page is complete without its script, which only searches and filters.  Its Content Security
-Policy allows its style and its script by their hashes and nothing else, so that not even a path
-that escaped escaping could run or load anything.
+The page opens without a network, and is complete without its script, which only searches and
+filters.  Its Content Security Policy allows its style and its script by their hashes and nothing
+else, so that not even a path that escaped escaping could run or load anything.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _head(report: AuditReport, groups: Sequence[Mistake], subject: str) -> Itera
 
 
 def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
-    """Yield the facts that are needed to do the audit again: policy, options, time, versions."""
+    """Yield the facts that are needed to repeat the audit: policy, options, time, versions."""
     scope = report.scope
     digest = f" SHA-256 {scope.policy_sha256}" if scope.policy_sha256 else ""
     lines = {
@@ -149,7 +149,7 @@ def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
 def _legend(groups: Sequence[Mistake]) -> Iterator[str]:
     """Yield the states with their colours and counts.
 
-    With the script each switches its state off.
+    With the script, a click on a state hides it.
     """
     yield '<section class="legend" aria-label="Legend and filter">'
     yield '<input type="search" id="search" placeholder="Search columns, paths, ids" hidden>'
@@ -174,7 +174,7 @@ def _chip(state: State, count: str) -> str:
 
 
 def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[str]:
-    """Yield files or folders by columns."""
+    """Yield a table of files or folders by columns."""
     grouped = any(len(row.files.paths) > 1 for row in matrix.rows)
     yield '<section class="matrix">'
     yield f"<h2>{'Folders' if grouped else 'Files'} by column</h2>"
@@ -235,7 +235,7 @@ def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Mistake])
 
 
 def _cell_text(cell: Cell, count: int, groups: Sequence[Mistake]) -> str:
-    """``critical in 3 of 50 files (column-in-clear), low in 1 of 50 files (...)``."""
+    """Return a text such as ``critical in 3 of 50 files (ID), low in 1 of 50 files (ID)``."""
     parts = []
     for state in sorted(cell.files, key=lambda state: state.rank):
         ids = ", ".join(dict.fromkeys(groups[index].id for index in cell.groups[state]))
@@ -245,7 +245,7 @@ def _cell_text(cell: Cell, count: int, groups: Sequence[Mistake]) -> str:
 
 
 def _findings(groups: Sequence[Mistake], folder: str, meanings: Mapping[str, str]) -> Iterator[str]:
-    """Yield the mistakes under their headings; a heading without any is left out."""
+    """Yield the mistakes under their headings. A heading without any is left out."""
     most = max(_EXAMPLES, min(_MOST_PATHS, _MOST_PATHS_OF_ALL // max(len(groups), 1)))
     numbered = list(enumerate(groups, start=1))
     for heading, states in _HEADINGS.items():
@@ -271,7 +271,7 @@ def _finding(number: int, group: Mistake, meaning: str | None, paths: str) -> st
 
 
 def _paths(paths: Sequence[str], folder: str, most: int) -> Iterator[str]:
-    """Yield a few paths, more of them on demand, and how many there are beyond ``most``."""
+    """Yield a few paths, more that can be unfolded, and the number of paths beyond ``most``."""
     items = [f"<li>{escape(legible(path.removeprefix(folder)))}</li>" for path in paths[:most]]
     if len(paths) > most:
         items.append(f"<li>and {len(paths) - most:,} more: --format json names all</li>")

@@ -1,6 +1,6 @@
-"""AuditReport -> matrix of files (or folders of them) by columns, each cell in its worst state.
+"""Arrange an AuditReport as a matrix of files, or folders, by columns. A cell has its worst state.
 
-A cell is clean only when nothing at all speaks against it: a file that could not be checked as a
+A cell is clean only if nothing is wrong or unchecked there: a file that could not be checked as a
 whole leaves each of its columns unchecked.
 """
 
@@ -23,7 +23,7 @@ _Column = str | None
 
 @dataclass(slots=True, kw_only=True)
 class Cell:
-    """One column in the files of one row: the files by their state.
+    """One column in the files of one row: its files by their state.
 
     ``groups`` are the indexes of the mistakes that have findings here, by state.
     """
@@ -33,11 +33,11 @@ class Cell:
 
     @property
     def state(self) -> State:
-        """The worst state of a file."""
+        """The worst state of a file in this cell."""
         return min(self.files, key=lambda state: state.rank, default=State.CLEAN)
 
     def add(self, state: State, group: int, path: str | None) -> None:
-        """Count a finding in."""
+        """Add a finding."""
         self.files.setdefault(state, set()).add(path)
         self.groups.setdefault(state, {})[group] = None
 
@@ -51,14 +51,14 @@ class Row:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """The states in it, worst first; ``CLEAN`` only where there is no other."""
+        """The states in the row, worst first. ``CLEAN`` is there only alone."""
         states = {state for cell in self.cells for state in cell.files}
         return tuple(sorted(states, key=lambda state: state.rank)) or (State.CLEAN,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """Rows by columns; there was no room for ``hidden`` columns, which have the fewest findings."""
+    """Rows by columns. ``hidden`` columns, those with the fewest findings, did not fit."""
 
     columns: tuple[_Column, ...]
     rows: tuple[Row, ...]
@@ -66,7 +66,7 @@ class Matrix:
 
 
 def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
-    """Return the matrix of a report, fit for one page however many files and columns there are.
+    """Return the matrix of a report, small enough for one page whatever the number of files.
 
     Findings that concern no file, such as mistakes in the policy, are the first row, without files.
     """
@@ -86,29 +86,29 @@ def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
 
 
 def _badness(row: Row) -> tuple[bool, int, int]:
-    """Return worst rows first, after the one without files.
+    """Return a sort key: the row without files first, then the worst rows.
 
-    Equals keep the order of their names.
+    Equally bad rows keep the order of their names.
     """
     worst = row.states[0]
     return bool(row.files.paths), worst.rank, -sum(cell.state is worst for cell in row.cells)
 
 
 def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """Return the whole file, the policy's columns, and others that were found."""
+    """Return the column for the whole file, the policy's columns, and others that have findings."""
     found = (column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *report.columns, *found)))
 
 
 def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """Return the columns that fit, the worst ones first: a narrow window shows a few of 40."""
+    """Return the columns that fit, the worst first: a narrow window shows a few of 40."""
     # Mistakes come worst first, and so do their columns here.
     worst = dict.fromkeys(column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]
 
 
 def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[PathRow]:
-    """Return the files looked at, and others that findings name."""
+    """Return rows for the checked files, and for other files that findings name."""
     found = (path for group in groups for path in group.paths)
     paths = tuple(dict.fromkeys((*report.paths, *found)))
     rows = path_rows(paths, common_folder(report.paths), most)
@@ -132,5 +132,5 @@ def _cells(
 
 
 def _hides_columns(finding: Finding) -> bool:
-    """Return whether nothing is known of any column of a file."""
+    """Return whether the finding means that no column of its file could be checked."""
     return finding.path is not None and finding.column is None and is_unchecked(finding)

@@ -1,4 +1,4 @@
-"""Findings -> mistakes, worst first: the same finding in 10,000 files is one mistake.
+"""Group findings into mistakes, worst first: the same finding in 10,000 files is one mistake.
 
 Their worst state is the conclusion of the audit.
 """
@@ -19,9 +19,9 @@ _MOST_WORDINGS = 12
 
 
 class State(enum.StrEnum):
-    """The state of one place, worst first; what could not be checked is never clean.
+    """The state of one place, worst first. A place that could not be checked is never clean.
 
-    A place with a note is as good as a clean one.
+    A place with a note counts as clean.
     """
 
     CRITICAL = "critical"
@@ -35,7 +35,7 @@ class State(enum.StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the worst."""
+        """The rank of the state: 0 for the worst."""
         return _RANKS[self]
 
 
@@ -48,7 +48,7 @@ _REMOVE = "rm PATH"
 
 
 def is_unchecked(finding: Finding) -> bool:
-    """Return whether it says that something could not be checked, rather than that it is wrong."""
+    """Return whether the finding says that something could not be checked, not that it is wrong."""
     return finding.id.startswith("unchecked")
 
 
@@ -59,7 +59,7 @@ def state_of(finding: Finding) -> State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One mistake and all its places; ``row_groups`` counts those that are named, over all files.
+    """One mistake and all its places. ``row_groups`` counts the row groups named, over all files.
 
     ``paths`` and ``columns`` are in the order of the findings, each once.
     """
@@ -76,9 +76,9 @@ class Mistake:
 
 
 def group_report(report: AuditReport) -> tuple[Mistake, ...]:
-    """Return all mistakes, in reading order: what was found, is unchecked, is a note, is ignored.
+    """Return all mistakes in reading order: found, unchecked, notes, ignored.
 
-    Among equals the widest come first, and the mistakes of one id stay together.
+    Among equally bad mistakes the most widespread come first, and mistakes of one id stay together.
     """
     groups = [
         *_groups(report.findings),
@@ -98,9 +98,9 @@ def group_report(report: AuditReport) -> tuple[Mistake, ...]:
 
 
 def _groups(findings: Iterable[Finding], state: State | None = None) -> Iterable[Mistake]:
-    """Return findings with the same key become one mistake.
+    """Yield a mistake for each group of findings with the same key.
 
-    ``state`` overrules their own states.
+    ``state`` overrides the findings' own states.
     """
     findings = tuple(findings)
     wordings = Counter(finding.id for finding in {_key(f): f for f in findings}.values())
@@ -147,7 +147,7 @@ def extent(group: Mistake) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """``state`` is the worst there is; ``headline`` says it; ``scope`` says of what."""
+    """``state`` is the worst state, ``headline`` its text, ``scope`` says what was checked."""
 
     state: State
     headline: str
@@ -177,7 +177,7 @@ def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
 def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
     """Return the conclusion of an audit.
 
-    Clean means that there are files, and all were looked at.
+    It is clean only if there are files, and all of them were checked.
     """
     found = [group for group in groups if group.state not in HARMLESS]
     state = min((group.state for group in found), key=lambda s: s.rank, default=State.CLEAN)

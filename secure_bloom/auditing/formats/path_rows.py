@@ -1,4 +1,4 @@
-"""Paths in rows: named from their common folder on, and no more rows than a page can hold."""
+"""Show paths in rows, named relative to their common folder, at most as many as fit on a page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ _DEEPEST = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRow:
-    """Files that are shown as one row under ``label``; ``paths`` in the order of the report."""
+    """Files that are shown as one row with this ``label``.
+
+    ``paths`` are in the order of the report.
+    """
 
     label: str
     paths: tuple[str, ...]
 
 
 def common_folder(paths: Sequence[str]) -> str:
-    """Return the deepest folder that holds all paths, with its slash; empty if there is none."""
+    """Return the deepest folder that contains all paths, with its slash, or "" if there is none."""
     if not paths:
         return ""
     # The folders that the first and the last path in order share, all paths between share too.
@@ -30,9 +33,9 @@ def common_folder(paths: Sequence[str]) -> str:
 
 
 def path_rows(paths: Sequence[str], folder: str, most: int) -> list[PathRow]:
-    """At most ``most`` rows, named from ``folder`` on: files, else folders, else runs of them.
+    """Return at most ``most`` rows, named relative to ``folder``: files, else folders, else ranges.
 
-    If the folders do not fit, the level above is tried, as long as it has more than one folder.
+    If there are too many folders, the level above is tried, as long as it has more than one folder.
     """
     names = [path.removeprefix(folder) for path in paths]
     if len(paths) <= most:
@@ -47,7 +50,7 @@ def path_rows(paths: Sequence[str], folder: str, most: int) -> list[PathRow]:
 
 
 def _by_label(labels: Sequence[str], paths: Sequence[str]) -> list[PathRow]:
-    """Return one row for each label, sorted; the folder itself, which has none, is ``./``."""
+    """Return one row for each label, sorted. The folder itself, which has no label, is ``./``."""
     pairs = sorted(zip(labels, paths, strict=True))
     grouped = groupby(pairs, key=lambda pair: pair[0])
     return [
@@ -57,7 +60,7 @@ def _by_label(labels: Sequence[str], paths: Sequence[str]) -> list[PathRow]:
 
 
 def _runs(rows: Sequence[PathRow], most: int) -> list[PathRow]:
-    """Return neighbours put together, so that ``most`` rows are enough."""
+    """Return the rows with neighbours joined, so that there are at most ``most``."""
     length = -(-len(rows) // most)
     return [_run(rows[start : start + length]) for start in range(0, len(rows), length)]
 

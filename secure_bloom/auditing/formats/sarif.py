@@ -1,9 +1,9 @@
-"""AuditReport -> SARIF 2.1.0, as code-scanning tools take it.
+"""Render an AuditReport as SARIF 2.1.0 for code-scanning tools.
 
-There is one rule for each id, and one result for each mistake, with its files as locations: what
-one cause did in 10,000 files is one alert.  The tools show 5,000 results of a run and 100 locations
-of a result; there are fewer mistakes than that, because an id has few wordings.  Ignored findings
-are suppressed results, notes are informational ones.
+There is one rule for each id, and one result for each mistake, with its files as locations: a
+mistake in 10,000 files is one alert.  The tools show 5,000 results of a run and 100 locations of a
+result. There are fewer mistakes than that, because an id has few wordings.  Ignored findings are
+suppressed results, notes are informational ones.
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
 
@@ -58,7 +58,7 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
 
 def render_sarif(report: AuditReport, *, meanings: Mapping[str, str] | None = None) -> str:
-    """Return the report as one SARIF log with one run; ``meanings`` say what each id means."""
+    """Return the report as one SARIF log with one run. ``meanings`` explain the ids."""
     mistakes = group_report(report)
     found = [finding for mistake in mistakes for finding in mistake.findings[:1]]
     rules = _rules(found, meanings or {})
@@ -108,7 +108,7 @@ def _rule(finding: Finding, meaning: str | None) -> dict[str, Any]:
 
 
 def _result(mistake: Mistake, indexes: dict[str, int], dataset: str) -> dict[str, Any]:
-    """Return a result with its first locations; its message counts all files."""
+    """Return a result with its first locations. Its message counts all files."""
     document: dict[str, Any] = {
         "ruleId": mistake.id,
         "ruleIndex": indexes[mistake.id],
@@ -142,7 +142,7 @@ def _row_groups_text(row_groups: list[int]) -> str:
 
 
 def _message_text(text: str) -> str:
-    """Return text in which nothing is a link or a placeholder."""
+    """Return text in which nothing acts as a link or a placeholder."""
     plain = legible(text, _LONGEST).replace("](", "] (")
     return _PLACEHOLDER.sub(r"{{\1}}", plain)
 
@@ -175,7 +175,7 @@ def _location(path: str, columns: list[str]) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """Return a path as a URI reference (RFC 3986); a key of an object store is taken literally."""
+    """Return a path as a URI reference (RFC 3986). A key of an object store is taken literally."""
     scheme, separator, rest = path.partition("://")
     if separator:
         return f"{scheme}://{quote(rest, safe='/:@?&=', errors='surrogatepass')}"
@@ -185,8 +185,8 @@ def _uri(path: str) -> str:
 def _fingerprint(mistake: Mistake) -> str:
     """Return a text that is equal for the same mistake, whatever else a later run finds.
 
-    Files and columns do not count: an alert stays the same one while files are mended and come.
-    The name is the one that code scanning reads.
+    Files and columns are not part of it, so an alert stays the same while files are repaired or
+    added. The name is the one that code scanning reads.
     """
     parts = (mistake.id, mistake.what, *(["ignored"] if mistake.state is State.IGNORED else []))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""AuditReport -> terminal: a paragraph for each mistake, then the conclusion."""
+"""Print an AuditReport on a terminal: a paragraph for each mistake, then the conclusion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Line = tuple[int, "Text"]
 
 
 def render_text(report: AuditReport, console: Console, *, verbose: bool = False) -> None:
-    """Print the report, no wider than the console; nothing from a file acts on the terminal.
+    """Print the report, no wider than the console. Nothing from a file acts on the terminal.
 
     With ``verbose`` the errors that led to a mistake are shown too.
     """
@@ -68,7 +68,7 @@ def _report_lines(
 
 
 def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]:
-    """Yield the mistake, its places and the fix; each line with its indentation."""
+    """Yield the mistake, its places and the fix, each line with its indentation."""
     from rich.text import Text
 
     state = (f" {group.state} ", _STYLES[group.state])

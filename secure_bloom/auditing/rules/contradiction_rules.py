@@ -1,4 +1,4 @@
-"""Rules about what cannot be true of a sound file."""
+"""Rules about statements that cannot be true of a sound file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about what shows a sensitive column beside its pages and its filter."""
+"""Rules about what reveals a sensitive column, other than its pages and its filter."""
 
 from __future__ import annotations
 

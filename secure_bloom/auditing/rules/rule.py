@@ -12,7 +12,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One kind of finding; the four texts are those of the page on audits."""
+    """One kind of finding. Its four texts are those on the page about audits."""
 
     id: str
     severity: Severity
@@ -27,7 +27,7 @@ class Rule:
         row_group: int | None = None,
         column: str | None = None,
     ) -> Finding:
-        """Return a finding of this kind; ``what`` says it without the place."""
+        """Return a finding of this kind. ``what`` does not name the place."""
         return Finding(
             id=self.id,
             severity=self.severity,

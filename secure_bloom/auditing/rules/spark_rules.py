@@ -1,4 +1,4 @@
-"""Rules about Spark properties beside the policy."""
+"""Rules about Spark properties that contradict the policy."""
 
 from __future__ import annotations
 
