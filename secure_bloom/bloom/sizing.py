@@ -39,13 +39,38 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
     # Rounded down to a power of two: `max_bytes` is a bound.
     largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
     # A power of two: Arrow C++ refuses other sizes, and each can be folded down to one block.
-    # More blocks mean a lower fpp.  bisect wants what rises, hence the two minus signs.
-    return 1 << bisect_left(
-        range(largest), -fpp, key=lambda exponent: -_unlucky_fpp(values, 1 << exponent)
-    )
+    # More blocks mean a lower fpp.
+    sizes = [_limits(fpp, 1 << exponent) for exponent in range(largest)]
+    return 1 << bisect_left(sizes, True, key=lambda limits: limits.is_enough_for(values))
 
 
-@functools.lru_cache(maxsize=4096)  # row groups of one table are of one size
+class _Limits:
+    """What is known of the number of values that a filter of some blocks may have.
+
+    The fpp rises with the number of values, so one answer settles all smaller or larger numbers.
+    Row groups of many files differ, and one answer costs as much as the rest of a small filter.
+    """
+
+    def __init__(self, fpp: float, block_count: int) -> None:
+        self._fpp, self._block_count = fpp, block_count
+        # Threads that set one of these at once lose what the other one found, and no more.
+        self._enough_for, self._too_small_for = 0, math.inf
+
+    def is_enough_for(self, values: int) -> bool:
+        """Return whether the filter keeps the fpp with ``values`` values, however they fall."""
+        if not self._enough_for < values < self._too_small_for:
+            return values <= self._enough_for
+        is_enough = _unlucky_fpp(values, self._block_count) <= self._fpp
+        if is_enough:
+            self._enough_for = values
+        else:
+            self._too_small_for = values
+        return is_enough
+
+
+_limits = functools.lru_cache(maxsize=1024)(_Limits)
+
+
 def _unlucky_fpp(values: int, block_count: int) -> float:
     """Return the expected fpp plus six standard deviations of the exact fpp over random fillings.
 

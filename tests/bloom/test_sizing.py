@@ -17,7 +17,7 @@ from tests.bloom.test_split_block import filled, random_hashes
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> None:
     """Sizes are worked out anew: one that an earlier test asked for must not hide a mistake."""
-    sizing._unlucky_fpp.cache_clear()
+    sizing._limits.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,13 @@ def test_six_standard_deviations_are_allowed_for(load: int, block_count: int) ->
 )
 def test_known_sizes(values: int, fpp: float, block_count: int) -> None:
     assert block_count_for(values, fpp, 1 << 27) == block_count
+
+
+@pytest.mark.parametrize("fpp", [0.9, 0.1, 0.01, 0.00001])
+@pytest.mark.parametrize("block_count", [1, 64])
+def test_answers_that_are_remembered_are_those_of_the_formula(fpp: float, block_count: int) -> None:
+    limits = sizing._limits(fpp, block_count)
+    values = np.random.default_rng(block_count).integers(0, 40 * block_count, 40).tolist()
+    for number in [*values, *sorted(values)]:
+        is_enough = number == 0 or sizing._unlucky_fpp(number, block_count) <= fpp
+        assert limits.is_enough_for(number) == is_enough
