@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 from secure_bloom.storage import open_folder
-from secure_bloom.storage.system_calls import exchange_names
+from secure_bloom.storage.open_folder import exchange_names
 
 PAGE = 4096
 #: Of more lost pages than this not every subset is tried, but so many at random.

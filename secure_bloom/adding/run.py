@@ -37,7 +37,7 @@ from secure_bloom.storage import (
     sibling,
     summary_files,
 )
-from secure_bloom.storage.output_paths import output_paths, refuse_inside
+from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
 
 if TYPE_CHECKING:

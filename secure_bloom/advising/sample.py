@@ -22,7 +22,7 @@ from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import SchemaCache, unite
 from secure_bloom.reading.table.table_state import TableState, table_state
 from secure_bloom.storage import CountedFile, InputFile
-from secure_bloom.storage.counted_file import covered
+from secure_bloom.storage.inputs import covered
 from secure_bloom.tables import LiveFile, TableListing, list_tables
 
 #: At most so many files are looked at, and about so many bytes of them.

@@ -24,7 +24,7 @@ from secure_bloom.reading.file_reports import FileReadReport
 from secure_bloom.reading.lookup_trials import LookupTrials, RowGroups
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.storage import CountedFile, InputFile
-from secure_bloom.storage.counted_file import OverlaidFile, covered
+from secure_bloom.storage.inputs import OverlaidFile, covered
 
 #: Lookups of each kind, present and absent, at most; of absent values some may turn out present.
 MOST_LOOKUPS, _MOST_VALUES = 60, 120

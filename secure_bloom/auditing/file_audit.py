@@ -42,7 +42,7 @@ from secure_bloom.parquet.footer.locate import TRAILER_SIZE, read_tail
 from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
-from secure_bloom.storage.counted_file import CountedFile
+from secure_bloom.storage.inputs import CountedFile
 
 #: Room for the end of the file, and for the heads of parts, which are read before the parts.
 _ROOM = 1024 * 1024

@@ -12,8 +12,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.reading.pruning.plan import FilePlan, Note, RowGroupPlan, Step
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.table.footer import FileFooter
-from secure_bloom.storage.counted_file import covered
-from secure_bloom.storage.inputs import Extent
+from secure_bloom.storage.inputs import Extent, covered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

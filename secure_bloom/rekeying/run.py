@@ -30,7 +30,7 @@ from secure_bloom.rekeying.rekey_report import RekeyReport
 from secure_bloom.rekeying.rekey_work import decryption, reencryption, rotation
 from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
 from secure_bloom.storage import join, local_path, name_of, open_input
-from secure_bloom.storage.output_paths import check_targets, refuse_inside
+from secure_bloom.storage.listing import check_targets, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 from secure_bloom.tables import LiveFile, Snapshot, snapshot
 

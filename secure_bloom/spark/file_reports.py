@@ -29,7 +29,7 @@ from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, TaskWork, executors_errors, result_rows, row_by_row
-from secure_bloom.storage.output_paths import refuse_inside
+from secure_bloom.storage.listing import refuse_inside
 from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
 
 if TYPE_CHECKING:

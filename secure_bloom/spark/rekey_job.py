@@ -35,7 +35,7 @@ from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row
-from secure_bloom.storage.output_paths import output_paths, refuse_inside
+from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ that it gives.  Importing it loads neither pyarrow nor numpy.
 """
 
 from secure_bloom.storage.append import APPEND_ALIGNMENT, remove_kept, truncate_to
-from secure_bloom.storage.counted_file import CountedFile
 from secure_bloom.storage.dispatch import (
     append_tail,
     has_conditional_writes,
@@ -15,7 +14,7 @@ from secure_bloom.storage.dispatch import (
     replacement,
     write_new,
 )
-from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.inputs import CountedFile, InputFile
 from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
 from secure_bloom.storage.managed_tables import TableLog, find_unmanaged, refuse_managed
 from secure_bloom.storage.paths import (

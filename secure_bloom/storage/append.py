@@ -32,11 +32,10 @@ from secure_bloom.errors import FileChangedError, FormatError, UnfinishedWriteEr
 from secure_bloom.storage.durable_writes import read_all, remove_sidecar, write_all
 from secure_bloom.storage.local import LocalFile, identity_of
 from secure_bloom.storage.locks import exclusive_lock
-from secure_bloom.storage.open_folder import OpenFolder, close
+from secure_bloom.storage.open_folder import CLOEXEC, NONBLOCK, OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.staged_file import hidden_name
-from secure_bloom.storage.system_calls import CLOEXEC, NONBLOCK
 
 #: A multiple of every disk's logical block size in use.
 APPEND_ALIGNMENT = 4096

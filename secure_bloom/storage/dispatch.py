@@ -249,6 +249,6 @@ def tree_of(path: str) -> Tree:
     """Return the tree that a path belongs to. pyarrow is loaded only for object stores."""
     if not is_object_uri(path):
         return LocalTree()
-    from secure_bloom.storage.object_trees import ObjectTree
+    from secure_bloom.storage.objects import ObjectTree
 
     return ObjectTree()

@@ -13,14 +13,12 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from secure_bloom.errors import FileChangedError, FormatError, MissingPathError
-from secure_bloom.storage.copy_range import copy_head
-from secure_bloom.storage.durable_writes import read_all, write_all
+from secure_bloom.storage.durable_writes import copy_head, read_all, write_all
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.locks import exclusive_lock
-from secure_bloom.storage.open_folder import close
+from secure_bloom.storage.open_folder import READ, close, pread
 from secure_bloom.storage.os_errors import GONE, system_errors
 from secure_bloom.storage.paths import local_path
-from secure_bloom.storage.system_calls import READ, pread
 
 # Other attributes are about the old bytes (security.ima) or belong to the kernel.
 _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")

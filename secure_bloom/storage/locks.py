@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from secure_bloom.errors import FileBusyError, PolicyError
-from secure_bloom.storage.system_calls import fcntl, require_writing
+from secure_bloom.storage.open_folder import fcntl, require_writing
 
 #: A writer waits this number of seconds for another one.
 LOCK_SECONDS = 60.0

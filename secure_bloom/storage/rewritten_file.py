@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from secure_bloom.running.ordered_pool import TINY
-from secure_bloom.storage.copy_range import copy_part
-from secure_bloom.storage.durable_writes import begin_writeback, write_all
+from secure_bloom.storage.durable_writes import begin_writeback, copy_part, write_all
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.local import LocalFile
 

@@ -16,7 +16,7 @@ from secure_bloom.auditing.file_audit import MeteredFile
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.storage import open_input
-from secure_bloom.storage.counted_file import CountedFile
+from secure_bloom.storage.inputs import CountedFile
 from testing.surgery import Opened, edit_footer, opened
 from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import batch, ids

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from secure_bloom.storage import durable_writes, system_calls
+from secure_bloom.errors import (
+    FileChangedError,
+)
+from secure_bloom.storage import durable_writes, open_folder, open_input, replace_tail
 from secure_bloom.storage.durable_writes import make_folders, read_all, remove_sidecar, write_all
 from secure_bloom.storage.open_folder import OpenFolder
+from testing.storage import NEW, OLD, replaced
 
 
 def test_short_reads_are_put_together(data_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = system_calls.pread
+    real = open_folder.pread
     monkeypatch.setattr(durable_writes, "pread", lambda fd, n, at: real(fd, min(n, 7), at))
     with data_file.open("rb") as file:
         assert read_all(file.fileno(), 3, 100) == data_file.read_bytes()[3:103]
@@ -57,3 +62,54 @@ def test_the_checksum_of_one_file_goes_and_no_other(tmp_path: Path) -> None:
         remove_sidecar(folder, "x")
         remove_sidecar(folder, "x")
     assert [path.name for path in tmp_path.iterdir()] == [".y.crc"]
+
+
+@pytest.mark.parametrize("first", range(len(durable_writes._WAYS)))
+def test_every_way_of_copying_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    def refused(*_: int) -> int:
+        raise OSError(errno.EXDEV, "not between these")
+
+    ways = [refused] * first + durable_writes._WAYS[first:]
+    monkeypatch.setattr(durable_writes, "_WAYS", ways)
+    monkeypatch.setattr(durable_writes, "_STEP_BYTES", 4096)
+    path = tmp_path / "x.parquet"
+    path.write_bytes(OLD)
+    replaced(path)
+    assert path.read_bytes() == NEW
+
+
+def test_holes_stay_holes(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    with path.open("wb") as file:
+        for offset in (0, 1 << 20, 5 << 20):
+            file.seek(offset)
+            file.write(b"data")
+        file.truncate(8 << 20)
+    with open_input(str(path)) as file:
+        if not hasattr(os, "SEEK_DATA") or path.stat().st_blocks * 512 > 1 << 20:
+            pytest.skip("the file system has no holes")
+        old = path.read_bytes()
+        replace_tail(file, 7 << 20, [b"tail"])
+    assert path.read_bytes() == old[: 7 << 20] + b"tail"
+    assert path.stat().st_blocks * 512 < 1 << 20
+
+
+def test_a_sparse_file_that_was_cut_meanwhile_is_noticed(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.touch()
+    os.truncate(source, 1 << 20)
+    with source.open("rb") as old, target.open("wb") as new:
+        os.truncate(source, 1000)
+        with pytest.raises(FileChangedError, match="ended at 1000"):
+            durable_writes.copy_head(old.fileno(), new.fileno(), 1 << 20)
+
+
+def test_a_part_that_was_cut_off_meanwhile_is_noticed(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(OLD)
+    with source.open("rb") as old, target.open("wb") as new:
+        os.truncate(source, 1000)
+        with pytest.raises(FileChangedError, match="ended at 1000"):
+            durable_writes.copy_part(old.fileno(), new.fileno(), 500, len(OLD) - 500, 0)

@@ -7,7 +7,7 @@ import pytest
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import find_files, open_input, refuse_managed, summary_files
 from secure_bloom.storage.listing import file_sizes
-from secure_bloom.storage.object_trees import ObjectTree
+from secure_bloom.storage.objects import ObjectTree
 from testing.storage import OLD, Bucket
 
 KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"

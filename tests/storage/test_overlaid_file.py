@@ -8,7 +8,7 @@ import pytest
 
 from secure_bloom.errors import FileChangedError, FormatError
 from secure_bloom.storage import open_input
-from secure_bloom.storage.counted_file import OverlaidFile
+from secure_bloom.storage.inputs import OverlaidFile
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from secure_bloom.storage import (
     remove_leftover,
     replace_tail,
 )
+from secure_bloom.storage.open_folder import exchange_names
 from secure_bloom.storage.staged_file import StagedFile, temporary_name
-from secure_bloom.storage.system_calls import exchange_names
 from testing.storage import KEEP, NEW, OLD, TAIL, contents, replaced
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

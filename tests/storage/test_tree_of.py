@@ -6,7 +6,7 @@ import pytest
 
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import LocalTree
-from secure_bloom.storage.object_trees import ObjectTree
+from secure_bloom.storage.objects import ObjectTree
 
 
 @pytest.mark.parametrize("path", ["lake/x.parquet", "/lake", "file:///lake"])

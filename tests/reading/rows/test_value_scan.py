@@ -24,7 +24,7 @@ from secure_bloom.reading.rows import value_scan
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder
 from secure_bloom.reading.rows.probe_values import ProbeHashes
 from secure_bloom.reading.table import table_files
-from secure_bloom.storage.counted_file import covered
+from secure_bloom.storage.inputs import covered
 from testing.surgery import flip, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same

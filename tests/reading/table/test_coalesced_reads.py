@@ -9,7 +9,7 @@ import pytest
 from secure_bloom.errors import FormatError
 from secure_bloom.reading.table.coalesced_reads import GAP, read_extents
 from secure_bloom.storage import open_input
-from secure_bloom.storage.counted_file import CountedFile
+from secure_bloom.storage.inputs import CountedFile
 
 CONTENT = bytes(i % 251 for i in range(100_000))
 

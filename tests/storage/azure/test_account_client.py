@@ -36,16 +36,16 @@ def test_without_a_key_the_store_reads_with_the_token_of_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("azure.storage.blob")
-    from secure_bloom.storage.azure import account_client
+    from secure_bloom.storage import azure
     from secure_bloom.storage.azure_account import AzureAccount
 
     def identity(_account: Any) -> Any:
         return SimpleNamespace(get_token=lambda *_: SimpleNamespace(token="a token"))
 
-    monkeypatch.setattr(account_client, "_credential", identity)
+    monkeypatch.setattr(azure, "_credential", identity)
     url = "https://a.blob.core.windows.net"
     account = AzureAccount(name="a", url=url, key=None, sas_token=None)
-    assert account_client._account(account).source("lake", "x y") == {
+    assert azure._account(account).source("lake", "x y") == {
         "source_url": "https://a.blob.core.windows.net/lake/x%20y",
         "source_authorization": "Bearer a token",
     }

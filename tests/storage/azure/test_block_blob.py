@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from secure_bloom.storage.azure import account_client
+from secure_bloom.storage import azure
 from testing.store_proxy import store_proxy
 from tests.storage.azure.conftest import Blobs
 from tests.storage.other_stores import (
@@ -58,7 +58,7 @@ def test_a_request_that_fails_leaves_the_old_blob_or_the_new_one(
     after: bool,
 ) -> None:
     at_once = {"initial_backoff": 0, "increment_base": 0, "random_jitter_range": 0}
-    monkeypatch.setattr(account_client, "_RETRIES", partial(account_client._RETRIES, **at_once))
+    monkeypatch.setattr(azure, "_RETRIES", partial(azure._RETRIES, **at_once))
     with store_proxy(container.port) as proxy:
         failing_writes(Blobs(proxy.port), proxy, old, from_then_on=from_then_on, after=after)
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("google.cloud.storage")
 
-from secure_bloom.storage.gcs.whole_upload import connect
+from secure_bloom.storage.gcs import connect
 
 
 def test_the_endpoint_is_that_of_the_uri() -> None:

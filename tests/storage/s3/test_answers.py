@@ -10,7 +10,7 @@ from secure_bloom import errors
 
 exceptions = pytest.importorskip("botocore.exceptions")
 
-from secure_bloom.storage.s3 import connection  # noqa: E402
+from secure_bloom.storage import s3_connection  # noqa: E402
 
 PATH = "s3://bucket/key"
 
@@ -43,7 +43,7 @@ def answer(code: str, **metadata: Any) -> Exception:
 def test_an_answer_becomes_an_error_of_ours(
     error: Exception, kind: type[errors.SecureBloomError], hint: str
 ) -> None:
-    with pytest.raises(kind) as caught, connection.errors(PATH):
+    with pytest.raises(kind) as caught, s3_connection.errors(PATH):
         raise error
     assert caught.value.path == PATH
     assert hint in str(caught.value.hint)
@@ -57,5 +57,5 @@ def test_an_answer_becomes_an_error_of_ours(
     ],
 )
 def test_an_unknown_answer_is_repeated_to_people(error: Exception, text: str) -> None:
-    with pytest.raises(errors.PolicyError, match=text), connection.errors(PATH):
+    with pytest.raises(errors.PolicyError, match=text), s3_connection.errors(PATH):
         raise error

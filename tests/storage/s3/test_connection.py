@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from secure_bloom.storage.object_writer import StoredObject
-from secure_bloom.storage.s3.connection import connect, where
+from secure_bloom.storage.s3_connection import connect, where
 
 OBJECT = StoredObject(path="p", bucket="bucket", key="a%25b c", store="", client="secret")
 

@@ -6,6 +6,9 @@ unfinished upload is not an object. The store forgets it after a week, without a
 
 The SDK's client has the endpoint and credentials that pyarrow takes. The SDK repeats requests, with
 growing pauses, before it raises an error.
+
+The store has no copies of ranges, so the whole object is uploaded.  Importing this module loads
+google-cloud-storage.
 """
 
 from __future__ import annotations
@@ -46,6 +49,9 @@ from secure_bloom.storage.object_writer import (
 )
 from secure_bloom.storage.os_errors import GOOGLE_CREDENTIALS
 from secure_bloom.storage.paths import object_uri
+
+__all__ = ["Writer", "conditions", "connect", "errors", "remove"]
+
 
 _ANONYMOUS = "anonymous@"
 
@@ -255,3 +261,7 @@ class _Stream(io.RawIOBase):
         del self._waiting[: len(piece)]
         self._read += len(piece)
         return piece
+
+
+#: The class that the module of each store offers under this name.
+Writer = GoogleWriter
