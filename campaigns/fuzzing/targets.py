@@ -28,9 +28,9 @@ from secure_bloom.encryption.file_keys.wrapping import KeyEncryptionKey, wrap_on
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import draft_policy
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.hudi.record_keys.bloom_filter import SimpleBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
-from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index

@@ -8,6 +8,8 @@ itself.
 A summary file, ``_metadata``, repeats the footers of other files, and is stale when they change.
 Each of its column chunks names its file in ``file_path``, relative to the folder of the summary.
 Summary files are left unchanged, because other writers own them.
+
+:func:`add_to_files` checks the request first, then plans and writes file by file.
 """
 
 from __future__ import annotations
@@ -16,14 +18,22 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.rewrite import FileRewriter, failed_report
-from secure_bloom.calling.arguments import Progress
+from secure_bloom.adding.preflight import check_few
+from secure_bloom.adding.report import AddReport, FileAddReport, file_notes, left_filters_notes
+from secure_bloom.adding.request import (
+    Columns,
+    FilterRequest,
+    Keys,
+    filter_request,
+)
+from secure_bloom.adding.rewrite import FileRewriter, Rewriter, WriteMode, failed_report
+from secure_bloom.calling.arguments import Progress, check_fields
+from secure_bloom.encryption.access import Access
 from secure_bloom.errors import PolicyError, SecureBloomError, WorkerLostError
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
@@ -42,6 +52,7 @@ from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, 
 
 if TYPE_CHECKING:
     from secure_bloom.adding.plan import ChunkOutcome, Task
+    from secure_bloom.encryption.policy import KeyPolicy
 
 
 def files_to_write(
@@ -247,3 +258,66 @@ class _Meter:
     def _tell(self) -> None:
         if self._progress is not None:
             self._progress(self._done, self._total)
+
+
+# No repr: keys may be a client of the user's, and show themselves.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AddRequest:
+    """The arguments of :func:`secure_bloom.add_bloom_filters`, as described there."""
+
+    paths: Paths
+    _: KW_ONLY
+    columns: Columns | None = None
+    policy: KeyPolicy | str | PathLike[str] | None = None
+    keys: Keys | None = None
+    in_place: bool = False
+    output: str | PathLike[str] | None = None
+    replace_filters: bool = False
+    dry_run: bool = False
+    allow_unprotected: bool = False
+    where: str | None = None
+    since: int | None = None
+    commit_every: int | None = None
+    branch: str | None = None
+    jobs: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def filters(self) -> FilterRequest:
+        """Return the wanted filters. Raises PolicyError if there is none."""
+        return filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
+
+    def rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
+        """Return a function that makes the work on single files, in this or another process."""
+        access = Access(
+            keys=self.keys, policy=filters.policy, allow_unprotected=self.allow_unprotected
+        )
+        return partial(_rewriter, filters, access, mode)
+
+
+def add_to_files(asked: AddRequest) -> AddReport:
+    """Add filters to files that belong to no table, each in place or below ``output``."""
+    filters = asked.filters()
+    mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
+    open_rewriter = asked.rewriter(filters, mode)
+    rewriter = open_rewriter()
+    files, targets = files_to_write(asked.paths, in_place=asked.in_place, output=asked.output)
+    chunks = check_few(files, filters, rewriter.resolver)
+    reports = rewrite_files(
+        rewriter,
+        open_rewriter,
+        [FileTask(path=path, target=targets.get(path)) for path in files],
+        chunks_a_file=chunks,
+        jobs=asked.jobs,
+        progress=asked.progress,
+    )
+    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
+    left = left_filters_notes(reports) if asked.in_place else ()
+    notes = (*file_notes(reports), *left, *summary_notes(changed))
+    return AddReport(files=tuple(reports), notes=notes, dry_run=asked.dry_run)
+
+
+def _rewriter(filters: FilterRequest, access: Access, mode: WriteMode) -> Rewriter:
+    return Rewriter(request=filters, resolver=access.checked_resolver(), mode=mode)

@@ -12,7 +12,7 @@ or over the table that a path means.  The command line and the Spark step call t
 A door asks ``tables.list_tables`` for the files to read, and the room of its verb for the work::
 
     api.add.add_bloom_filters(paths, columns=..., policy=...)
-        files          adding.add.add_to_files
+        files          adding.run.add_to_files
         a Delta table  delta.add_run.open_run     -> new files, a commit of the log
         Iceberg        iceberg.add_run.open_run   -> new files, a snapshot of the catalog
 """

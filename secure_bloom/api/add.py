@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from secure_bloom.adding.add import AddRequest, add_to_files
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.rewrite import WriteMode
-from secure_bloom.adding.run import FileTask, rewrite_files
+from secure_bloom.adding.run import AddRequest, FileTask, add_to_files, rewrite_files
 from secure_bloom.adding.table_change import TableChange, Work, new_sizes, with_gone_files
 from secure_bloom.calling.arguments import takes
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables

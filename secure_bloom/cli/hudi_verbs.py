@@ -245,7 +245,7 @@ def print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -
 
 
 def _filter_row(name: str, file: RecordKeyFile) -> Row:
-    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+    from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription
 
     described = file.hudi or RecordKeyDescription()
     kind = "unreadable" if file.error else described.type or "none"
@@ -256,7 +256,7 @@ def _filter_row(name: str, file: RecordKeyFile) -> Row:
 
 
 def _shape(file: RecordKeyFile) -> Row:
-    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+    from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription
 
     shape = file.hudi or RecordKeyDescription()
     return (shape.vector_size, shape.hash, shape.num_hashes, shape.nr, shape.current)

@@ -22,7 +22,7 @@ from secure_bloom.cli.verbosity import tell
 from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
-    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+    from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription
     from secure_bloom.inspecting.files import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
 

@@ -22,7 +22,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
-    from secure_bloom.paimon.build_report import BuildReport
+    from secure_bloom.paimon.column_filter import BuildReport
     from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
     from secure_bloom.paimon.index_probe import PaimonProbe
 
@@ -105,7 +105,7 @@ def build_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.paimon.build_report import IndexOptions
+    from secure_bloom.paimon.column_filter import IndexOptions
     from secure_bloom.paimon.index_builder import build_indexes
 
     columns = parse_settings(column_texts, {"fpp": float, "items": int})
@@ -156,8 +156,7 @@ def probe_command(
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """
-    from secure_bloom.paimon.index_probe import probe
-    from secure_bloom.paimon.skipping_rules import Rules
+    from secure_bloom.paimon.index_probe import Rules, probe
 
     report = probe(
         paths,

@@ -12,8 +12,12 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
-from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
-from secure_bloom.hudi.record_keys.footer_entry import RecordKeyEntry, read_entry
+from secure_bloom.hudi.record_keys.footer_entry import (
+    RecordKeyDescription,
+    RecordKeyEntry,
+    describe_record_keys,
+    read_entry,
+)
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys

@@ -22,7 +22,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys
-from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter, require_bound
 from secure_bloom.hudi.record_keys.footer_entry import (
     FILTER_TYPES,
@@ -34,7 +34,6 @@ from secure_bloom.hudi.record_keys.footer_entry import (
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
-from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Chunk, Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer

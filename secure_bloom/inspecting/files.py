@@ -16,7 +16,7 @@ from secure_bloom.errors import (
     failure_of,
     located,
 )
-from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
+from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription, describe_record_keys
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
 from secure_bloom.parquet.footer.locate import Tail, read_tail
 from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock

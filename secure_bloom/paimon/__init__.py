@@ -14,7 +14,7 @@ from secure_bloom.calling import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.paimon.bloom_filter64 import BloomFilter64, sizing
-    from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
+    from secure_bloom.paimon.column_filter import BuildReport, IndexOptions, IndexReport
     from secure_bloom.paimon.comparisons import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
     from secure_bloom.paimon.data_types import (
@@ -26,21 +26,19 @@ if TYPE_CHECKING:
     )
     from secure_bloom.paimon.index_builder import build_index, build_indexes
     from secure_bloom.paimon.index_description import ShowReport, show
-    from secure_bloom.paimon.index_probe import PaimonProbe, probe
+    from secure_bloom.paimon.index_probe import PaimonProbe, Rules, must_read, probe
     from secure_bloom.paimon.physical_values import typed_forms
-    from secure_bloom.paimon.skipping_rules import Rules, must_read
 
 _HOMES = {
     "bloom_filter64": ["BloomFilter64", "sizing"],
     "index_builder": ["build_index", "build_indexes"],
     "container": ["ColumnIndexes", "FileIndex", "Index"],
     "index_description": ["ShowReport", "show"],
-    "skipping_rules": ["Rules", "must_read"],
     "physical_values": ["typed_forms"],
     "data_types": ["hash_bytes", "hash_long", "hash_longs", "DataType", "hash_value"],
     "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
-    "index_probe": ["PaimonProbe", "probe"],
-    "build_report": ["BuildReport", "IndexOptions", "IndexReport"],
+    "index_probe": ["PaimonProbe", "Rules", "must_read", "probe"],
+    "column_filter": ["BuildReport", "IndexOptions", "IndexReport"],
 }
 
 __all__ = [

@@ -29,8 +29,14 @@ from secure_bloom.errors import (
     failure_of,
     located,
 )
-from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
-from secure_bloom.paimon.column_filter import ColumnSource, build_filter, column_source
+from secure_bloom.paimon.column_filter import (
+    BuildReport,
+    ColumnSource,
+    IndexOptions,
+    IndexReport,
+    build_filter,
+    column_source,
+)
 from secure_bloom.paimon.container import MAGIC, FileIndex, Index
 from secure_bloom.paimon.index_files import index_path, read_beside, read_whole
 from secure_bloom.parquet.footer.locate import read_tail

@@ -2,11 +2,14 @@
 
 Only indexes are read, and footers for the types of columns.  pyarrow is not needed. The report has
 a verdict for each data file, and notes.
+
+Files are skipped by the safe rules, or by those of Paimon 0.9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,9 +18,9 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
-from secure_bloom.paimon import version_0_9
+from secure_bloom.paimon import index_readers, version_0_9
 from secure_bloom.paimon.column_types import ColumnTypes
-from secure_bloom.paimon.comparisons import Predicate, as_predicate
+from secure_bloom.paimon.comparisons import Predicate, as_predicate, require_predicate
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.data_types import DataType
 from secure_bloom.paimon.index_files import (
@@ -27,13 +30,42 @@ from secure_bloom.paimon.index_files import (
     read_beside,
     read_whole,
 )
-from secure_bloom.paimon.physical_values import StoredForms
-from secure_bloom.paimon.skipping_rules import Rules, must_read
+from secure_bloom.paimon.physical_values import Forms, StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reports.base import ReportOfFiles, counted_files
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths
+
+
+class Rules(enum.StrEnum):
+    """The rules that join the answers of several indexes into one."""
+
+    #: A file is skipped only where no row of it can satisfy the predicate.
+    SAFE = "safe"
+    #: A file is skipped where Paimon 0.9 skips it, also where that loses rows.
+    PAIMON_0_9 = "paimon-0.9"
+
+
+@checked_arguments
+def must_read(
+    index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
+) -> bool:
+    """Return whether the file may hold rows that satisfy ``predicate``. False is certain.
+
+    With the rules of Paimon 0.9 the answer is whether Paimon reads the file, and False is not
+    certain.  Raises FormatError for a damaged index, PolicyError for an object that is no
+    predicate, and UnsupportedFeatureError if a column of the predicate has an index of a type that
+    Paimon does not have.
+    """
+    require_predicate(predicate)
+    return _DECISIONS[rules](index, predicate, forms)
+
+
+_DECISIONS: dict[Rules, Callable[[FileIndex, Predicate, Forms], bool]] = {
+    Rules.SAFE: index_readers.may_match,
+    Rules.PAIMON_0_9: version_0_9.reads,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

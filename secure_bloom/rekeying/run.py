@@ -25,9 +25,16 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import MissingPathError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.protection import missing_columns
-from secure_bloom.rekeying.rekey_files import FileProgress, RekeyWork, closed_notes, rekey_files
 from secure_bloom.rekeying.rekey_report import RekeyReport
-from secure_bloom.rekeying.rekey_work import decryption, reencryption, rotation
+from secure_bloom.rekeying.rekey_work import (
+    FileProgress,
+    RekeyWork,
+    closed_notes,
+    decryption,
+    reencryption,
+    rekey_files,
+    rotation,
+)
 from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
 from secure_bloom.storage import join, local_path, name_of, open_input
 from secure_bloom.storage.listing import check_targets, refuse_inside

@@ -21,8 +21,8 @@ from secure_bloom.delta.table_run import TableRun
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
-from secure_bloom.rekeying.rekey_files import FileProgress, RekeyWork, closed_notes, rekey_files
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
+from secure_bloom.rekeying.rekey_work import FileProgress, RekeyWork, closed_notes, rekey_files
 from secure_bloom.tables import LiveFile, Snapshot
 from secure_bloom.tables.log_bounds import IsSecret, bounded_columns
 

@@ -8,7 +8,7 @@ import pytest
 
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.cli.inspect_verb import print_inspect_report
-from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription
 from secure_bloom.inspecting.files import (
     BloomInspection,
     ColumnInspection,

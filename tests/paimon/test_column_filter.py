@@ -10,9 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.errors import FormatError
+from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.paimon import DataType, hash_value
-from secure_bloom.paimon.column_filter import column_hashes, read_map_values
+from secure_bloom.paimon.column_filter import (
+    BuildReport,
+    ColumnReport,
+    IndexOptions,
+    IndexReport,
+    column_hashes,
+    read_map_values,
+)
 from secure_bloom.parquet.column_values import read_entries
 from testing.surgery import opened
 from testing.tables import Mode, write
@@ -89,3 +96,48 @@ def test_an_instant_has_one_hash_in_either_stored_type(tmp_path: Path, int96: bo
     millis, rest = divmod(MICROS, 1000)
     wanted = hash_value(DataType.parse("TIMESTAMP(6)"), (millis, rest * 1000))
     assert hashes(tmp_path / "x") == [wanted]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"items": 0},
+        {"items": -1},
+        {"items": True},
+        {"items": 1.5},
+        {"fpp": 0},
+        {"fpp": 1},
+        {"fpp": "x"},
+    ],
+)
+def test_options_that_make_no_filter_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(PolicyError):
+        IndexOptions(**options)
+
+
+def _column(name: str, shows: str | None) -> ColumnReport:
+    return ColumnReport(
+        column=name,
+        items=1,
+        values=1,
+        bytes=1,
+        hash_functions=1,
+        fpp_requested=0.1,
+        fpp=0.1,
+        encrypted=shows is not None,
+        shows=shows,
+    )
+
+
+def test_what_an_index_shows_is_noted_once_for_each_column() -> None:
+    columns = (_column("b", "whether"), _column("a", "whether"), _column("c", None))
+    files = tuple(IndexReport(path=path, status="built", columns=columns) for path in ("x", "y"))
+    assert BuildReport(files=files).notes == ("column a: whether", "column b: whether")
+
+
+def test_failed_files_are_told() -> None:
+    files = (
+        IndexReport(path="x", status="built"),
+        IndexReport(path="y", status="failed", error="damaged"),
+    )
+    assert [file.path for file in BuildReport(files=files).failed] == ["y"]

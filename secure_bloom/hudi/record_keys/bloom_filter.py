@@ -1,4 +1,7 @@
-"""The base of both filters: rows of bits of one shape. Inserts and checks keys."""
+"""The base of both filters: rows of bits of one shape. Inserts and checks keys.
+
+``SIMPLE`` is here too: header | bits, one row whose size is fixed when the filter is made.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType, positions
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys, key_bytes, keys_bytes
-from secure_bloom.hudi.record_keys.row_header import Header
+from secure_bloom.hudi.record_keys.row_header import Header, header_for
 from secure_bloom.kernels import extension
 
 if TYPE_CHECKING:
@@ -218,3 +221,36 @@ def decode_row(stored: memoryview) -> tuple[Header, bytearray, int]:
     # Hadoop drops the bits that only fill the last byte of the row.
     bits[-1] &= 0xFF >> -header.vector_size % 8
     return header, bits, whole
+
+
+class SimpleBloomFilter(HudiBloomFilter):
+    """A filter for ``num_entries`` keys at ``fpp``. More keys give more false positives.
+
+    Raises PolicyError unless 1 <= num_entries < 2^31 and 0 < fpp < 1.
+    """
+
+    __slots__ = ()
+    TYPE_CODE: ClassVar[str] = "SIMPLE"
+
+    @checked_arguments
+    def __init__(
+        self, num_entries: int, fpp: float, *, hash_type: HashType = HashType.MURMUR
+    ) -> None:
+        header = header_for(num_entries, fpp, hash_type)
+        super().__init__(header, bytearray(header.row_bytes))
+
+    def to_bytes(self) -> bytes:
+        """Return header and bits."""
+        return encode_row(self._header, self._bits)
+
+    @classmethod
+    @checked_arguments
+    def from_bytes(cls, stored: bytes) -> SimpleBloomFilter:
+        """Return the filter at the start of ``stored``."""
+        header, bits, _ = decode_row(memoryview(stored))
+        loaded = cls.__new__(cls)
+        HudiBloomFilter.__init__(loaded, header, bits)
+        return loaded
+
+    def _runs(self, count: int) -> Iterator[Run]:
+        yield Run(row=0, count=count)

@@ -252,7 +252,7 @@ def _named_leaves(scan: FooterScan, names: ColumnMapping | None) -> tuple[Leaf, 
     if names is None:
         return scan.schema.leaves
     # Imported here: few tables rename columns.
-    from secure_bloom.parquet.renamed_schema import renamed_leaves
+    from secure_bloom.parquet.schema import renamed_leaves
 
     return renamed_leaves(scan.schema.elements, names)
 

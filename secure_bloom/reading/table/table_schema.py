@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
-from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
-from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.schema import Leaf, renamed_elements, renamed_leaves
 from secure_bloom.parquet.structures.metadata import (
     FileMetaData,
     KeyValue,

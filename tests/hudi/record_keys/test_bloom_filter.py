@@ -298,3 +298,20 @@ def test_checking_keeps_the_order_of_the_keys() -> None:
     made.insert_many(["a", "c"])
     assert made.check_many(["c", "b", "a"]).tolist() == [True, False, True]
     assert made.check_many([]).dtype == np.bool_
+
+
+def test_a_filter_comes_back_from_its_bytes() -> None:
+    one = SimpleBloomFilter(num_entries=100, fpp=0.01)
+    one.insert("key")
+    other = SimpleBloomFilter.from_bytes(one.to_bytes())
+    assert other.to_bytes() == one.to_bytes()
+    assert other.check("key")
+    assert not other.check("nobody")
+
+
+def test_its_size_stays_however_many_keys_come() -> None:
+    one = SimpleBloomFilter(num_entries=10, fpp=0.01)
+    size = len(one.to_bytes())
+    for number in range(1000):
+        one.insert(str(number))
+    assert len(one.to_bytes()) == size

@@ -8,10 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.paimon import DataType, FileIndex
-from secure_bloom.paimon.bitmap import read_value_list
+from secure_bloom.paimon import DataType, FileIndex, version_0_9
 from secure_bloom.paimon.data_types import hashed_form
-from secure_bloom.paimon.version_0_9 import decision
+from secure_bloom.paimon.index_readers import read_value_list
 from testing.project import NO_VECTORS
 from tests.paimon.test_tables import TABLES, index_of
 from tests.paimon.vectors import SHARED
@@ -31,8 +30,8 @@ def test_the_rows_of_java_s_bitmaps_are_those_of_the_data(tmp_path: Path) -> Non
         values = read_value_list(index.body or b"")
         assert values is not None
         for value in set(column) - {None}:
-            found = rows_of(decision.rows_with(values, frozenset({hashed_form(integer, value)})))
+            found = rows_of(version_0_9.rows_with(values, frozenset({hashed_form(integer, value)})))
             assert found == {row for row, each in enumerate(column) if each == value}
         nulls = {row for row, each in enumerate(column) if each is None}
         assert values.has_null is bool(nulls)
-        assert rows_of(decision.null_rows(values, frozenset({hashed_form(integer, 0)}))) == nulls
+        assert rows_of(version_0_9.null_rows(values, frozenset({hashed_form(integer, 0)}))) == nulls

@@ -7,7 +7,7 @@ import pytest
 from secure_bloom.paimon import DataType, Operator
 from secure_bloom.paimon.data_types import hashed_form
 from secure_bloom.paimon.index_readers import EmptyIndex, UnreadIndex
-from secure_bloom.paimon.version_0_9.decision import (
+from secure_bloom.paimon.version_0_9 import (
     Answer,
     Rows,
     Whole,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, SecureBloomError, UnsupportedFeatureError
-from secure_bloom.paimon.version_0_9.roaring import MAX_ROWS, read_rows
+from secure_bloom.paimon.version_0_9 import MAX_ROWS, read_rows
 
 CONTAINER_ROWS = 1 << 16
 
