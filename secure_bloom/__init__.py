@@ -1,7 +1,7 @@
-"""Encryption-aware Bloom filters for Parquet lakes.
+"""Encryption-aware Bloom filters for Parquet tables.
 
-Adds split-block Bloom filters to Parquet files that are already written, without touching a data
-page.  A filter is encrypted like its column.  Also probes filters, and shows what is in a file.
+Adds split-block Bloom filters to Parquet files that are already written, without changing a data
+page.  A filter is encrypted like its column.  Also probes filters, and describes files.
 """
 
 from __future__ import annotations

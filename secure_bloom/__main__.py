@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it without a traceback from the first import on."""
+    """Run the command line. Ctrl-C ends it without a traceback, from the first import on."""
     try:
         # Imported here: it takes most of a short run, and people press Ctrl-C meanwhile.
         from secure_bloom.cli import main as run_command_line

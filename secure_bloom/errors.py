@@ -12,11 +12,11 @@ from typing import Any, TypedDict
 
 
 class SecureBloomError(Exception):
-    """The root of all errors raised on purpose by this package.
+    """The root of all errors that this package raises on purpose.
 
-    ``message`` says what is wrong: found and wanted.  ``hint`` says what to do about it; ``path``,
-    ``row_group`` and ``column`` say where, as far as known.  Tracebacks and notebooks show the hint
-    below the message (as a note, PEP 678).
+    ``message`` says what is wrong: found and wanted.  ``hint`` says what to do about it. ``path``,
+    ``row_group`` and ``column`` say where, if known.  Tracebacks and notebooks show the hint below
+    the message (as a note, PEP 678).
     """
 
     def __init__(
@@ -69,7 +69,10 @@ class FormatError(SecureBloomError):
 
 
 class UnsupportedFeatureError(SecureBloomError):
-    """The bytes are valid, and use something this package does not do; the text names it."""
+    """The bytes are valid, but use a feature that this package does not support.
+
+    The text names it.
+    """
 
 
 class IntegrityError(SecureBloomError):
@@ -81,68 +84,69 @@ class KeyUnavailableError(SecureBloomError):
 
 
 class KmsUnavailableError(SecureBloomError):
-    """The KMS itself failed: it is down, throttles for too long, or does not take the login.
+    """The KMS itself failed: it is down, throttles for too long, or does not accept the login.
 
-    It says nothing about any key, so no check may take it for a missing one: repeat the run later.
+    This says nothing about any key, so no check may treat it as a missing key: repeat the run
+    later.
     """
 
 
 class FileChangedError(SecureBloomError):
-    """The file is no longer the one that was read; nothing was written.  Read it anew."""
+    """The file is no longer the one that was read. Nothing was written. Read it again."""
 
 
 class FileBusyError(SecureBloomError):
-    """Another process has kept the file locked for too long; nothing was written."""
+    """Another process has kept the file locked for too long. Nothing was written."""
 
 
 class TimeLimitError(SecureBloomError):
-    """The work took longer than the caller allows; nothing was changed."""
+    """The work took longer than the caller allows. Nothing was changed."""
 
 
 class Expired(BaseException):
-    """A time limit is over, on its way to the caller, who gets TimeLimitError.
+    """A time limit is over. The caller gets it as TimeLimitError.
 
-    Like KeyboardInterrupt it is no error of the file that is being read.
+    Like KeyboardInterrupt, it is not an error of the file that is being read.
     """
 
 
 class UnfinishedWriteError(SecureBloomError):
-    """A write was begun, and the system let it be neither ended nor taken back.
+    """A write was begun, but the system let it be neither finished nor undone.
 
-    The text says what is there now.
+    The text says which content is there now.
     """
 
 
 class WorkerLostError(SecureBloomError):
-    """A process that worked on files has died, killed or for lack of memory; run again.
+    """A process that worked on files has died, killed or out of memory. Run again.
 
-    Each of its files is as it was, or done.
+    Each of its files is unchanged, or done.
     """
 
 
 class PlatformError(SecureBloomError):
-    """The operating system lacks a call that writing needs; reading works."""
+    """The operating system lacks a call that writing needs. Reading works."""
 
 
 class PolicyError(SecureBloomError):
-    """The request cannot be fulfilled: a policy, option, column or value that makes no sense."""
+    """The request cannot be fulfilled: a policy, option, column or value is invalid."""
 
 
 class MissingPathError(PolicyError, FileNotFoundError):
-    """A path leads to no file: an error of the request, and Python's ``FileNotFoundError`` too."""
+    """A path leads to no file. An error of the request, and Python's ``FileNotFoundError`` too."""
 
 
 class AccessDeniedError(PolicyError, PermissionError):
-    """The system or the store denies access: Python's ``PermissionError`` too."""
+    """The system or the store denies access. Python's ``PermissionError`` too."""
 
 
 class MissingExtraError(PolicyError, ImportError):
-    """A package of an extra is not installed: Python's ``ImportError`` too."""
+    """A package of an extra is not installed. Python's ``ImportError`` too."""
 
 
 @contextmanager
 def imported_for(purpose: str, extra: str) -> Iterator[None]:
-    """Turn an import that fails inside into MissingExtraError; its hint installs ``extra``."""
+    """Turn a failed import in the block into MissingExtraError, whose hint installs ``extra``."""
     try:
         yield
     except ImportError as exc:
@@ -162,7 +166,7 @@ def install_hint(extra: str) -> str:
 def refused_by_system(
     error: OSError, message: str, *, hint: str | None = None, path: str | None = None
 ) -> PolicyError:
-    """Return the error of the request that an error of the operating system becomes."""
+    """Return the PolicyError for an error of the operating system."""
     if isinstance(error, FileNotFoundError):
         return MissingPathError(message, hint=hint, path=path)
     if isinstance(error, PermissionError):
@@ -171,11 +175,11 @@ def refused_by_system(
 
 
 class SparkUnavailableError(SecureBloomError):
-    """Spark cannot run here: Java or PySpark is missing or too old; the hint names the remedy."""
+    """Spark cannot run here: Java or PySpark is missing or too old. The hint names the remedy."""
 
 
 class FilesFailedError(SecureBloomError):
-    """Files of a job failed, after all were tried; ``report`` is the job's whole report."""
+    """Files of a job failed, after all were tried. ``report`` is the job's whole report."""
 
     def __init__(self, message: str, *, hint: str | None = None, report: Any) -> None:
         super().__init__(message, hint=hint)
@@ -183,7 +187,7 @@ class FilesFailedError(SecureBloomError):
 
 
 def causes(error: BaseException) -> Iterator[str]:
-    """Yield the errors that led to ``error``, one text for each, as far as they may be shown.
+    """Yield the errors that led to ``error``, one text for each, without secrets.
 
     A foreign error is named by its type and by the system's own reason.  Its text could hold a
     token or a key, so it is not shown.
@@ -212,14 +216,15 @@ class Failure(TypedDict):
 
 
 def failure_of(error: SecureBloomError) -> Failure:
-    """Return the fields of a file's report for ``error``; ``causes`` are shown with -v."""
+    """Return the fields of a file's report for ``error``. ``causes`` are shown with -v."""
     return {"error": str(error), "hint": error.hint, "causes": tuple(causes(error))}
 
 
 class _Located:
-    """Adds path, row group and column to errors that pass by.
+    """Adds path, row group and column to errors that are raised in its block.
 
-    A plain object, because code enters millions of these: a generator takes three times as long.
+    This is a plain object, because code enters millions of them, and a generator takes three times
+    as long.
     """
 
     __slots__ = ("_column", "_path", "_row_group")
@@ -242,5 +247,5 @@ class _Located:
 def located(
     *, path: str | None = None, row_group: int | None = None, column: str | None = None
 ) -> AbstractContextManager[None]:
-    """Add the place to any :class:`SecureBloomError` passing by; parts that it has already stay."""
+    """Add the place to any :class:`SecureBloomError` of the block. Known parts stay."""
     return _Located(path, row_group, column)

@@ -1,7 +1,7 @@
 """The doors of the package: one public function for each verb.
 
-A door has the signature, the documentation and the decision which way a request takes: over files,
-or over the table that a path means.  The command line and the Spark step call the doors.
+A door has the signature and the documentation of its function, and decides whether a request works
+on files or on the table that a path means.  The command line and the Spark step call the doors.
 
     add      files, or a Delta or Iceberg table -> new filters
     inspect  files or any table -> what they contain

@@ -1,4 +1,4 @@
-"""Add Bloom filters: to files, or to the live files of a table by a commit of its log."""
+"""Add Bloom filters to files, or to the live files of a table by a commit of its log."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from secure_bloom.tables.iceberg_catalog import is_in_catalog, load_table
 
 @takes(AddRequest)
 def add_bloom_filters(asked: AddRequest) -> AddReport:
-    """Add split-block Bloom filters to existing Parquet files without touching a data page.
+    """Add split-block Bloom filters to existing Parquet files without changing a data page.
 
-    A file is replaced at once; a file that fails is reported and does not stop the others.  Many
-    small files are shared by processes, and each process asks the policy's KMS itself.
+    Each file is replaced atomically.  A file that fails is reported and does not stop the others.
+    Many small files are shared among processes, and each process asks the policy's KMS itself.
 
     The folder of a Delta table, given alone, gets new files beside the old ones and a commit.  A
     table of an Iceberg catalog (``iceberg://CATALOG/NAMESPACE.TABLE``), given alone, gets new data
-    files and a snapshot ``replace``.  Columns go by the names of the table.
+    files and a snapshot ``replace``.  Columns have the names of the table.
 
     Args:
         paths: Files, folders, globs or URIs, or one Delta or Iceberg table.
@@ -37,18 +37,19 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
         policy: A KeyPolicy, or the path of one.
         keys: A keyring or KMS client, which serves several threads; by default the policy's KMS.
         in_place: Append to each file instead of replacing it.
-        output: Folder below which new files are written; the old ones stay.
-        replace_filters: Build filters that are there already once more.
-        dry_run: Write nothing; report what a run would do.
-        allow_unprotected: Take files that are protected less than the policy says (a weaker
+        output: Folder for the new files. The old files stay.
+        replace_filters: Build existing filters again.
+        dry_run: Write nothing, but report what a run would do.
+        allow_unprotected: Accept files that are protected less than the policy says (a weaker
             algorithm, shorter keys, a footer in clear).
-        where: Of a table, a condition that chooses files: by partition columns of a Delta table, by
-            partitions and bounds of an Iceberg table.
-        since: Of a table, a version or the id of a snapshot: only later files.
-        commit_every: Of a table, the number of files after which to commit; by default once.
-        branch: Of an Iceberg table, the branch to write; by default main.
+        where: Condition that chooses files of a table: on partition columns of a Delta table, on
+            any columns of an Iceberg table, as far as partitions and bounds decide.
+        since: Version of a Delta table or snapshot id of an Iceberg table. Only files added later
+            are changed.
+        commit_every: Number of files after which to commit to a table. By default once, at the end.
+        branch: Branch of an Iceberg table to write to. By default main.
         jobs: Number of cores; by default all.
-        progress: Called with the number of column chunks done, and of all.
+        progress: Called with the number of column chunks done and the number of all chunks.
 
     Returns:
         A report with a record for each file and each filter.
@@ -79,7 +80,7 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
 
 
 class AnyTableRun(Protocol):
-    """A run over the live files of a table, whatever keeps the table's log."""
+    """A run over the live files of a table, whatever its format."""
 
     @property
     def request(self) -> FilterRequest: ...  # noqa: D102
@@ -126,7 +127,7 @@ def _iceberg_run(paths: Sequence[str], asked: AddRequest) -> AnyTableRun:
 
 
 def _add_to_table(run: AnyTableRun, asked: AddRequest) -> AddReport:
-    """Write new files for the live ones, and commit them in their places."""
+    """Write new files for the live ones, and commit them in place of the old ones."""
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
     open_rewriter = asked.rewriter(run.request, mode)

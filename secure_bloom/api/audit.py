@@ -1,4 +1,4 @@
-"""Audit files: does every one obey the policy."""
+"""Audit files: check that every file obeys the policy."""
 
 from __future__ import annotations
 

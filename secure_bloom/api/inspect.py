@@ -22,7 +22,7 @@ def inspect(
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
 ) -> InspectReport:
-    """Describe files as far as keys are available; without any key, all that is in clear.
+    """Describe files as far as keys are available. Without any key, describe what is in clear.
 
     A file that cannot be read is reported with its error and does not stop the others.
 
@@ -30,7 +30,7 @@ def inspect(
         paths: Files, folders, globs or URIs, or one table with a log.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        check: Read the values of every column that has a filter, and look for them in it.
+        check: Read the values of every column that has a filter, and look them up in the filter.
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.

@@ -1,7 +1,7 @@
 """The command line: parse, call one library function, print.
 
-Data goes to stdout, everything else to stderr; errors are ``secure-bloom: error: ...`` lines with
-a hint, never a traceback.
+Data goes to stdout, everything else to stderr.  Errors are ``secure-bloom: error: ...`` lines with
+a hint, never tracebacks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXIT_NO_READER = 141
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failure:
-    """Why there is no result: printed on stderr and, with ``--json``, on stdout."""
+    """Why there is no result. It is printed on stderr and, with ``--json``, on stdout."""
 
     message: str
     hint: str | None = None
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _supervised(arguments: list[str]) -> int | _Failure:
-    """Run the verb; with ``--timeout`` in a process of its own, which is killed when time is up."""
+    """Run the verb. With ``--timeout`` it runs in another process, which is killed in time."""
     seconds = requested_limit(arguments)
     if seconds is None:
         return _run(arguments)
@@ -70,7 +70,7 @@ def _supervised(arguments: list[str]) -> int | _Failure:
 
 
 def _run(arguments: list[str]) -> int | _Failure:
-    """Return the exit code of the verb, or why there is none."""
+    """Run the verb. Return its exit code, or why there is no result."""
     try:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
         sys.stdout.flush()
@@ -85,7 +85,7 @@ def _run(arguments: list[str]) -> int | _Failure:
         return _Failure(message=_usage_message(error), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):
         return _Failure(
-            message="interrupted; files already done stay done, the others are as they were",
+            message="interrupted; files already done stay done, the others are unchanged",
             code=_EXIT_INTERRUPTED,
         )
     except (BrokenPipeError, SystemExit):
@@ -116,12 +116,12 @@ def _unforeseen(error: Exception) -> _Failure:
 
 
 def _close_stdout() -> None:
-    """Nothing more is written; Python would complain again when it flushes at exit."""
+    """Close stdout without flushing it: Python would complain again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_message(error: click.ClickException) -> str:
-    """Click's message, in the form of every other error."""
+    """Return click's message, in the form of every other error."""
     # click lists choices on lines of their own.
     message = error.format_message().replace("\n\t", " ").rstrip(".")
     return message[:1].lower() + message[1:]
@@ -150,7 +150,7 @@ def _tell(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
 
 
 def say(kind: str, message: str) -> None:
-    """One line on stderr, in the form that programs can rely on."""
+    """Print one line on stderr, in the form that programs can rely on."""
     tell(f"secure-bloom: {kind}: {message}", err=True)
 
 

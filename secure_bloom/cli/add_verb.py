@@ -1,4 +1,4 @@
-"""``secure-bloom add``: filters for Parquet files that are already written."""
+"""``secure-bloom add``: add filters to Parquet files that are already written."""
 
 from __future__ import annotations
 
@@ -45,16 +45,19 @@ if TYPE_CHECKING:
     "structure. May be repeated.",
 )
 @click.option(
-    "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
+    "-o", "--output", metavar="DIR", help="Write new files below DIR. The old files stay."
 )
-@click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
-@click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
+@click.option("--in-place", is_flag=True, help="Append to the files instead of copying their data.")
+@click.option("--replace-filters", is_flag=True, help="Build existing filters anew.")
 @with_table_options
 @click.option(
-    "--branch", metavar="NAME", help="Of an Iceberg table: the branch that gets the snapshot."
+    "--branch", metavar="NAME", help="The branch of an Iceberg table that gets the snapshot."
 )
 @click.option(
-    "-n", "--dry-run", is_flag=True, help="Work everything out, write nothing, say what gains."
+    "-n",
+    "--dry-run",
+    is_flag=True,
+    help="Write nothing. Report what a run would do, and which columns gain.",
 )
 @with_jobs_option
 @with_unprotected_option
@@ -70,7 +73,7 @@ def add_command(
     verbose: bool,
     **options: Any,
 ) -> int:
-    """Add Bloom filters to Parquet files; no data page is touched.
+    """Add Bloom filters to Parquet files. No data page is changed.
 
     PATH is a file, a folder or a glob.  Files are replaced atomically (or appended to, with
     --in-place); a file that fails does not stop the others.  A Delta table, given alone, gets new
@@ -106,7 +109,7 @@ def add_command(
 
 
 def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddReport:
-    """Return the report of a dry run, with notes on what the filters would gain."""
+    """Return the report of a dry run, with notes on how much lookups would gain."""
     notes = _advice_notes(paths, _new_filters(report), **access)
     return replace(report, notes=(*report.notes, *notes))
 
@@ -142,7 +145,7 @@ def _new_filters(report: AddReport) -> dict[str, float]:
 
 
 def print_commits(commits: Iterable[TableCommit], *, dry_run: bool) -> None:
-    """A line for each commit."""
+    """Print a line for each commit."""
     for commit in commits:
         removed, added = commit.metrics["numRemovedBytes"], commit.metrics["numAddedBytes"]
         restated = int(commit.metrics.get("numUpdatedStatistics", 0))
@@ -155,7 +158,7 @@ def print_commits(commits: Iterable[TableCommit], *, dry_run: bool) -> None:
 
 
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
-    """One row for each file, then the sums."""
+    """Print one row for each file, then the sums."""
     headers = ("file", "status", "filters", "before>", "after>", "seconds>")
     names = short_names([file.path for file in report.files])
     rows = [_file_row(file, names[file.path], dry_run=report.dry_run) for file in report.files]
@@ -195,7 +198,7 @@ def _told(action: str, *, dry_run: bool) -> str:
 
 
 def _remark(report: FilterReport) -> str | None:
-    """Return a remark about a filter that differs from the request."""
+    """Return a remark about a filter that differs from the request, or None."""
     if report.action == "skipped":
         return f"column {report.column} is missing in some files: {report.reason}"
     if report.action == "replaced" and report.reason:

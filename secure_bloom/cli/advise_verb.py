@@ -1,4 +1,4 @@
-"""``secure-bloom advise``: which columns gain by a filter, before anything is written."""
+"""``secure-bloom advise``: which columns gain from a filter, before anything is written."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _table(advice: TableAdvice) -> Table:
 
 
 def _lookup(kind: LookupComparison | None) -> str:
-    """Return the bytes of a lookup without the filter and with it."""
+    """Return the bytes that a lookup reads without the filter and with it."""
     if kind is None:
         return ""
     sizes = (human_bytes(round(cost.bytes)) for cost in (kind.without, kind.with_))

@@ -1,4 +1,4 @@
-"""Parts that verbs share: options, the texts of columns, keys.
+"""Arguments that verbs share: options, the texts of columns, keys.
 
 Texts that others must not see come from a file or from standard input.
 """
@@ -33,8 +33,8 @@ def read_lines(source: str) -> list[str]:
 def read_parameters(source: str) -> dict[str, object]:
     """Return the values of a condition's parameters: one JSON object, from a file or from stdin.
 
-    Numbers keep their digits, and are no values of a column of texts.  Raises PolicyError, which
-    quotes nothing, for anything else.
+    Numbers keep their digits, and cannot be values of a column of texts.  Raises PolicyError, which
+    quotes nothing, for invalid JSON.
     """
     from secure_bloom.predicates.tree import Numeral
 
@@ -45,7 +45,7 @@ def read_parameters(source: str) -> dict[str, object]:
         raise PolicyError("the parameters are not JSON", path=source) from None
     if not isinstance(found, dict):
         raise PolicyError(
-            "the parameters are no JSON object",
+            "the parameters are not a JSON object",
             hint='write {"email": "a@example.com"}',
             path=source,
         )
@@ -70,7 +70,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document o
 
 
 def policy_option(text: str, *, required: bool = False) -> Callable[[F], F]:
-    """``--policy``, which the environment or a file may give too."""
+    """Add ``--policy``, whose default the environment or a file may give."""
     return click.option(
         "-p",
         "--policy",
@@ -90,14 +90,14 @@ def _required(context: click.Context, option: click.Parameter, value: Path | Non
 
 
 def keyring_option(text: str) -> Callable[[F], F]:
-    """``--keyring``, which the environment or a file may give too."""
+    """Add ``--keyring``, whose default the environment or a file may give."""
     return click.option(
         "-k", "--keyring", type=click.Path(path_type=Path), default=default_keyring, help=text
     )
 
 
 def with_common_options(function: F) -> F:
-    """``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has."""
+    """Add ``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has."""
     keyring = keyring_option("File with the keys; else the policy's [kms].")
     options = (*VERBOSITY, VERBOSE, JSON, keyring)
     return functools.reduce(lambda done, option: option(done), options, function)
@@ -108,12 +108,12 @@ POLICY_HELP = "Policy file (TOML): its [kms] has the keys, and files must obey i
 _ALLOW_UNVERIFIED = click.option(
     "--allow-unverified",
     is_flag=True,
-    help="Read signed footers whose key is missing too: what they say may be forged.",
+    help="Also read signed footers whose key is missing: their content may be forged.",
 )
 _ALLOW_UNPROTECTED = click.option(
     "--allow-unprotected",
     is_flag=True,
-    help="Take files that are protected less than the policy says.",
+    help="Accept files that are protected less than the policy says.",
 )
 
 
@@ -122,7 +122,7 @@ _POLICY = policy_option(POLICY_HELP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
-    """The caller's words about keys, the policy, and files that are taken all the same."""
+    """The options about keys, the policy, and files that are accepted although they break it."""
 
     keyring: Path | None
     policy_path: Path | None
@@ -141,12 +141,12 @@ class AccessOptions:
 
 
 def with_access_to_read(function: Callable[..., int]) -> Callable[..., int]:
-    """``--policy`` and ``--allow-...`` of a verb that reads; the verb gets them as ``access``."""
+    """Add ``--policy`` and ``--allow-...`` of a verb that reads, which gets them as ``access``."""
     return _POLICY(_ALLOW_UNVERIFIED(_ALLOW_UNPROTECTED(_with_access(function))))
 
 
 def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
-    """``--policy`` and ``--allow-unprotected`` of a verb that signs footers anew.
+    """Add ``--policy`` and ``--allow-unprotected`` of a verb that signs footers again.
 
     It needs the key of every footer, so it cannot accept unverified files.
     """
@@ -154,7 +154,7 @@ def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def with_table_version(function: Callable[..., int]) -> Callable[..., int]:
-    """Add ``--version``, ``--snapshot`` and ``--timestamp``; the verb gets them as ``at``."""
+    """Add ``--version``, ``--snapshot`` and ``--timestamp``, which the verb gets as ``at``."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> int:
@@ -180,12 +180,12 @@ _TIMESTAMP = click.option(
 
 
 def with_unprotected_option(function: F) -> F:
-    """``--allow-unprotected`` alone."""
+    """Add ``--allow-unprotected`` alone."""
     return _ALLOW_UNPROTECTED(function)
 
 
 def with_jobs_option(function: F) -> F:
-    """``--jobs`` of a verb that does many files."""
+    """Add ``--jobs`` of a verb that works on many files."""
     return click.option(
         "--jobs",
         type=click.IntRange(min=1),
@@ -219,7 +219,7 @@ def with_table_options(function: F) -> F:
 
 
 def with_form_options(forms: Iterable[str], document: str) -> Callable[[F], F]:
-    """``--format`` and ``--output`` of a verb that writes one document, called ``document``."""
+    """Add ``--format`` and ``--output`` of a verb that writes one document, called ``document``."""
     form = click.option(
         "--format",
         "form",
@@ -244,7 +244,7 @@ def _with_access(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
-    """``NAME[:fpp=F][:max_bytes=N]``, several times; None for none."""
+    """Return the columns of several ``NAME[:fpp=F][:max_bytes=N]``, or None if there are none."""
     columns = parse_settings(texts, {"fpp": float, "max_bytes": int})
     return {name: BloomFilterOptions(**options) for name, options in columns.items()} or None
 
@@ -252,7 +252,7 @@ def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | Non
 def parse_settings(
     texts: tuple[str, ...], settings: Mapping[str, Callable[[str], float]]
 ) -> dict[str, dict[str, Any]]:
-    """``NAME[:setting=number]...``, several times: the settings of each column."""
+    """Return the settings of each column, from several ``NAME[:setting=number]...``."""
     columns: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, options = _parse_column(text, settings)

@@ -1,4 +1,4 @@
-"""``secure-bloom audit``: does every file obey the policy."""
+"""``secure-bloom audit``: check that every file obeys the policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FILE_WIDTH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """The place that a report goes to: ``paths`` are what was audited, as its reader named them."""
+    """Where a report is written. ``paths`` are the audited paths as the user named them."""
 
     paths: tuple[str, ...]
     on_terminal: bool
@@ -64,7 +64,7 @@ def write_report(
 
 
 def write_text(text: str, output: Path | None) -> None:
-    """Write a report to a file, or to stdout. Raises PolicyError where that cannot be."""
+    """Write a report to a file, or to stdout. Raises PolicyError if that is not possible."""
     try:
         if output is None:
             click.echo(text, color=True)
@@ -73,7 +73,9 @@ def write_text(text: str, output: Path | None) -> None:
     except BrokenPipeError:
         raise
     except (OSError, UnicodeEncodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it holds what is no text"
+        reason = (
+            exc.strerror if isinstance(exc, OSError) else "it contains characters that are not text"
+        )
         path = "stdout" if output is None else str(output)
         raise PolicyError(f"the report cannot be written: {reason}", path=path) from exc
 
@@ -128,17 +130,23 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--severity",
     metavar="LEVEL",
-    help="The lowest that counts: critical, high, medium, low (the default) or note.",
+    help="The lowest severity that counts: critical, high, medium, low (the default) or note.",
 )
 @click.option(
     "--ignore",
     multiple=True,
     metavar="ID[:COLUMN]",
-    help="Findings that do not count, of one column or all; may be repeated.",
+    help="Findings that do not count, for one column or all. May be repeated.",
 )
-@click.option("--sample", type=int, metavar="N", help="Look at N files, spread evenly.")
-@click.option("--without-keys", is_flag=True, help="Look as an outsider does, ask no KMS.")
-@click.option("--check-values", is_flag=True, help="Look for some values in their filters too.")
+@click.option("--sample", type=int, metavar="N", help="Check N files, spread evenly.")
+@click.option(
+    "--without-keys", is_flag=True, help="Check only what an outsider sees, and ask no KMS."
+)
+@click.option(
+    "--check-values",
+    is_flag=True,
+    help="Also read some values of each column, and look them up in its filter.",
+)
 @click.option(
     "--spark-properties",
     type=_PATH,
@@ -161,7 +169,7 @@ def audit_command(
     verbose: bool,
     **options: Any,
 ) -> int:
-    """Hold every file, and the policy itself, against the policy.
+    """Check every file, and the policy itself.
 
     Looks for columns that are in clear or under another key, for filters that leak, are missing or
     wrong, and for anything else that reveals a sensitive column.  Only footers and filters are

@@ -1,12 +1,13 @@
-"""Defaults of the policy and the keyring: from the environment, or from a file.
+"""Defaults of ``--policy`` and ``--keyring``, from the environment or from a file.
 
-SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files.  Else the nearest ``secure-bloom.toml``, or
-``pyproject.toml`` with a table ``[tool.secure-bloom]``, in the current folder or above it does:
+SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files.  Otherwise the nearest
+``secure-bloom.toml``, or ``pyproject.toml`` with a table ``[tool.secure-bloom]``, in the current
+folder or above it is read:
 
     policy = "keys/policy.toml"
     keyring = "keys/dev-keyring.json"
 
-Its paths start at its own folder.
+Its paths are relative to its own folder.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _VARIABLES: Final = {"policy": "SECURE_BLOOM_POLICY", "keyring": "SECURE_BLOOM_K
 
 
 def default_policy() -> str | None:
-    """Return the path of the policy that need not be named, if there is one."""
+    """Return the path of the default policy, or None."""
     return _default("policy")
 
 
 def default_keyring() -> str | None:
-    """Return the path of the keyring that need not be named, if there is one."""
+    """Return the path of the default keyring, or None."""
     return _default("keyring")
 
 
@@ -41,7 +42,7 @@ def _default(word: str) -> str | None:
 
 
 def _file_defaults() -> dict[str, str]:
-    """Word -> path, by the nearest file. Raises PolicyError for one that says anything else."""
+    """Return word -> path from the nearest file. Raises PolicyError if it has other words."""
     try:
         here = Path.cwd()
     except FileNotFoundError:
@@ -56,10 +57,10 @@ def _file_defaults() -> dict[str, str]:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """Return the table in a file.
+    """Return the table in a file, or None.
 
-    None if there is none, or where others than its user may have put it.
-    A policy may name code to load, so a file that anybody left in a shared folder does not count.
+    A file that others than its user may have put there does not count: a policy may name code to
+    load, and anybody may leave a file in a shared folder.
     """
     try:
         if not all(map(_is_of_user, (path.lstat(), path.stat(), path.parent.stat()))):
@@ -84,8 +85,8 @@ def _table(path: Path) -> dict[str, Any] | None:
 def _is_of_user(status: os.stat_result) -> bool:
     """Return whether only the user and root can have written this file, link or folder.
 
-    Of a link, both the link and its target count.  In a folder where everybody may write, there may
-    be a file of the user that somebody else has linked there, and its paths start at that folder.
+    For a link, both the link and its target count.  In a folder where everybody may write, somebody
+    else may have linked a file of the user, and its paths would start at that folder.
     """
     if not hasattr(os, "geteuid"):
         return True
@@ -100,5 +101,5 @@ def _paths(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, str]]:
             raise PolicyError(f"there is no default {word}", hint=hint, path=str(path))
         if not isinstance(value, str):
             hint = f'write {word} = "FILE"'
-            raise PolicyError(f"{word} is no text, wanted a path", hint=hint, path=str(path))
+            raise PolicyError(f"{word} is not a text, wanted a path", hint=hint, path=str(path))
         yield word, str(path.parent / value)

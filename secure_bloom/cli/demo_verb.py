@@ -1,4 +1,4 @@
-"""``secure-bloom demo``: the main job, end to end, on Spark."""
+"""``secure-bloom demo``: run the main job, end to end, on Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a verb: its report, the failed files, printed on stderr, and its exit code."""
+"""End a verb: print its report, print the failed files on stderr, and return the exit code."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class Printer(Protocol[R_contra]):
-    """Writes a report for people."""
+    """A function that prints a report for people."""
 
     def __call__(self, report: R_contra, *, verbose: bool) -> None: ...  # noqa: D102
 
 
 def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: bool) -> int:
-    """Write a report, as JSON or with ``show``, print its failed files, return the exit code."""
+    """Print a report, as JSON or with ``show``, and its failed files. Return the exit code."""
     if as_json:
         from secure_bloom.cli.terminal_tables import print_json
 
@@ -59,7 +59,7 @@ def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: 
 
 
 def print_failures(failed: Iterable[ReportedFile]) -> int:
-    """Print the failed files on stderr, the same mistake once; return the exit code, or 0.
+    """Print the failed files on stderr, the same error once. Return the exit code, or 0.
 
     With ``-v`` every file is named, and the errors that led to an error are printed too.
     """
@@ -81,14 +81,14 @@ def print_failures(failed: Iterable[ReportedFile]) -> int:
 
 
 def _without_path(file: ReportedFile) -> str:
-    """Return the error without the file it is about, which errors begin with."""
+    """Return the error without the path that it begins with."""
     return (file.error or "").removeprefix(file.path)
 
 
 def verdict_code(verdicts: Container[Verdict]) -> int:
-    """Return the exit code of a probe.
+    """Return the exit code of a probe with these verdicts.
 
-    For a file that may have the value, else one without a filter.
+    "Maybe" in any file decides first, then "no filter" in any file.
     """
     # Not all verbs need what a probe does.
     from secure_bloom.bloom.probe import Verdict

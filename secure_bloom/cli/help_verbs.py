@@ -1,4 +1,4 @@
-"""``secure-bloom help`` and ``completion``: what verbs say of themselves."""
+"""``secure-bloom help`` and ``completion``: print help, and shell completion."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def help_command(ctx: click.Context, verbs: tuple[str, ...]) -> int:
 
 
 def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
-    """Return the error for a verb that nobody knows.
+    """Return the error for an unknown verb.
 
-    Its hint is the verb that looks most like it.
+    Its hint is the verb with the most similar name.
     """
     likely = get_close_matches(verb, known, n=1)
     meant = words.removesuffix(verb) + likely[0] if likely else None
@@ -64,7 +64,7 @@ def completion_command(ctx: click.Context, shell: str) -> int:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise PolicyError(f"nothing is known of the shell {shell}")
+        raise PolicyError(f"there is no completion for the shell {shell}")
     root = ctx.find_root()
     click.echo(kind(root.command, {}, "secure-bloom", "_SECURE_BLOOM_COMPLETE").source())
     return 0

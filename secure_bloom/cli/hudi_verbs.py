@@ -94,18 +94,24 @@ def show_command(
     help="The kind of filter.",
 )
 @click.option(
-    "--num-entries", type=int, help="Keys that a filter is made for; else as many as the file has."
+    "--num-entries",
+    type=int,
+    help="Number of keys that a filter is made for; by default as many as the file has.",
 )
 @click.option("--fpp", type=float, default=1e-9, show_default=True, help="False positives.")
 @click.option(
-    "--max-entries", type=int, default=100_000, show_default=True, help="Bound of DYNAMIC_V0."
+    "--max-entries",
+    type=int,
+    default=100_000,
+    show_default=True,
+    help="Largest number of keys that DYNAMIC_V0 is made for.",
 )
 @click.option(
-    "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
+    "-o", "--output", metavar="DIR", help="Write new files below DIR. The old files stay."
 )
-@click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
-@click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
-@click.option("-n", "--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@click.option("--in-place", is_flag=True, help="Append to the files instead of copying their data.")
+@click.option("--replace-filters", is_flag=True, help="Build existing filters anew.")
+@click.option("-n", "--dry-run", is_flag=True, help="Write nothing. Report what a run would do.")
 @_COLUMN
 @with_jobs_option
 @with_access_to_sign
@@ -199,9 +205,9 @@ def _refuse_paths(keys: tuple[str, ...]) -> None:
 
 
 def _keys_in(source: BinaryIO | None) -> list[str]:
-    """Return the keys in a file, one a line, without empty lines.
+    """Return the keys in a file, one in each line, without empty lines.
 
-    Always UTF-8, whatever the locale.
+    The file is UTF-8, whatever the locale.
     """
     if source is None:
         return []
@@ -226,7 +232,7 @@ Row = tuple[object, ...]
 
 
 def print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -> None:
-    """One row a file: its filter; with ``show_range`` also the ends of its key range."""
+    """Print one row for each file: its filter and, with ``show_range``, its key range."""
     names = short_names([file.path for file in report.files])
     shown = [file for file in report.files if file.error is None or file.hudi is not None]
     rows = [_filter_row(names[file.path], file) for file in shown]
@@ -263,7 +269,7 @@ def _shape(file: RecordKeyFile) -> Row:
 
 
 def print_added(report: AddReport, *, verbose: bool) -> None:
-    """One row a file: the filter that was added or kept; then notes."""
+    """Print one row for each file: the filter that was added or kept. Then print notes."""
     names = short_names([file.path for file in report.files])
     added = [(file, each) for file in report.files for each in file.filters]
     rows = [_added_row(names[file.path], file, each) for file, each in added]
@@ -289,7 +295,7 @@ def _build(file: FileAddReport, each: FilterReport) -> Row:
 
 
 def print_lookup(report: LookupReport, *, verbose: bool) -> None:
-    """Each key with the files that hold it, then how many files were skipped and read."""
+    """Print each key with the files that hold it, then how many files were skipped and read."""
     from secure_bloom.hudi.key_lookup import LookupStatus
 
     for key, paths in report.found.items():

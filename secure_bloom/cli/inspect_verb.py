@@ -32,8 +32,8 @@ EXIT_WRONG_FILTER = 1
 
 @click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@policy_option("For its [kms].")
-@click.option("--check", is_flag=True, help="Read the values too, and look for each in its filter.")
+@policy_option("Policy file (TOML) whose [kms] has the keys.")
+@click.option("--check", is_flag=True, help="Also read all values, and look each up in its filter.")
 @with_timeout
 @with_table_version
 @with_common_options
@@ -75,7 +75,7 @@ _MOST_TABLES: Final = 10
 
 
 def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
-    """One table a file; of many files a row each, unless ``verbose``."""
+    """Print one table for each file or, for many files unless ``verbose``, one row."""
     shown = [file for file in report.files if file.error is None]
     if len(shown) > _MOST_TABLES and not verbose:
         _print_summary(shown, verbose=verbose)
@@ -86,7 +86,7 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
         missed = column.bloom.missed if column.bloom else 0
         tell(
             f"wrong filter: {file.path}, row group {group.row_group}, column {column.column}: "
-            f"misses {missed} values, queries lose rows; add --replace-filters mends it"
+            f"misses {missed} values, queries lose rows; add --replace-filters repairs it"
         )
 
 
@@ -144,7 +144,7 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
 
 
 def _record_keys(told: RecordKeyDescription) -> str:
-    """Hudi's filter and key range, in one line."""
+    """Return Hudi's filter and key range as one line."""
     ends = "key range" if told.range else "no key range"
     if told.type is None:
         damage = told.note and f"filter that cannot be read: {told.note}"
@@ -154,7 +154,7 @@ def _record_keys(told: RecordKeyDescription) -> str:
 
 
 def _paimon_index(told: PaimonInspection) -> str:
-    """Paimon's index and its columns, in one line."""
+    """Return Paimon's index and its columns as one line."""
     if told.error is not None:
         return f"cannot be read: {told.error}"
     columns = ", ".join(f"{each.column} ({each.type})" for each in told.indexes)

@@ -1,4 +1,4 @@
-"""``secure-bloom keys``: try the master keys of a policy, make keyrings."""
+"""``secure-bloom keys``: check the master keys of a policy, make keyrings."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def new_command(
 
 @keys.command("used")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@policy_option("For its [kms], and for what it says of each key.")
+@policy_option("Policy file (TOML): its [kms] has the keys, and it says which are retired.")
 @click.option(
     "--key",
     "only",
@@ -182,13 +182,13 @@ def used_command(
 
 
 def _complain_of_closed(report: KeyUseReport) -> int:
-    """2 where files may depend on the keys that were asked for, and this is unknown; else 0."""
+    """Return 2 if it is unknown whether files depend on the keys that were asked for, else 0."""
     if not report.only or not report.incomplete:
         return 0
     files = counted(len(report.incomplete), "file")
     tell(
-        f"secure-bloom: error: the footers of {files} did not open: whether their columns depend "
-        f"on {', '.join(map(legible, report.only))} is not known",
+        f"secure-bloom: error: the footers of {files} could not be opened: whether their columns "
+        f"depend on {', '.join(map(legible, report.only))} is not known",
         err=True,
     )
     tell(

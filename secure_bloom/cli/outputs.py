@@ -1,7 +1,7 @@
-"""The file that ``--output`` names: whole rows, or what was there before.
+"""Write the file that ``--output`` names: all rows, or the old file stays.
 
-Rows are written into a new file beside it, which takes the name at the end.  So a crash, a full
-disk or an error on the way leaves the old file, or none.
+Rows are written into a new file beside it, which gets the name at the end.  So a crash, a full disk
+or an error on the way leaves the old file, or none.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _PRIVATE = 0o600
 
 
 def output_file(text: str) -> Path:
-    """Return the file that ``text`` names.
+    """Return the path of the file that ``text`` names.
 
-    Raises PolicyError where none can be, before anything is read.
+    Raises PolicyError, before anything is read, if it cannot be written.
     """
     if is_object_uri(text):
         raise PolicyError(
@@ -56,7 +56,7 @@ def _require_writable(path: Path, text: str) -> None:
 def refuse_part_of_table(
     output: Path, form: str, given: Sequence[str], files: Sequence[str]
 ) -> None:
-    """Raise PolicyError where rows in clear would replace an input file, or join the table.
+    """Raise PolicyError if rows in clear would replace an input file, or join the table.
 
     ``given`` are the paths as the caller named them.  Any Parquet file in a folder among them would
     be a part of the table from then on.
@@ -83,9 +83,10 @@ def _resolved(paths: Sequence[str]) -> set[Path]:
 
 @contextmanager
 def replaced(output: Path) -> Iterator[BinaryIO]:
-    """A new file to write to; it takes the place of ``output`` at the end, or goes away.
+    """Yield a new file to write to.
 
-    A replaced file keeps its permissions.  Only the owner may read a new file.
+    It replaces ``output`` at the end, or is removed after an error. A replaced file keeps its
+    permissions.  Only the owner may read a new file.
     """
     target = output.resolve()
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else _PRIVATE
@@ -113,7 +114,7 @@ def output_errors(output: Path | None) -> Iterator[None]:
 
 @contextmanager
 def flushed() -> Iterator[None]:
-    """Flush stdout at the end; after a failure write nothing more to it."""
+    """Flush stdout at the end. After a failure, write nothing more to it."""
     try:
         yield
         sys.stdout.flush()

@@ -75,14 +75,14 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 @click.option(
     "--allow-clear-index",
     is_flag=True,
-    help="Build one of an encrypted column too, in clear for everyone to ask.",
+    help="Also index encrypted columns, in clear, so that everyone can test values.",
 )
 @click.option(
     "--replace-damaged",
     is_flag=True,
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Write nothing. Report what a run would do.")
 @with_jobs_option
 @with_access_to_read
 @with_common_options
@@ -206,7 +206,7 @@ _MEANINGS = {
 
 
 def print_indexes(report: ShowReport, *, verbose: bool) -> None:
-    """A table for each index, then the data files without one."""
+    """Print a table for each index, then the data files without one."""
     for index in report.indexes:
         if index.error is None:
             tell(f"{index.path}: {human_bytes(index.bytes)}")
@@ -236,7 +236,7 @@ def _print_columns(index: PaimonInspection) -> None:
 
 
 def print_built(report: BuildReport, *, verbose: bool) -> None:
-    """One row a file and column, then notes."""
+    """Print one row for each file and column, then notes."""
     names = short_names([file.path for file in report.files])
     rows = [
         (names[file.path], c.column, c.values, c.items, c.bytes, percent(c.fpp))
@@ -253,7 +253,7 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
 
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
-    """Print the number of files with each verdict, paths of those that may have rows, and notes."""
+    """Print how many files have each verdict, paths of files that may have the rows, and notes."""
     for verdict, meaning in _MEANINGS[report.rules].items():
         found = [file.path for file in report.files if file.verdict == verdict]
         tell(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")

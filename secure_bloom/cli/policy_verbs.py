@@ -1,4 +1,4 @@
-"""``secure-bloom policy``: begin one from a table's schema, check one before Spark does."""
+"""``secure-bloom policy``: draft a policy from a table's schema, or check one before Spark does."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _columns_of_table(path: str, keyring: Path | None) -> list[tuple[str, str]]:
 
 
 def _kind(leaf: Leaf, kind: str) -> str:
-    """Return a column's type for its comment, with a word on filters that no reader can ask."""
+    """Return a column's type for its comment, with a note if no reader can use a filter."""
     from secure_bloom.parquet.structures.metadata import Type
 
     return f"{kind}: no reader can use a filter" if leaf.type is Type.INT96 else kind
@@ -145,7 +145,7 @@ def _problems(
 
 
 def _useless_filters(policy: KeyPolicy, leaves: Iterable[Leaf]) -> Iterator[str]:
-    """Yield a note for each column whose filter, wanted by the policy, no reader can use."""
+    """Yield a note for each column whose filter in the policy no reader can use."""
     from secure_bloom.parquet.schema import INT96_NOTE, select
     from secure_bloom.parquet.structures.metadata import Type
 
@@ -157,7 +157,7 @@ def _useless_filters(policy: KeyPolicy, leaves: Iterable[Leaf]) -> Iterator[str]
 
 
 def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, ...]:
-    """Return the columns of a table; keys are looked for only where a footer is encrypted."""
+    """Return the columns of a table. Keys are used only for encrypted footers."""
     from secure_bloom.reading.table_leaves import table_leaves
 
     try:
@@ -167,7 +167,7 @@ def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, 
 
 
 def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
-    """Yield a note on keys that the policy's keyring has and the policy does not name."""
+    """Yield a note on keys in the policy's keyring that the policy does not name."""
     # No KMS is asked, and the keyring need not be on this machine.
     keyring = policy.keyring_path()
     if keyring is None or not keyring.exists():

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, lines of a log elsewhere."""
+"""Show progress on stderr: a bar on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FORMAT, _TIME = "%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S"
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool) -> Iterator:  # type: ignore[type-arg]
-    """A bar where stderr is a terminal; elsewhere a line every ten seconds, as ``logging`` has it.
+    """Show a bar if stderr is a terminal, else print a log line every ten seconds.
 
-    With ``quiet`` there is no bar, and with ``-q`` neither.
+    With ``quiet``, or with ``-q``, nothing is shown.
     """
     if is_quiet():
         yield None

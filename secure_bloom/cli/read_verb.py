@@ -1,4 +1,4 @@
-"""``secure-bloom read``: rows of tables through their filters, or why they were read."""
+"""``secure-bloom read``: rows of tables through their filters, or a report on what was read."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 @click.command("read")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("-w", "--where", metavar="TEXT", help="Which rows; all unless given.")
+@click.option("-w", "--where", metavar="TEXT", help="The rows to read, by default all.")
 @click.option("--where-from", metavar="FILE", help="The condition from a file; - is stdin.")
 @click.option(
     "--parameters",
     metavar="FILE",
     help='Values of :name in the condition: {"name": value} in JSON; - is stdin.',
 )
-@click.option("--columns", metavar="A,B", help="Which columns; all unless given.")
+@click.option("--columns", metavar="A,B", help="The columns to read, by default all.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N rows.")
 @click.option(
     "--explain",
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 @click.option(
     "--without-filter-keys",
     is_flag=True,
-    help="Leave conditions out whose column's key is missing: rows come that may not match.",
+    help="Ignore conditions whose column's key is missing: some rows may not match them.",
 )
 @with_timeout
 @with_table_version
@@ -167,7 +167,7 @@ def _plan(
 
 
 def column_names(text: str) -> list[str]:
-    """Return the names in ``A,B``; a name with a comma is in double quotes."""
+    """Return the names in ``A,B``. A name with a comma is in double quotes."""
     found = [name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row]
     if not found or not all(found):
         raise PolicyError(
@@ -206,7 +206,7 @@ _SHOWN_FILES = 20
 
 
 def print_report(report: ReadReport, *, verbose: bool) -> None:
-    """Print what was skipped, why it was not more, and advice; then the files."""
+    """Print what was skipped, why not more was, and advice. Then print the files."""
     rows = "none read: this is the plan" if report.rows is None else f"{report.rows:,}"
     tell(f"rows:       {rows}")
     tell(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")

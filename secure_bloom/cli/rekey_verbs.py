@@ -38,7 +38,7 @@ _POLICY = click.option(
     "policy_path",
     type=click.Path(path_type=Path),
     required=True,
-    help="Policy file (TOML): what the files are to be, and the KMS.",
+    help="Policy file (TOML): how files are to be protected, and the KMS.",
 )
 _OLD_POLICY = click.option(
     "--old-policy",
@@ -48,7 +48,7 @@ _OLD_POLICY = click.option(
     help="The policy that files leave: its KMS and master keys open them.",
 )
 _DRY_RUN = click.option(
-    "-n", "--dry-run", is_flag=True, help="Say what would be done, write nothing."
+    "-n", "--dry-run", is_flag=True, help="Write nothing. Report what a run would do."
 )
 _VERIFY = click.option(
     "--verify",
@@ -63,10 +63,10 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @_POLICY
 @_OLD_POLICY
 @click.option(
-    "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
+    "-o", "--output", metavar="DIR", help="Write new files below DIR. The old files stay."
 )
 @click.option(
-    "--new-data-keys", is_flag=True, help="New data keys for files that are as they should be too."
+    "--new-data-keys", is_flag=True, help="Make new data keys also for files that need no change."
 )
 @_DRY_RUN
 @_VERIFY
@@ -82,10 +82,10 @@ def reencrypt_command(
     verbose: bool,
     **options: Any,
 ) -> int:
-    """Bring files under a policy, from whatever protection they have; no page is decoded.
+    """Bring files under a policy, whatever protection they have. No page is decoded.
 
     Plain files are encrypted.  Encrypted ones get new data keys, other keys for columns, another
-    footer mode or algorithm.  Files that are as the policy says stay as they are.  A Delta table,
+    footer mode or algorithm.  Files that are as the policy says are unchanged.  A Delta table,
     given alone, gets new files beside the old ones, and a commit.
 
     \b
@@ -119,7 +119,7 @@ def decrypt_command(
     as_json: bool,
     verbose: bool,
 ) -> int:
-    """Write encrypted files in clear, below another folder and never in their place.
+    """Write encrypted files in clear to another folder. The encrypted files stay.
 
     Anyone who may read DIR can then read every column.  If a Delta table is given alone, its live
     files are written to a folder without a log.
@@ -145,12 +145,16 @@ def decrypt_command(
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
-@click.command("rotate", short_help="Bring files to other master keys.")
+@click.command("rotate", short_help="Bring files under other master keys.")
 @_PATHS
 @_POLICY
 @_OLD_POLICY
-@click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")
-@click.option("--to", "new_keys", multiple=True, metavar="KEY", help="The one in its place.")
+@click.option(
+    "--from", "old_keys", multiple=True, metavar="KEY", help="A master key to be replaced."
+)
+@click.option(
+    "--to", "new_keys", multiple=True, metavar="KEY", help="The master key that replaces it."
+)
 @_DRY_RUN
 @_VERIFY
 @with_table_options
@@ -167,9 +171,9 @@ def rotate_command(
     verbose: bool,
     **options: Any,
 ) -> int:
-    """Wrap the keys of files anew: under other master keys, or their newest versions.
+    """Wrap the keys of files under other master keys, or under their newest versions.
 
-    Without --from and --to every file comes to the master keys that the policy names now.  Pages,
+    Without --from and --to every file gets the master keys that the policy names now.  Pages,
     filters and indexes stay byte for byte; files are replaced, so that no old wrapped key is left
     in them.  A Delta table, given alone, gets new files beside the old ones, and a commit.
 
@@ -206,7 +210,7 @@ _SAME = ("unchanged", "failed")
 
 
 def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
-    """Each file with its keys before and now, then how many of each kind."""
+    """Print each file with its keys before and now, then how many files have each status."""
     would = "would be " if report.dry_run else ""
     names = short_names([file.path for file in report.files])
     if verbose or len(report.files) <= SHOWN_FILES:
@@ -252,7 +256,7 @@ _IN_POLICY: Mapping[str | None, str] = {
 def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     """Print the number of files that each key opens.
 
-    The files too, with ``verbose`` and where the report is about some keys only.
+    Print the files too with ``verbose``, and if the report is about some keys only.
     """
     print_table(
         ["master key", "version", "files>", "policy"],

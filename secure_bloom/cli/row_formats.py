@@ -1,7 +1,7 @@
-"""Rows as a table, CSV, JSON lines or a Parquet file.
+"""Write rows as a table, CSV, JSON lines or a Parquet file.
 
-From CSV and JSON lines a program gets the values back.  No character of a value may act on a
-terminal: a table, and CSV that is printed there, have it written out.
+A program can read the exact values back from CSV and JSON lines.  No character of a value may act
+on a terminal, so tables, and CSV printed on a terminal, have such characters escaped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CSV_QUOTED = frozenset(',"\r\n')
 
 
 def format_of(given: str | None, output: Path | None) -> str:
-    """Return the format: of the option, else of the output's name, else one for stdout."""
+    """Return the format: from the option, else from the output's name, else the one for stdout."""
     if given is None and output is not None:
         given = output.suffix.lstrip(".").lower()
         if given not in FILE_FORMATS:
@@ -55,17 +55,17 @@ def format_of(given: str | None, output: Path | None) -> str:
     if given == "table" and output is not None:
         raise PolicyError("a table is for the terminal", hint="--format csv, jsonl or parquet")
     if given == "parquet" and output is None:
-        raise PolicyError("a Parquet file goes nowhere without --output FILE")
+        raise PolicyError("a Parquet file is not written to stdout: name a file by --output FILE")
     return given
 
 
 def write_rows(
     form: str, schema: Any, batches: Batches, output: Path | None, *, for_spreadsheets: bool = False
 ) -> int:
-    """Write the rows to ``output`` or stdout and return how many there were.
+    """Write the rows to ``output`` or stdout and return their number.
 
-    With ``for_spreadsheets`` no text in CSV is taken for a formula.  An old file is replaced only
-    after all rows were written; it stays if that fails.
+    With ``for_spreadsheets`` no text in CSV can be taken for a formula.  An old file is replaced
+    only after all rows were written, and stays if that fails.
     """
     write = _WRITERS.get(form)
     if form == "csv":
@@ -73,7 +73,9 @@ def write_rows(
         write = partial(_write_csv, as_text=_text_in_csv(for_spreadsheets, on_terminal))
     if output is None:
         if write is None:
-            raise PolicyError("a Parquet file goes nowhere without --output FILE")
+            raise PolicyError(
+                "a Parquet file is not written to stdout: name a file by --output FILE"
+            )
         with output_errors(output), flushed():
             return write(schema, batches, sys.stdout)
     with output_errors(output), replaced(output) as file:
@@ -93,7 +95,7 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
 
 
 def _text_in_csv(for_spreadsheets: bool, on_terminal: bool) -> Callable[[Any], str]:
-    """Return what makes a value a text: exact for a program, and written out for a terminal."""
+    """Return the function that turns a value into text: exact, or escaped on a terminal."""
     text = _harmless if for_spreadsheets else text_of
     return (lambda value: written_out(text(value))) if on_terminal else text
 
@@ -111,7 +113,7 @@ def _write_csv(
 
 
 def _harmless(value: object) -> str:
-    """Return a value as text; a spreadsheet runs none that begins with an apostrophe."""
+    """Return a value as text. A spreadsheet runs no text that begins with an apostrophe."""
     text = text_of(value)
     is_formula = isinstance(value, str) and text[:1] in _FORMULA_STARTS
     return f"'{text}" if is_formula else text
@@ -178,7 +180,7 @@ def _cell(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as text, as a condition takes it; nested values as JSON."""
+    """Return a value as a condition takes it. Nested values are JSON."""
     if isinstance(value, dict | list):
         return _json_text(value)
     if isinstance(value, bool):
@@ -206,7 +208,7 @@ _FORMS: dict[type, Callable[[Any], str]] = {
 
 
 def _json_text(value: object) -> str:
-    """JSON in one line; characters that would act on a terminal are escaped."""
+    """Return JSON in one line. Characters that would act on a terminal are escaped."""
     text = json.dumps(json_of(value), ensure_ascii=False)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
@@ -214,7 +216,7 @@ def _json_text(value: object) -> str:
 
 
 def json_of(value: Any) -> Any:
-    """Return a value for JSON; bytes, dates, decimals and NaN become the same texts as in CSV."""
+    """Return a value for JSON. Bytes, dates, decimals and NaN become the same texts as in CSV."""
     if isinstance(value, dict):
         return {str(key): json_of(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Tables, sizes and names for a terminal; programs take ``--json``."""
+"""Print tables, sizes and names on a terminal. Programs use ``--json``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN_FILES: Final = 20
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One document on stdout."""
+    """Print one document on stdout."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2)
     click.echo(without_commands(text))
 
@@ -35,10 +35,11 @@ def print_table(
     may_cut: bool = False,
     right: Sequence[bool] | None = None,
 ) -> None:
-    """Rows under headers; headers that end in ``>`` head columns of numbers.  Cells never wrap.
+    """Print rows under headers. Headers that end in ``>`` mark columns of numbers.
 
-    Names of a file's columns may end so too: with them ``right`` says which columns hold numbers.
-    On a terminal that is too narrow each row is a paragraph, unless its cells may be cut.
+    Cells never wrap. Names of a file's columns may end in ``>`` too: then ``right`` says which
+    columns hold numbers.  If the terminal is too narrow, each row is printed as a paragraph, unless
+    its cells may be cut.
     """
     if right is None:
         right = [header.endswith(">") for header in headers]
@@ -65,7 +66,7 @@ def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> boo
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal."""
+    """Return the width of the terminal in columns."""
     # Imported here: it brings the decompressors along, and a table in a pipe has no width.
     from shutil import get_terminal_size
 
@@ -75,7 +76,7 @@ def terminal_width() -> int:
 def _print_row_by_row(
     heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None
 ) -> None:
-    """The first cell of a row, and below it what the others say."""
+    """Print the first cell of each row, and below it the other cells with their headers."""
     if title:
         click.echo(title)
     width = terminal_width()
@@ -86,7 +87,7 @@ def _print_row_by_row(
 
 
 def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:
-    """A table with a row for each file; of many files the first ones, unless ``verbose``."""
+    """Print a table with a row for each file. Of many files only the first, unless ``verbose``."""
     shown = rows if verbose else rows[:SHOWN_FILES]
     print_table(headers, shown)
     if len(shown) < len(rows):
@@ -101,7 +102,7 @@ def _draw(
     *,
     color: bool | None,
 ) -> None:
-    """A table for a terminal: in its colors, cut to its width."""
+    """Draw a table on a terminal, in its colors, cut to its width."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -129,8 +130,8 @@ def _plain_lines(
 ) -> Iterator[str]:
     """Yield the table as lines for a file or a pipe, where no path may be cut.
 
-    Thousands of rows are as many files: what draws for a terminal takes longer than the work on
-    small ones.
+    There may be thousands of rows, and drawing them as for a terminal takes longer than the work on
+    small files.
     """
     widths = [max(map(_columns, column)) for column in zip(heads, *rows, strict=True)]
     if title:
@@ -152,7 +153,7 @@ def _plain_line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]
 
 
 def _columns(text: str) -> int:
-    """Return the columns that a text takes on a terminal."""
+    """Return how many columns a text takes on a terminal."""
     return len(text) if text.isascii() else len(text) + sum(map(_extra_column, text))
 
 
@@ -163,7 +164,7 @@ def _extra_column(char: str) -> int:
 
 
 def short_names(paths: Sequence[str]) -> dict[str, str]:
-    """Short names for a terminal: without a folder that all share, the middle left out."""
+    """Return short names for a terminal: without their common folder, shortened in the middle."""
     if not sys.stdout.isatty():
         return {path: path for path in paths}
     folders = {path.rpartition("/")[0] for path in paths}
@@ -172,7 +173,7 @@ def short_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _shortened(name: str) -> str:
-    """Return the name with its middle left out, where it is long."""
+    """Return the name, shortened in the middle if it is long."""
     if len(name) <= _NAME_LENGTH:
         return name
     tail = _NAME_LENGTH // 3
@@ -180,5 +181,5 @@ def _shortened(name: str) -> str:
 
 
 def percent(share: float | None) -> str | None:
-    """Return a share as a person reads it."""
+    """Return a share in percent, rounded for a person."""
     return None if share is None else f"{100 * share:.3g} %"

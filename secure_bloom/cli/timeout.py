@@ -14,7 +14,7 @@ _OPTION = "--timeout"
 
 
 def with_timeout(function: Callable[..., int]) -> Callable[..., int]:
-    """``--timeout`` of a verb, which then ends by TimeLimitError."""
+    """Add ``--timeout`` to a verb, which then ends by TimeLimitError."""
 
     @functools.wraps(function)
     def call(*args: Any, timeout: float | None, **options: Any) -> int:
@@ -29,15 +29,15 @@ def with_timeout(function: Callable[..., int]) -> Callable[..., int]:
         _OPTION,
         type=float,
         metavar="SECONDS",
-        help="End with an error after so long, whatever is under way.",
+        help="End with an error after this time.",
     )(call)
 
 
 def requested_limit(arguments: Sequence[str]) -> float | None:
-    """Return the limit that arguments ask for; None for none, and for one that is no number.
+    """Return the limit in the arguments, or None if there is none or it is not a number.
 
-    It is needed before the verb's own module is imported, which reads the arguments again and
-    reports what is wrong with them.
+    It is needed before the verb's own module is imported. The verb parses the arguments again and
+    reports errors.
     """
     for place, word in enumerate(arguments):
         if word == "--":

@@ -1,6 +1,6 @@
-"""The amount of output, and its colours: ``-v``, ``-q``, ``--color``, of the program or a verb.
+"""How much is printed, and in which colours: ``-v``, ``-q``, ``--color``, before or after the verb.
 
-Whatever a file says of itself, nothing of it drives the terminal.
+No text from a file controls the terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_quiet() -> bool:
 
 
 def is_verbose() -> bool:
-    """Return whether ``-v`` was given, so far."""
+    """Return whether ``-v`` was given so far."""
     return _is_set(_VERBOSE)
 
 
@@ -30,25 +30,25 @@ def _is_set(mark: str) -> bool:
 
 
 def wanted_color() -> bool | None:
-    """Return whether colours are wanted; None where the terminal decides."""
+    """Return whether colours are wanted, or None if the terminal decides."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_COLOR)
 
 
 def remember_verbose(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
-    """Return the callback of ``-v``, whose value a verb gets too."""
+    """Remember ``-v`` and return its value, which the verb gets too."""
     context.meta[_VERBOSE] = value or is_verbose()
     return is_verbose()
 
 
 def remember_quiet(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    """The callback of ``-q``."""
+    """Remember ``-q``."""
     if value:
         context.meta[_QUIET] = True
 
 
 def remember_color(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    """The callback of ``--color``."""
+    """Remember ``--color``."""
     if value is not None:
         context.color = context.meta[_COLOR] = _COLORS[value]
 
@@ -63,24 +63,24 @@ VERBOSITY = (
         is_flag=True,
         expose_value=False,
         callback=remember_quiet,
-        help="No progress and no notes: results and errors alone.",
+        help="Print only results and errors, no progress and no notes.",
     ),
     click.option(
         "--color",
         type=click.Choice(list(_COLORS)),
         expose_value=False,
         callback=remember_color,
-        help="Whether to use colours; auto unless given.",
+        help="Whether to use colours. By default auto.",
     ),
 )
 
 
 def tell(line: str, *, err: bool = False) -> None:
-    """One line, on stderr with ``err``; what is not printable in it is written out."""
+    """Print one line, on stderr with ``err``. Unprintable characters are escaped."""
     click.echo(written_out(line), err=err)
 
 
 def tell_note(note: str | None, *, err: bool = False) -> None:
-    """Something to know beside the results; nothing with ``-q``."""
+    """Print a note beside the results, but not with ``-q``."""
     if not is_quiet():
         tell(f"note: {note}", err=err)

@@ -1,4 +1,4 @@
-"""The group of all verbs; each verb's module is imported when it is asked for.
+"""The group of all verbs. The module of a verb is imported when the verb is used.
 
 Importing all of them would add a fifth to the CPU time of a probe.
 """
@@ -36,7 +36,7 @@ _VERBS: Final = {
 
 
 class Verbs(click.Group):
-    """A group that knows where its verbs live."""
+    """A click group that knows the module of each verb."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return all verbs, sorted."""
@@ -45,7 +45,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb that the arguments begin with. Raises PolicyError for an unknown one."""
+        """Return the verb in the arguments. Raises PolicyError for an unknown verb."""
         if args[0] in _VERBS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         from secure_bloom.cli.help_verbs import unknown_verb
@@ -53,7 +53,7 @@ class Verbs(click.Group):
         raise unknown_verb(args[0], args[0], list(_VERBS))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Return the verb, imported now; None for an unknown one."""
+        """Return the verb, importing it now, or None for an unknown verb."""
         if cmd_name not in _VERBS:
             return None
         module, name = _VERBS[cmd_name]
@@ -80,7 +80,7 @@ def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
     """Bloom filters for Parquet files that are already written, encrypted like their columns.
 
     \b
-    secure-bloom advise out/                              which columns gain by a filter
+    secure-bloom advise out/                              which columns gain from a filter
     secure-bloom add out/ --policy keys/policy.toml       add filters, data untouched
     secure-bloom probe out/ email a@example.com --keyring keys/dev-keyring.json
     secure-bloom read out/ --where "email = 'a@x'"        rows, skipping what filters exclude
@@ -88,10 +88,10 @@ def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
     secure-bloom audit out/ --policy keys/policy.toml     does every file obey the policy
     secure-bloom demo                                     all of it on Spark, in a minute
 
-    Exit code 2 means an error; what went wrong and what to do about it is on stderr.  141: whoever
-    read the output (head, a pager) went away.
+    Exit code 2 means an error, which is described on stderr with a hint.  141: the reader of
+    the output (head, a pager) closed it.
 
-    The policy and the keyring may be given once: by SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING,
+    Defaults of --policy and --keyring: SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING,
     or as policy and keyring in secure-bloom.toml or in [tool.secure-bloom] of pyproject.toml, in
     this folder or above.
     """

@@ -1,4 +1,4 @@
-"""A run that adds filters to an Iceberg table: the same on one machine and on Spark's executors."""
+"""Add filters to an Iceberg table: on one machine, and on Spark's executors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATION: Final = "replace"
 
 @dataclass(slots=True, kw_only=True)
 class IcebergRun:
-    """The table, its data files that are wanted, and what the snapshots are to say of the run.
+    """The table, its selected data files, and what the snapshots say about the run.
 
     ``base`` is the snapshot in which the files were chosen.
     """
@@ -49,7 +49,7 @@ class IcebergRun:
 
     @property
     def paths(self) -> list[str]:
-        """The data files as they are opened."""
+        """The data files, as paths that can be opened."""
         return list(self._opened)
 
     @property
@@ -57,16 +57,16 @@ class IcebergRun:
         return {self.table.location(path): entry for path, entry in self.chosen.wanted.items()}
 
     def skipped(self) -> Iterator[FileAddReport]:
-        """Return a report of each data file that gets no filter, with the reason."""
+        """Yield a report for each data file that gets no filter, with the reason."""
         for path, reason in self.chosen.skipped.items():
             yield FileAddReport(path=path, status="unchanged", notes=(f"skipped: {reason}",))
 
     def in_report(self, report: FileAddReport) -> FileAddReport:
-        """Return the report in the names that people use: files have them already."""
+        """Return the report with the table's names of columns, which the files have already."""
         return report
 
     def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
-        """Do the work on the files and commit it, after every ``commit_every`` of them."""
+        """Do the work on the files. Commit after every ``commit_every`` files."""
         entries = list(self._opened.items())
         step = self.commit_every or max(1, len(entries))
         for start in range(0, len(entries), step):
@@ -74,7 +74,7 @@ class IcebergRun:
         return TableChange(commits=tuple(self.commits), gone=frozenset(self._gone))
 
     def gone(self, change: TableChange, reports: Iterable[FileAddReport]) -> frozenset[str]:
-        """Return files that other writers took out of the table, failed ones among them."""
+        """Return files, also failed ones, that other writers removed from the table."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             self.table.refresh()
@@ -113,7 +113,7 @@ class IcebergRun:
         ]
 
     def _new_location(self, entry: ManifestEntry) -> str:
-        """Return where the table wants the new file: beside others of its partition."""
+        """Return the location for the new file: beside other files of its partition."""
         old = entry.data_file
         spec = spec_of(old.spec_id, self.table)
         name = marked_name(name_of(opened_location(old.file_path)), self.name, unique=old.file_path)
@@ -152,7 +152,7 @@ class IcebergRun:
 
     @property
     def _properties(self) -> dict[str, str]:
-        """What the summary of a snapshot says of the run: names of columns, and no value."""
+        """Return the properties of a snapshot's summary: names of columns, no values."""
         fpps = {name: options.fpp for name, options in self.request.columns.items()}
         return {
             "secure-bloom.version": version("secure-bloom"),
@@ -162,7 +162,7 @@ class IcebergRun:
 
 @dataclass(frozen=True, slots=True)
 class _PartitionPath:
-    """The folder of a partition, as location providers ask for it."""
+    """The folder of a partition, in the form that location providers take."""
 
     path: str
 
@@ -178,7 +178,7 @@ def open_run(
     branch: str | None = None,
     commit_every: int | None = None,
 ) -> IcebergRun:
-    """Return the run on a table of a catalog.  Raises before anything is written."""
+    """Return the run on a table of a catalog. Its errors come before anything is written."""
     check_commit_every(commit_every)
     table = open_table(path, branch)
     for name in request.columns:
@@ -204,7 +204,7 @@ def _require(name: str, table: CommitTable) -> None:
 
 
 def refuse_options_of_files(path: str, *, in_place: bool, output: bool) -> None:
-    """Raise for ways of writing that a table of a catalog rules out."""
+    """Raise an error for options that are not possible for a table of a catalog."""
     for is_given, option in ((in_place, "in_place"), (output, "output")):
         if is_given:
             raise PolicyError(
@@ -223,7 +223,7 @@ def _remove(paths: Iterable[str]) -> None:
 
 
 def selection(where: str | None, since: Any) -> IcebergSelection:
-    """Return the choice of data files; ``since`` is the id of a snapshot."""
+    """Return the choice of data files. ``since`` is the id of a snapshot."""
     if since is not None and not isinstance(since, int):
         raise PolicyError(
             "since: an Iceberg table takes the id of a snapshot",

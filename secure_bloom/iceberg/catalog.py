@@ -1,4 +1,4 @@
-"""Open a table of a catalog for a commit, and refuse by name what a commit could not carry."""
+"""Open a table of a catalog for a commit, and refuse by name what a commit would lose."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PROVIDER_PROPERTY: Final = "write.py-location-provider.impl"
 
 @dataclass(slots=True)
 class CommitTable:
-    """A table of a catalog and one of its branches, in the state of the last look at the catalog.
+    """A table of a catalog and one of its branches, as the catalog showed it last.
 
     ``path`` is the table's name as the caller gave it: ``iceberg://CATALOG/NAMESPACE.TABLE``.
-    ``grant`` is the right to open its data files in a store, while the table is referenced.
+    ``grant`` is the right to open its data files in a store, as long as the table is referenced.
     """
 
     path: str
@@ -42,17 +42,17 @@ class CommitTable:
 
     @property
     def io(self) -> Any:
-        """What opens the table's metadata files."""
+        """The FileIO that opens the table's metadata files."""
         return self.table.io
 
     @property
     def head(self) -> Snapshot | None:
-        """The snapshot at the head of the branch; None for a table without rows."""
+        """The snapshot at the head of the branch, or None for a table without rows."""
         return self.metadata.snapshot_by_name(self.branch)
 
     @property
     def parent(self) -> Snapshot:
-        """The head of a branch that has rows."""
+        """The snapshot at the head of a branch that has rows."""
         if self.head is None:
             raise FormatError(f"the branch {self.branch} has lost its snapshot", path=self.path)
         return self.head
@@ -63,7 +63,7 @@ class CommitTable:
         return names_of_structure(self.metadata.schema().as_struct())
 
     def location(self, path: str) -> str:
-        """Return how a data file that the metadata names is opened.
+        """Return the path that opens a data file named in the metadata.
 
         Raises FormatError for a file outside the table's folders.
         """
@@ -78,7 +78,10 @@ class CommitTable:
         return opened
 
     def refresh(self) -> None:
-        """Look at the catalog again.  Raises FileChangedError if another table has the name now."""
+        """Read the table from the catalog again.
+
+        Raises FileChangedError if another table has the name now.
+        """
         fresh = load_table(self.path)
         if fresh.metadata.table_uuid != self.metadata.table_uuid:
             raise FileChangedError(
@@ -88,15 +91,15 @@ class CommitTable:
         refuse_unwritable(self)
 
     def commit(self, requirements: Sequence[Any], updates: Sequence[Any]) -> None:
-        """Ask the catalog for a change of the table.  Exceptions are those of pyiceberg."""
+        """Ask the catalog for a change of the table. Raises the exceptions of pyiceberg."""
         self.table.catalog.commit_table(self.table, tuple(requirements), tuple(updates))
 
 
 def open_table(path: str, branch: str | None = None) -> CommitTable:
     """Load a table for a commit.
 
-    Raises PolicyError if the catalog does not give it or the branch is unknown, and
-    UnsupportedFeatureError for a table whose commits are not made here.
+    Raises PolicyError if the catalog does not have the table or the branch, and
+    UnsupportedFeatureError for a table that this package does not commit to.
     """
     table = load_table(path)
     found = CommitTable(path, table, branch or MAIN, store_grant(table, path))
@@ -107,7 +110,7 @@ def open_table(path: str, branch: str | None = None) -> CommitTable:
 
 
 def refuse_unwritable(table: CommitTable) -> None:
-    """Raise for a table, or a branch, that a commit of this package does not go on."""
+    """Raise an error for a table, or a branch, that this package does not commit to."""
     metadata = table.metadata
     properties: Mapping[str, str] = metadata.properties
     if metadata.format_version not in _WRITABLE:

@@ -2,7 +2,7 @@
 
 A commit asks for the branch to move from the snapshot that was read to the new one.  If another
 writer was faster, the table is read again.  A replacement is dropped if its old file is no longer
-live, or if a delete file that came since names it.  The rest is tried again, as the table's
+live, or if a newer delete file names it.  The rest is tried again, as the table's
 ``commit.retry.*`` properties say.
 """
 
@@ -43,7 +43,7 @@ _NOTHING_DONE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotCommit:
-    """The result of a commit: its snapshot, and the replacements that are in it.
+    """The result of a commit: its snapshot, and the replacements that it contains.
 
     ``snapshot_id`` is None if no old file was live any more, and nothing was committed.
     """
@@ -63,7 +63,7 @@ class _Retries:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> _Retries:
-        """Return what the table's properties say, or Iceberg's defaults."""
+        """Return the retries in the table's properties, or Iceberg's defaults."""
 
         def number(name: str, default: int) -> int:
             text = properties.get(f"commit.retry.{name}", "")
@@ -77,7 +77,10 @@ class _Retries:
         )
 
     def waits(self) -> Iterator[float]:
-        """Wait before each retry; the time is random, so that two late writers part."""
+        """Wait before each retry.
+
+        The time is random, so that two late writers do not collide again.
+        """
         ends = time.monotonic() + self.total / 1000
         wait = self.first_wait
         for _ in range(self.most):
@@ -96,11 +99,11 @@ def commit(
     replacements: Sequence[NewDataFile],
     properties: Mapping[str, str],
 ) -> SnapshotCommit:
-    """Put the new files in the places of the old ones that are still live without new deletes.
+    """Replace the old files that are still live and have no new deletes by the new files.
 
     ``base`` is the snapshot in which the old files were chosen.  Raises FileChangedError if other
-    writers were faster every time, and UnfinishedWriteError if nobody can say whether the commit
-    is there.
+    writers were faster every time, and UnfinishedWriteError if it is unknown whether the commit was
+    made.
     """
     standing = tuple(replacements)
     if table.head != base:
@@ -130,7 +133,7 @@ def _is_committed(
     replacements: Sequence[NewDataFile],
     properties: Mapping[str, str],
 ) -> bool:
-    """Try once; return False if another writer was faster."""
+    """Try to commit once. Return False if another writer was faster."""
     try:
         with catalog_errors(table.path):
             requirements, updates = writer.changes(replacements, properties)
@@ -152,9 +155,9 @@ def _is_committed(
 
 
 def _is_there(table: CommitTable, writer: SnapshotWriter, error: Exception) -> bool:
-    """Return True if the snapshot is in the table after an answer of the catalog was lost.
+    """Return True if the snapshot is in the table after the catalog's answer was lost.
 
-    Raises UnfinishedWriteError if it is not: the request may still arrive.
+    Raises UnfinishedWriteError if it is not, because the request may still arrive.
     """
     with suppress(SecureBloomError):
         table.refresh()
@@ -180,9 +183,10 @@ def _remove(table: CommitTable, writer: SnapshotWriter) -> None:
 def still_standing(
     table: CommitTable, manifests: Manifests, base: Any, replacements: Sequence[NewDataFile]
 ) -> Iterator[NewDataFile]:
-    """Return the replacements whose old file is live at the head, and lost no row since ``base``.
+    """Yield the replacements whose old file is live at the head, and lost no row since ``base``.
 
-    All snapshots since the base are looked at: a delete file may have come and gone again.
+    All snapshots since the base are read, because a delete file may have been added and removed
+    again.
     """
     live = manifests.live(table.head)
     known = {entry.data_file.file_path for entry in manifests.deletes(base)}
@@ -199,7 +203,7 @@ def still_standing(
 def _deletes_since(
     table: CommitTable, manifests: Manifests, base: Snapshot | None, known: set[str]
 ) -> list[ManifestEntry]:
-    """Return the delete files of the branch's snapshots after the base that it did not have."""
+    """Return the delete files of the branch's snapshots after the base that are new since it."""
     found: dict[str, ManifestEntry] = {}
     seen: set[str] = set()
     snapshot = table.head

@@ -1,4 +1,4 @@
-"""Read the data files of a snapshot from its manifests, and pick those of a run."""
+"""Read the data files of a snapshot from its manifests, and pick the files of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FILE_PATH_COLUMN: Final = "file_path"
 
 @dataclass(slots=True)
 class Manifests:
-    """The entries of manifests, each manifest read once: they never change."""
+    """The entries of manifests. Each manifest is read once, because manifests never change."""
 
     io: Any
     _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Manifests:
         return self._entries[path]
 
     def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
-        """Return the live data files of a snapshot, by the paths that the manifests have."""
+        """Return the live data files of a snapshot, by their paths in the manifests."""
         if snapshot is None:
             return {}
         return {
@@ -67,7 +67,7 @@ class Manifests:
 
 
 class damaged_metadata:  # noqa: N801  (used as a context manager)
-    """Turn any foreign exception inside into FormatError, without its text.
+    """Turn any foreign exception of the block into FormatError, without its text.
 
     The text may quote bounds of columns.
     """
@@ -82,7 +82,7 @@ class damaged_metadata:  # noqa: N801  (used as a context manager)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The data files of a run: paths as the manifests have them, and the reason of each skip."""
+    """The data files of a run, by their paths in the manifests, and the reasons of skipped ones."""
 
     wanted: Mapping[str, ManifestEntry]
     skipped: Mapping[str, str]
@@ -96,7 +96,7 @@ class IcebergSelection:
     since: int | None = None
 
     def files(self, table: CommitTable, manifests: Manifests) -> Chosen:
-        """Return the live data files of the branch that are wanted."""
+        """Return the selected live data files of the branch."""
         live = manifests.live(table.head)
         if self.since is not None:
             known = manifests.live(_known_snapshot(table, self.since))
@@ -132,7 +132,7 @@ def _may_match(table: CommitTable, where: str) -> set[str]:
 
 
 def _skip(path: str, entry: ManifestEntry, deleted: frozenset[str]) -> str | None:
-    """Return why a data file gets no filter; None for one that may get filters."""
+    """Return why a data file gets no filter, or None if it may get filters."""
     if path in deleted:
         return "a position delete file names it, so a copy would bring deleted rows back"
     if entry.data_file.key_metadata is not None:
@@ -145,7 +145,7 @@ def _skip(path: str, entry: ManifestEntry, deleted: frozenset[str]) -> str | Non
 def paths_with_deleted_rows(
     deletes: Iterable[ManifestEntry], wanted: Iterable[str], io: Any
 ) -> frozenset[str]:
-    """Return which of the ``wanted`` data files a position delete file or deletion vector names."""
+    """Return those of the ``wanted`` data files that a position delete or deletion vector names."""
     wanted = frozenset(wanted)
     found: set[str] = set()
     for entry in deletes:
@@ -155,7 +155,7 @@ def paths_with_deleted_rows(
 
 
 def _named_paths(file: Any, wanted: frozenset[str], io: Any) -> Iterable[str]:
-    """Return the data files that a delete file names, or all where that cannot be read."""
+    """Return the data files that a delete file names, or all if this is unknown."""
     low, high = (
         (bounds or {}).get(_FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
     )
@@ -182,7 +182,7 @@ def _read_paths(file: Any, io: Any) -> Iterator[str]:
 
 
 def group_by_spec(entries: Sequence[ManifestEntry]) -> dict[int, list[ManifestEntry]]:
-    """Return the entries by the id of their partition spec: a manifest holds one spec."""
+    """Return the entries by the id of their partition spec. A manifest has entries of one spec."""
     found: dict[int, list[ManifestEntry]] = {}
     for entry in entries:
         found.setdefault(entry.data_file.spec_id, []).append(entry)

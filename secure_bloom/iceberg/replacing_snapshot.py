@@ -1,13 +1,13 @@
-"""Build the snapshot that puts new data files in the places of old ones.
+"""Build the snapshot that replaces old data files by new ones.
 
 Iceberg's spec, "Snapshots" and "Manifests":
 
 - A manifest that names an old file is written again: its other entries as EXISTING, the old files
-  as DELETED.  All other manifests, and those of delete files, are referenced as they are.
-- New files get one manifest for each partition spec.  An entry is the old one but for path and
-  size.  It keeps its data sequence number, by which equality deletes apply to it.
-- The operation is ``replace``: the same rows in other files.  Spark's streaming readers pass such
-  snapshots over, where they would stop at an ``overwrite``.
+  as DELETED.  All other manifests, and those of delete files, are referenced unchanged.
+- New files get one manifest for each partition spec.  An entry differs from the old one only in
+  path and size.  It keeps its data sequence number, by which equality deletes apply to it.
+- The operation is ``replace``: the same rows in other files.  Spark's streaming readers skip
+  ``replace`` snapshots, while they would stop at an ``overwrite``.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _DEFAULT_CODEC: Final = "gzip"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDataFile:
-    """A live data file, and the new file for its place.
+    """A live data file, and the new file that replaces it.
 
-    ``new`` is the location that the metadata gets, ``opened`` how the file is opened here.
+    ``new`` is the location for the metadata, ``opened`` is the path that opens the file here.
     """
 
     old: ManifestEntry
@@ -69,13 +69,13 @@ class NewDataFile:
 
     @property
     def path(self) -> str:
-        """The old file's path, as the manifests have it."""
+        """The old file's path in the manifests."""
         return str(self.old.data_file.file_path)
 
 
 @dataclass(slots=True)
 class SnapshotWriter:
-    """Writes manifests and the manifest list of one attempt at a commit.
+    """Writes manifests and the manifest list for one attempt at a commit.
 
     ``written`` are the locations of its files, which a failed attempt removes.
     """
@@ -89,7 +89,7 @@ class SnapshotWriter:
     def changes(
         self, replacements: Sequence[NewDataFile], properties: Mapping[str, str]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the requirements and the updates to ask the catalog for."""
+        """Return the requirements and the updates that the catalog is asked for."""
         snapshot = self._snapshot(replacements, properties)
         ref = self.table.metadata.refs[self.table.branch]
         updates = (
@@ -190,7 +190,7 @@ class SnapshotWriter:
 def spec_of(spec_id: int, table: CommitTable) -> PartitionSpec:
     """Return a partition spec of the table.
 
-    Raises UnsupportedFeatureError if it was removed, though data files were written by it.
+    Raises UnsupportedFeatureError if it was removed although data files use it.
     """
     found: PartitionSpec | None = table.metadata.specs().get(spec_id)
     if found is None:
@@ -203,7 +203,8 @@ def spec_of(spec_id: int, table: CommitTable) -> PartitionSpec:
 def schema_of(spec: PartitionSpec, table: CommitTable) -> Schema:
     """Return the newest schema that has all columns of a partition spec.
 
-    The types of partition values come from them, and the current schema may have dropped one.
+    The types of partition values come from these columns, and the current schema may have dropped
+    one.
     """
     wanted = {part.source_id for part in spec.fields}
     schemas = table.metadata.schemas
@@ -229,7 +230,7 @@ def _added(replacement: NewDataFile, snapshot_id: int) -> ManifestEntry:
 
 
 def _moved(replacement: NewDataFile) -> DataFile:
-    """Return the old data file's record with another path and size, and nothing else new."""
+    """Return the old data file's record with a new path and size, and nothing else changed."""
     old = replacement.old.data_file
     new = DataFile(*(old[position] for position in range(len(old))))
     new[_PATH], new[_SIZE] = replacement.new, replacement.size
@@ -259,7 +260,7 @@ def _kept(
 def summary(
     head: Snapshot, replacements: Sequence[NewDataFile], properties: Mapping[str, str]
 ) -> Summary:
-    """Return the summary of a snapshot: what was exchanged, and the totals after it."""
+    """Return the summary of a snapshot: what was replaced, and the totals afterwards."""
     before = dict(head.summary.additional_properties) if head.summary else {}
     totals = {name: before[name] for name in _TOTALS if name in before}
     if "total-files-size" in totals:
@@ -269,7 +270,7 @@ def summary(
 
 
 def metrics(replacements: Sequence[NewDataFile]) -> dict[str, str]:
-    """Return what a snapshot exchanges, by the names of Iceberg's summaries."""
+    """Return what a snapshot replaces, by the names in Iceberg's summaries."""
     files = len(replacements)
     rows = sum(it.old.data_file.record_count for it in replacements)
     partitions = {

@@ -1,4 +1,4 @@
-"""Turn a condition into pyiceberg's filter of files: the files that may hold rows of it."""
+"""Turn a condition into pyiceberg's filter for the files that may hold matching rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EXPRESSIONS: Final[dict[Operator, _Build]] = {
 
 
 def row_filter(where: str, schema: Schema) -> BooleanExpression:
-    """Return an expression that is true for every file with a row of the condition.
+    """Return an expression that is true for every file that has a matching row.
 
     Raises PolicyError for a column that the table lacks, or a value that a column cannot hold.
     """
@@ -74,7 +74,7 @@ def _condition(condition: BoundCondition) -> BooleanExpression:
 
 
 def _literal(value: pa.Scalar) -> Any:
-    """Return a value as pyiceberg takes it; None for a type that it does not compare."""
+    """Return a value as pyiceberg takes it, or None for a type that it does not compare."""
     if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
         return None
     found = value.as_py()

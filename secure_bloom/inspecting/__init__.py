@@ -1,4 +1,4 @@
-"""What files contain, and which master keys open them, as far as the keys of a caller show it.
+"""Describe what files contain, and which master keys open them, as far as keys are available.
 
 The order of calls, each with the files of a listing and a resolver that describes::
 

@@ -1,4 +1,4 @@
-"""The contents of a file: footer, encryption, columns, keys and filters, as far as keys allow."""
+"""Describe a file: footer, encryption, columns, keys and filters, as far as keys are available."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from secure_bloom.tables import TableListing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomInspection:
-    """A filter: its place, its bitset's bytes, exact fpp and share of set bits where readable.
+    """A filter: its place and the bytes of its bitset, with exact fpp and fill if it is readable.
 
-    ``missed`` counts the values of the column that the filter does not have, if that was checked.
-    If there are any, queries lose rows.
+    ``missed`` counts the values of the column that the filter lacks, if that was checked.  If there
+    are any, queries lose rows.
     """
 
     offset: int
@@ -48,7 +48,7 @@ class BloomInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnInspection:
-    """One column chunk; ``note`` says what could not be looked at, and why."""
+    """One column chunk. ``note`` says what could not be read, and why."""
 
     column: str
     type: str
@@ -69,10 +69,10 @@ class RowGroupInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInspection:
-    """One file; ``row_groups`` is empty where the footer cannot be read without a key.
+    """One file. ``row_groups`` is empty if the footer cannot be read without a key.
 
-    ``hudi`` is the record key filter of a base file of Hudi, ``paimon`` the index beside a data
-    file of Paimon, which shows without any key.
+    ``hudi`` is the record key filter of a base file of Hudi. ``paimon`` is the index beside a data
+    file of Paimon, which needs no key.
     """
 
     path: str
@@ -99,7 +99,7 @@ class InspectReport(Report):
 
     @property
     def wrong(self) -> tuple[tuple[FileInspection, RowGroupInspection, ColumnInspection], ...]:
-        """The filters that were checked and miss values of their column."""
+        """The filters that were checked and lack values of their column."""
         return tuple(
             (file, group, column)
             for file in self.files
@@ -120,7 +120,7 @@ def inspect_files(
 ) -> InspectReport:
     """Return the report of all files of a listing.
 
-    With ``check``, the values of each column that has a filter are looked for in it.
+    With ``check``, the values of each column that has a filter are looked up in the filter.
     """
     return InspectReport(
         files=tuple(
@@ -174,7 +174,7 @@ def _describe(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Inspector:
-    """One file whose footer can be read."""
+    """Describes one file whose footer can be read."""
 
     file: InputFile
     footer: Footer
@@ -263,7 +263,7 @@ def _encryption(
 
 
 def _visible_bloom(column_chunk: ColumnChunk) -> BloomInspection | None:
-    """Return the filter's offset and length, from the copy of the metadata that is in clear."""
+    """Return the filter's offset and length from the part of the metadata that is in clear."""
     meta_data = column_chunk.meta_data
     if meta_data is None or meta_data.bloom_filter_offset is None:
         return None

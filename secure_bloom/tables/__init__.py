@@ -1,8 +1,8 @@
-"""Tables whose own log says which files live: read, so that verbs look at live files alone.
+"""Read the logs of tables, which say which files are live, so that verbs read only live files.
 
-:func:`snapshot` is the state of a Delta table, by the rules of Delta's PROTOCOL.md;
-:func:`list_tables` gives the files that the paths of a verb mean.  The readers of logs are imported
-when a table with a log is found.
+:func:`snapshot` returns the state of a Delta table, by the rules of Delta's PROTOCOL.md.
+:func:`list_tables` returns the files that the paths of a verb mean.  The readers of logs are
+imported when a table with a log is found.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _FIRST_READ = 16 * 1024
 def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
     """Return the last version that was committed until ``timestamp``.
 
-    PolicyError if there is none.
+    Raises PolicyError if there is none.
     """
     wanted = milliseconds(timestamp)
     at = None
@@ -42,18 +42,18 @@ def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
 
 
 def milliseconds(timestamp: str | datetime) -> int:
-    """Return a time as milliseconds after 1970, rounded down; without a zone it is UTC."""
+    """Return a time as milliseconds after 1970, rounded down. Without a zone it is UTC."""
     try:
         at = timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(timestamp)
     except (TypeError, ValueError) as exc:
         raise PolicyError(
-            "the timestamp is no time of ISO 8601", hint="for example 2026-01-31T12:00:00Z"
+            "the timestamp is not a time in ISO 8601", hint="for example 2026-01-31T12:00:00Z"
         ) from exc
     return (at.replace(tzinfo=at.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
-    """Return the time of each commit, oldest first, in milliseconds after 1970."""
+    """Return the time of each commit in milliseconds after 1970, oldest first."""
     tree = tree_of(log)
     found: dict[int, int] = {}
     last = None
@@ -77,7 +77,7 @@ def _first_line(path: str) -> bytes:
 
 
 def in_commit_timestamp(path: str) -> int | None:
-    """Return the time in a commit's first action, where it has one."""
+    """Return the time in a commit's first action, or None."""
     with located(path=path):
         first = next(json_lines(_first_line(path)), {})
         return optional_count(fields_of(first, "commitInfo") or {}, "inCommitTimestamp")

@@ -1,4 +1,4 @@
-"""Deletion vectors of Delta tables: the positions of a file's deleted rows.
+"""Read deletion vectors of Delta tables: the positions of a file's deleted rows.
 
     inline   Z85 of the data
     file     version 1 (1) | ... | at the offset: size (4, BE) | data | CRC-32 of it (4, BE)
@@ -36,13 +36,13 @@ _DIGITS = {character: value for value, character in enumerate(_Z85)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedRows:
-    """The deleted rows of a file of the table in ``folder``; read when they are needed."""
+    """The deleted rows of a file of the table in ``folder``. They are read when they are needed."""
 
     folder: str
     vector: DeletionVector
 
     def positions(self, rows: int) -> NDArray[np.int64]:
-        """Return the positions of deleted rows, ascending, in a file of ``rows`` rows.
+        """Return the positions of deleted rows in a file of ``rows`` rows, ascending.
 
         Raises FormatError for a vector that is damaged or belongs to another file.
         """
@@ -52,9 +52,9 @@ class DeletedRows:
 
 
 def checked_vector(framed: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
-    """Return the positions in a vector between its size and its checksum, as files store it.
+    """Return the positions in a vector that is framed by its size and its checksum.
 
-    ``cardinality`` is the number of positions that the table's log says.  Raises FormatError for a
+    ``cardinality`` is the number of positions that the table's log gives.  Raises FormatError for a
     vector that is damaged or belongs to a file with other rows.
     """
     return _rows(_unframed(framed), rows, cardinality)
@@ -124,7 +124,7 @@ def _unframed(framed: bytes) -> bytes:
 
 
 def decode_z85(text: str) -> bytes:
-    """Z85: five characters for four bytes, the highest digit first."""
+    """Return the bytes of a text in Z85, in which five characters are four bytes."""
     if len(text) % 5:
         raise FormatError("a text in Z85 is cut short")
     parts = []
@@ -132,7 +132,7 @@ def decode_z85(text: str) -> bytes:
         number = 0
         for character in text[start : start + 5]:
             if character not in _DIGITS:
-                raise FormatError("a text in Z85 has a character that is none of it")
+                raise FormatError("a text in Z85 has a character that Z85 does not use")
             number = number * 85 + _DIGITS[character]
         # Five characters can write more than four bytes hold: 85^5 is larger than 2^32.
         if number >= 2**32:

@@ -1,7 +1,6 @@
-"""Actions of a Delta log: the lines of a commit, and their fields, checked where they are read.
+"""Read the actions of a Delta log: parse lines, and check each field when it is read.
 
-{"add": {"path": ..., "size": ...}}
-{"remove": {"path": ...}}
+{"add": {"path": ..., "size": ...}} {"remove": {"path": ...}}
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def json_lines(data: bytes) -> Iterator[Action]:
             continue
         action = _parsed(line, f"line {number} of the log")
         if not isinstance(action, dict):
-            raise FormatError(f"line {number} of the log is no JSON object")
+            raise FormatError(f"line {number} of the log is not a JSON object")
         yield action
 
 
@@ -42,7 +41,7 @@ def _parsed(data: bytes, what: str) -> Any:
 
 
 def fields_of(action: Action, name: str) -> Mapping[str, Any] | None:
-    """Return the fields of an action of this name; None where it is another."""
+    """Return the fields of an action of this name, or None for another action."""
     found = action.get(name)
     if found is not None and not isinstance(found, dict):
         raise FormatError(f"{name} is of type {type(found).__name__}, wanted an object")
@@ -50,13 +49,13 @@ def fields_of(action: Action, name: str) -> Mapping[str, Any] | None:
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a field that must be a text."""
+    """Return a field. Raises FormatError unless it is a text."""
     found: str = _typed(fields, name, str)
     return found
 
 
 def count(fields: Mapping[str, Any], name: str) -> int:
-    """Return a field that must be a whole number, not negative."""
+    """Return a field. Raises FormatError unless it is a whole number, not negative."""
     found: int = _typed(fields, name, int)
     # True is an int to Python.
     if isinstance(found, bool) or found < 0:
@@ -65,12 +64,12 @@ def count(fields: Mapping[str, Any], name: str) -> int:
 
 
 def optional_count(fields: Mapping[str, Any], name: str) -> int | None:
-    """Like :func:`count`; None where the field is missing or null."""
+    """Like :func:`count`, but return None for a missing field or null."""
     return None if fields.get(name) is None else count(fields, name)
 
 
 def texts(fields: Mapping[str, Any], name: str) -> list[str]:
-    """Return a field that is a list of texts; empty where it is missing or null."""
+    """Return a field that is a list of texts, or [] if it is missing or null."""
     if fields.get(name) is None:
         return []
     found: list[str] = _typed(fields, name, list)
@@ -80,7 +79,7 @@ def texts(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def text_map(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
-    """Return a field that maps texts to texts or null; empty where it is missing or null."""
+    """Return a field that maps texts to texts or null, or {} if it is missing or null."""
     if fields.get(name) is None:
         return {}
     found: dict[str, str | None] = _typed(fields, name, dict)
@@ -97,7 +96,7 @@ def _typed(fields: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
 
 
 def protocol_of(fields: Mapping[str, Any]) -> Protocol:
-    """Return the protocol that an action sets."""
+    """Return the protocol in a ``protocol`` action."""
     return Protocol(
         min_reader_version=count(fields, "minReaderVersion"),
         min_writer_version=count(fields, "minWriterVersion"),
@@ -121,7 +120,7 @@ def deletion_vector_of(fields: Mapping[str, Any]) -> DeletionVector | None:
 
 
 def metadata_of(fields: Mapping[str, Any]) -> TableMetadata:
-    """Return the table's metadata that an action sets."""
+    """Return the table's metadata in a ``metaData`` action."""
     schema_string = text(fields, "schemaString")
     schema = _schema(schema_string)
     configuration = {k: v for k, v in text_map(fields, "configuration").items() if v is not None}

@@ -1,7 +1,7 @@
-"""The actions of a Delta checkpoint: classic, in parts, or of version 2 with sidecar files.
+"""Read the actions of a Delta checkpoint: classic, in parts, or of version 2 with sidecar files.
 
-pyarrow reads the ones in Parquet; it is loaded with the first of them.  Statistics become the text
-that commits have.
+pyarrow reads checkpoints in Parquet, and is loaded with the first of them.  Statistics are turned
+into the text that commits have.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _parquet_actions(data: bytes) -> Iterator[Action]:
 
 
 def _refuse_large(metadata: pq.FileMetaData, columns: Sequence[str]) -> None:
-    """Refuse row groups that promise more than decoding may take; pyarrow decodes them."""
+    """Raise an error for row groups that would take more memory than decoding may."""
     wanted = tuple(f"{column}." for column in columns)
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         chunks = map(group.column, range(group.num_columns))
@@ -86,7 +86,7 @@ def _refuse_large(metadata: pq.FileMetaData, columns: Sequence[str]) -> None:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    """Return the columns to read: of each wanted action all but the copies of others."""
+    """Return the columns to read: all of each wanted action, except columns that repeat others."""
     return [
         f"{name}.{member.name}"
         for name in ACTIONS
@@ -98,7 +98,7 @@ def _columns(schema: pa.Schema) -> list[str]:
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return an action as JSON has it: without the fields that are null, inside of it too."""
+    """Return an action as JSON has it: without fields that are null, also inside other fields."""
     found = {
         name: _set(value) if isinstance(value, dict) and name not in _MAPS else value
         for name, value in fields.items()

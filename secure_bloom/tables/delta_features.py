@@ -1,4 +1,7 @@
-"""Features of Delta tables that readers here know; any other stops them, by its name."""
+"""The features of Delta tables that this package reads.
+
+Any other feature is refused by its name.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ _MAPPING_MODES = frozenset({"none", "name", "id"})
 
 
 def refuse_unknown(protocol: Protocol, metadata: TableMetadata) -> None:
-    """Raise UnsupportedFeatureError, by name, for what a reader must know and we do not."""
+    """Raise UnsupportedFeatureError, by name, for an unknown feature that readers must know."""
     if protocol.min_reader_version > _FEATURES_FROM:
         raise UnsupportedFeatureError(
             f"the Delta table wants readers of version {protocol.min_reader_version}, "

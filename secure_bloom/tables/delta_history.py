@@ -1,7 +1,7 @@
-"""Everything that lies in a Delta log, of whatever version: commits, checkpoints, checksums.
+"""Read all files in a Delta log, of any version: commits, checkpoints, checksums.
 
-A snapshot is made of few files of the log.  The others stay until the log is cleaned up, and anyone
-can read them.
+A snapshot is made from few files of the log.  The others stay until the log is cleaned up, and
+anyone can read them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BATCH_ROWS = 1_000
 
 
 def is_read_as_log(name: str) -> bool:
-    """Return whether a file in the log of a table has one of the names that logs have."""
+    """Return whether a file has one of the names that files of a log have."""
     return _LOG_NAMES.fullmatch(name) is not None
 
 
@@ -47,7 +47,7 @@ def log_paths(table: str) -> Iterator[str]:
 
 
 def actions_in(path: str) -> Iterator[Action]:
-    """Yield the actions in one file of a log; none for a file that has another form.
+    """Yield the actions in one file of a log, or none if the file has another form.
 
     Raises FormatError for a file that cannot be read.
     """
@@ -62,7 +62,7 @@ def actions_in(path: str) -> Iterator[Action]:
 
 
 def _checksum_actions(path: str) -> Iterator[Action]:
-    """Yield what the checksum file of a version repeats of it."""
+    """Yield the actions that the checksum file of a version repeats."""
     try:
         content = json.loads(read_log_file(path))
     except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ def _checkpoint_actions(path: str) -> Iterator[Action]:
 
 
 def texts_of(action: Action) -> Iterator[tuple[str, str]]:
-    """Yield the texts of an action in which people write conditions, with what they are."""
+    """Yield the texts of an action that may contain conditions, each with its description."""
     info = _mapping(action.get("commitInfo"))
     for name, value in _mapping(info.get("operationParameters")).items():
         yield f"the operation's {name}", value if isinstance(value, str) else json.dumps(value)

@@ -1,9 +1,8 @@
-"""The files of a Delta log, by their names, and those that make up one version.
+"""Sort the files of a Delta log by their names, and find the files that make up one version.
 
 00000000000000000042.json                            commit
-00000000000000000040.00000000000000000042.compacted.json
-00000000000000000040.checkpoint.parquet              also .checkpoint.UUID.parquet|json
-00000000000000000040.checkpoint.0000000001.0000000002.parquet
+00000000000000000040.00000000000000000042.compacted.json 00000000000000000040.checkpoint.parquet
+also .checkpoint.UUID.parquet|json 00000000000000000040.checkpoint.0000000001.0000000002.parquet
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class LogFiles:
 
     @property
     def latest(self) -> int:
-        """The last version; FormatError for a log without any."""
+        """The last version. Raises FormatError for a log without commits and checkpoints."""
         versions = [*self.commits, *self.checkpoints]
         if not versions:
             raise FormatError("the table's log has neither a commit nor a checkpoint")
@@ -53,7 +52,7 @@ class LogSegment:
 
 
 def sort_names(names: Iterable[str]) -> LogFiles:
-    """Sort the names in the folder of a log by their kinds; other names are left out."""
+    """Sort the names in the folder of a log by their kinds. Other names are left out."""
     commits: dict[int, str] = {}
     compacted: dict[int, list[tuple[int, str]]] = defaultdict(list)
     parts: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
@@ -89,9 +88,9 @@ def _complete(parts: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
 
 
 def segment(files: LogFiles, version: int | None) -> LogSegment:
-    """Return the files to read for ``version``, the latest unless given.
+    """Return the files to read for ``version``, by default the latest.
 
-    Raises PolicyError for a version that the log does not have, or no longer.
+    Raises PolicyError for a version that the log does not have, or no longer has.
     """
     last = files.latest if version is None else version
     if last not in files.commits and last not in files.checkpoints:
@@ -110,9 +109,9 @@ def segment(files: LogFiles, version: int | None) -> LogSegment:
 
 
 def _step(files: LogFiles, wanted: int, last: int) -> tuple[int, str]:
-    """Return the longest file of actions from a version on.
+    """Return the longest file of actions that starts at a version, and its last version.
 
-    The last commit is read itself: compacted files lack what it says of its time.
+    The last commit is always read itself, because compacted files lack its time.
     """
     runs = [run for run in files.compacted.get(wanted, ()) if wanted < run[0] < last]
     if runs:

@@ -1,8 +1,8 @@
-"""Column mapping of a Delta table: what its files call the columns.
+"""Column mapping of a Delta table: the names of its columns in its files.
 
     "metadata": {"delta.columnMapping.id": 4, "delta.columnMapping.physicalName": "col-a7f4159c"}
 
-In mode ``name`` a file has physical names, in mode ``id`` it has ids of fields.
+In mode ``name`` a file has physical names, in mode ``id`` it has field ids.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ _DEEPEST = 100
 
 
 def column_names(metadata: TableMetadata) -> ColumnMapping | None:
-    """Return the names that the table gives the columns of its files.
-
-    None without column mapping.
-    """
+    """Return the mapping of the table's names to its files', or None without column mapping."""
     mode = metadata.column_mapping_mode
     return None if mode == "none" else _members_of(metadata.schema, mode, _DEEPEST)
 
@@ -32,7 +29,7 @@ def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnMapping
     members: dict[StoredName, NamedField] = {}
     for column in kind.get("fields") or ():
         if not isinstance(column, dict):
-            raise FormatError("a field of the table's schema is no object")
+            raise FormatError("a field of the table's schema is not an object")
         stored = _stored_name(column, mode)
         # One column of a file under two names: a condition on either would rule out by the other's
         # values.
@@ -51,7 +48,7 @@ def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
 
 
 def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
-    """Return the names inside a type; None for one without fields."""
+    """Return the names inside a type, or None for a type without fields."""
     if depth < 0:
         raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
     if not isinstance(kind, dict):

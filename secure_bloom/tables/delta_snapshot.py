@@ -1,4 +1,4 @@
-"""A Delta table at one version, from its log: a checkpoint, and the commits after it."""
+"""Read a Delta table at one version from its log: a checkpoint, and the commits after it."""
 
 from __future__ import annotations
 
@@ -42,13 +42,12 @@ def snapshot(
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> Snapshot | None:
-    """Return the Delta table in a folder at a version, the latest unless asked.
+    """Return the Delta table in a folder at a version, by default the latest.
 
-    None for no such table.
-    ``timestamp`` (ISO 8601, UTC unless it says so) asks for the last version committed until then.
-    Raises UnsupportedFeatureError for a reader feature that is not known here, by its name.  Raises
-    FormatError for a log that contradicts the protocol, and PolicyError for a version that the log
-    does not have.
+    Return None if the folder is no Delta table.  ``timestamp`` (ISO 8601, UTC without a zone) asks
+    for the last version committed until then.  Raises UnsupportedFeatureError, by name, for an
+    unknown reader feature.  Raises FormatError for a log that contradicts the protocol, and
+    PolicyError for a version that the log does not have.
     """
     folder = local_path(path)
     log = join(folder, LOG_FOLDER)
@@ -78,7 +77,7 @@ def _checkpoint(log: str, wanted: LogSegment) -> Iterator[Action]:
 
 
 class _Replay:
-    """The state of a table while its actions go by, oldest first."""
+    """The state of a table while its actions are read, oldest first."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -98,7 +97,7 @@ class _Replay:
         }
 
     def take(self, actions: Iterable[Action]) -> None:
-        """Take the actions of one file of the log."""
+        """Apply the actions of one file of the log."""
         # Only the last file's counts: the commit of the version that is asked for.
         self._commit_time = None
         for action in actions:
@@ -109,7 +108,7 @@ class _Replay:
                     taker(fields)
 
     def snapshot(self, version: int) -> Snapshot:
-        """Return the table as the actions so far leave it."""
+        """Return the table after the actions applied so far."""
         if self._protocol is None or self._metadata is None:
             raise FormatError("the table's log has no protocol or no metadata")
         refuse_unknown(self._protocol, self._metadata)

@@ -3,10 +3,10 @@
 ``iceberg://CATALOG/NAMESPACE.TABLE`` names a table of a catalog in the settings of pyiceberg:
 ``.pyiceberg.yaml`` and the environment (``PYICEBERG_CATALOG__NAME__URI``).
 
-Whoever writes a table writes its properties.  A property can name a class that pyiceberg imports to
-open files, or a store that gets the caller's credentials.  So files are opened by the properties of
-the catalog, and by those that a REST catalog sends along for this table; names of classes are left
-out of these.
+The writers of a table also write its properties.  A property can name a class that pyiceberg
+imports to open files, or a store that gets the caller's credentials.  So files are opened by the
+properties of the catalog, and by properties that a REST catalog sends for this table. Names of
+classes are removed from the latter.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ _BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
 
 
 def is_denied(error: Exception) -> bool:
-    """Return whether the database of a catalog denied a write, and so did none of it."""
+    """Return whether the database of a catalog denied a write and therefore wrote nothing."""
     return _is_named(error, _DENIED)
 
 
 def is_busy(error: Exception) -> bool:
-    """Return whether the database of a catalog gave a write up for another one, and did none."""
+    """Return whether the database of a catalog gave up a write, in favour of another one."""
     return _is_named(error, _BUSY)
 
 
@@ -122,10 +122,10 @@ def load_table(path: str) -> Any:
 
 
 def store_grant(table: Any, path: str) -> StoreGrant | None:
-    """Return the right to open a table's files by what the catalog says; keep it while they are.
+    """Return the right, given by the catalog, to open a table's files. Keep it while they are open.
 
-    None if the files are not of S3, or if the catalog says nothing of it: the environment counts.
-    Raises UnsupportedFeatureError for a way to ask S3 that is not known here.
+    Return None if the files are not in S3, or if the catalog gives no right, so that the
+    environment decides.  Raises UnsupportedFeatureError for an unknown way to access S3.
     """
     places = {
         table.metadata.location,
@@ -166,7 +166,7 @@ def _parsed(path: str) -> tuple[str, str]:
 def catalog_errors(path: str) -> Iterator[None]:
     """Turn exceptions of a catalog into PolicyError, without their text.
 
-    The text may quote the catalog's address and what it is opened with.
+    The text may quote the catalog's address and credentials.
     """
     name, table = _parsed(path)
     try:
@@ -187,9 +187,9 @@ def catalog_errors(path: str) -> Iterator[None]:
 
 
 def _opened_by_the_catalog(catalog: Any) -> dict[str, str]:
-    """Have the catalog open metadata files by its own properties alone, not by those of a table.
+    """Make the catalog open metadata files by its own properties alone, not by those of a table.
 
-    Returns the credentials of the store that a REST catalog sends for a table, once it is loaded.
+    Returns the store's credentials that a REST catalog sends for a table, once it is loaded.
     """
     sent: dict[str, str] = {}
     choose: Any = getattr(catalog, "_resolve_storage_credentials", None)
@@ -208,7 +208,7 @@ def _opened_by_the_catalog(catalog: Any) -> dict[str, str]:
 
 
 def _file_io(catalog: Any, sent: Mapping[str, str], location: str | None) -> Any:
-    """Return what opens files: the catalog's settings, then those that it sent for a table."""
+    """Return pyiceberg's FileIO with the catalog's settings and those that it sent for a table."""
     from pyiceberg.io import load_file_io
 
     no_classes = {name: value for name, value in sent.items() if "impl" not in name}

@@ -1,11 +1,11 @@
-"""Deletes of an Iceberg table: which delete files apply to a data file, and which rows they name.
+"""Deletes of an Iceberg table: which delete files apply to a data file, and which rows they delete.
 
     position deletes   file_path, pos           of the same or a later data sequence number
-    deletion vector    a blob of a Puffin file  the same; takes the place of position deletes
+    deletion vector    a blob of a Puffin file  the same; replaces position deletes
     equality deletes   values of columns        of a later data sequence number alone
 
-Iceberg's specification, "Scan Planning" and "Delete Formats".  Contents are read when they are
-needed, and each delete file once.
+Iceberg's specification, "Scan Planning" and "Delete Formats".  Each delete file is read once, when
+it is needed.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class PositionFile:
         self._positions: Mapping[str, NDArray[np.int64]] | None = None
 
     def __reduce__(self) -> tuple[type[PositionFile], tuple[str]]:
-        """Leave the content out: where it is needed it is read."""
+        """Pickle without the content, which the other process reads again if it needs it."""
         return PositionFile, (self.path,)
 
     def positions(self, data_file: str) -> NDArray[np.int64]:
-        """Return the positions for a data file, as the metadata name it."""
+        """Return the positions for a data file, which is named as in the metadata."""
         with self._lock:
             if self._positions is None:
                 with located(path=self.path):
@@ -70,7 +70,7 @@ class VectorBlob:
     cardinality: int
 
     def positions(self, rows: int) -> NDArray[np.int64]:
-        """Return the positions; FormatError for a vector that is damaged."""
+        """Return the positions. Raises FormatError for a damaged vector."""
         with located(path=self.path):
             with open_input(self.path) as file:
                 framed = file.read_at(self.offset, self.length)
@@ -79,14 +79,14 @@ class VectorBlob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedPositions:
-    """The deleted rows of one data file, by position; ``data_file`` is its name in the metadata."""
+    """The deleted rows of one data file, by position. ``data_file`` is its name in the metadata."""
 
     data_file: str
     files: tuple[PositionFile, ...] = ()
     vector: VectorBlob | None = None
 
     def positions(self, rows: int) -> NDArray[np.int64]:
-        """Return the positions of deleted rows, ascending, in a file that has ``rows`` rows.
+        """Return the positions of deleted rows in a file of ``rows`` rows, ascending.
 
         Raises FormatError for a position that the file does not have.
         """
@@ -95,13 +95,13 @@ class DeletedPositions:
         else:
             found = np.unique(np.concatenate([it.positions(self.data_file) for it in self.files]))
         if len(found) and not 0 <= found[0] <= found[-1] < rows:
-            raise FormatError(f"a delete file names a row that none of the file's {rows} rows is")
+            raise FormatError(f"a delete file names a row beyond the file's {rows} rows")
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyColumn:
-    """A column of equality deletes: its id, the ids that lead to it, and its type in the table.
+    """A column of equality deletes: its id, the ids of its path, and its type in the table.
 
     ``default`` is the value in files that lack the column.
     """
@@ -113,7 +113,7 @@ class KeyColumn:
 
 
 class EqualityFile:
-    """An equality delete file: rows are deleted that have its values in the key columns."""
+    """An equality delete file: it deletes rows that have its values in the key columns."""
 
     def __init__(self, path: str, columns: tuple[KeyColumn, ...]) -> None:
         self.path = path
@@ -122,11 +122,11 @@ class EqualityFile:
         self._rows: pa.Table | None = None
 
     def __reduce__(self) -> tuple[type[EqualityFile], tuple[str, tuple[KeyColumn, ...]]]:
-        """Leave the content out: where it is needed it is read."""
+        """Pickle without the content, which the other process reads again if it needs it."""
         return EqualityFile, (self.path, self.columns)
 
     def rows(self) -> pa.Table:
-        """Return the deleted values: a column for each key column, in the table's type."""
+        """Return the deleted values, with one column for each key column, in the table's type."""
         with self._lock:
             if self._rows is None:
                 with located(path=self.path):
@@ -140,7 +140,10 @@ class EqualityFile:
 
 
 def _parquet(path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a delete file; FormatError if it is not Parquet or lacks a column."""
+    """Return the rows of a delete file.
+
+    Raises FormatError if it is not Parquet or lacks a column.
+    """
     with open_input(path) as file:
         data = file.all_bytes()
     try:
@@ -175,7 +178,7 @@ def _by_path(rows: pa.Table) -> Mapping[str, NDArray[np.int64]]:
 
 
 def _column_of_id(data: pa.Table, path: Sequence[int]) -> pa.ChunkedArray:
-    """Return the column that the ids lead to, through structures."""
+    """Return the column at a path of ids, through structures."""
     found = _field_of_id(data.schema, path[0])
     column = data.column(found)
     for field_id in path[1:]:
@@ -200,16 +203,16 @@ def _field_of_id(fields: Iterable[pa.Field], field_id: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDeletes:
-    """What deletes rows of one data file."""
+    """The deletes that apply to one data file."""
 
     positions: DeletedPositions | None = None
     equality: tuple[EqualityFile, ...] = ()
 
 
 class DeleteIndex:
-    """The delete files of a snapshot, found by the data files that they apply to.
+    """The delete files of a snapshot, indexed by the data files that they apply to.
 
-    ``opened`` gives the path of a location; ``key_column`` the column with an id.
+    ``opened`` returns the path of a location. ``key_column`` returns the column with an id.
     """
 
     def __init__(
@@ -230,7 +233,7 @@ class DeleteIndex:
         self._equal: dict[object, list[tuple[int, EqualityFile]]] = {}
 
     def add(self, entry: Any) -> None:
-        """Take a delete file."""
+        """Add a delete file."""
         file, number = entry.data_file, entry.sequence_number or 0
         form = str(file.file_format.value).upper()
         if file.content == _POSITION_DELETES and form == "PUFFIN":
@@ -248,7 +251,7 @@ class DeleteIndex:
             self._add_equality(file, number)
 
     def of(self, entry: Any) -> FileDeletes:
-        """Return what applies to a data file."""
+        """Return the deletes that apply to a data file."""
         file, number = entry.data_file, entry.sequence_number or 0
         path, partition = file.file_path, _partition(file)
         vector, positions = self._vectors.get(path), None
@@ -292,7 +295,7 @@ class DeleteIndex:
 
 
 def _only_path(file: Any) -> str | None:
-    """Return the data file that all deletes of a file are of; None for several."""
+    """Return the data file that all deletes of a file apply to, or None for several."""
     if file[_REFERENCED_FILE] is not None:
         return str(file[_REFERENCED_FILE])
     low, high = (
@@ -303,6 +306,6 @@ def _only_path(file: Any) -> str | None:
 
 
 def _partition(file: Any) -> object:
-    """Return the spec and the values of a file's partition, by which two files can be compared."""
+    """Return the spec and the values of a file's partition, for comparing two files."""
     # As texts: a NaN is not equal to itself.
     return file.spec_id, tuple(map(repr, file.partition or ()))

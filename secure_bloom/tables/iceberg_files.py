@@ -1,7 +1,7 @@
-"""pyiceberg's files through this package's storage: bounded reads, and no class that a table names.
+"""Read pyiceberg's files through this package's storage: bounded, and without a table's classes.
 
-A table's metadata choose neither a store nor a class: files are read from the store of the metadata
-file alone.
+A table's metadata choose neither a store nor a class: files are read only from the store of the
+metadata file.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ _READ_VERSION = 3
 
 
 class StoredFiles(FileIO):  # type: ignore[misc, unused-ignore]
-    """Reads the files of a table's metadata; ``opened`` gives the path of a location in them."""
+    """Reads the files of a table's metadata. ``opened`` returns the path of a location in them."""
 
     def __init__(self, opened: Callable[[str], str]) -> None:
         super().__init__({})
         self._opened = opened
 
     def new_input(self, location: str) -> IcebergInput:
-        """Return a file to be read."""
+        """Return a file that can be read."""
         return _StoredInput(self._opened(location))
 
     def new_output(self, location: str) -> NoReturn:
-        """Refuse: what reads a table writes nothing."""
+        """Raise an error: a table that is read is not written."""
         raise UnsupportedFeatureError("a table that is read is not written", path=location)
 
     def delete(self, location: Any) -> NoReturn:
-        """Refuse: what reads a table removes nothing."""
+        """Raise an error: a table that is read loses no file."""
         raise UnsupportedFeatureError("a table that is read is not written", path=str(location))
 
 
 class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
-    """One file, read as a whole when pyiceberg opens it."""
+    """One file, which is read as a whole when pyiceberg opens it."""
 
     def __len__(self) -> int:
         with open_input(self.location) as file:
             return file.size
 
     def exists(self) -> bool:
-        """Return whether the file is there; one that is not is an error when it is opened."""
+        """Return True: a missing file is an error when it is opened."""
         return True
 
     def open(self, seekable: bool = True) -> Any:
-        """Return the bytes of the file; MemoryBudgetError for one that is too large."""
+        """Return the bytes of the file. Raises MemoryBudgetError for a file that is too large."""
         del seekable
         with open_input(self.location) as file:
             refuse_beyond(2 * file.size, "a file of the metadata")

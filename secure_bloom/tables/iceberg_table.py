@@ -1,7 +1,7 @@
-"""An Iceberg table from its metadata file: the live data files that pyiceberg plans.
+"""Read an Iceberg table from its metadata file: the live data files that pyiceberg plans.
 
-pyiceberg is imported with the first such path.  Data files have the ids of fields, by
-which a column keeps its data whatever it is called.
+pyiceberg is imported with the first Iceberg path.  Data files have field ids, by which a column
+keeps its data whatever its name is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TELL_NO_VALUE = ("bucket", "void")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFile:
-    """A live data file: what deletes rows of it, and the values of columns that it lacks.
+    """A live data file, the deletes that apply to it, and the values of columns that it lacks.
 
     ``grant`` is the right to open it in a store.
     """
@@ -66,10 +66,10 @@ class IcebergFile:
 class IcebergTable:
     """A snapshot of a table: its columns, and its data files in the order of their paths.
 
-    ``files_with_bounds`` are the columns whose bounds the manifests show, and of
-    how many files; ``partition_columns`` are those by whose values the files are partitioned.
-    ``location`` is the folder of the table.  ``refused`` says why rows cannot be read, if so.
-    ``grant`` is the right to open its files in a store, while the table is referenced.
+    ``files_with_bounds`` are the columns whose bounds the manifests show, with the number of files.
+    ``partition_columns`` are the columns by whose values the files are partitioned.  ``location``
+    is the folder of the table.  ``refused`` says why rows cannot be read, or is None.  ``grant`` is
+    the right to open its files in a store, as long as the table is referenced.
     """
 
     path: str
@@ -102,11 +102,11 @@ def _dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 
 def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
-    """Return the table of a catalog or of a metadata file, in its current snapshot or in ``at``.
+    """Return the table of a catalog or of a metadata file, at its current snapshot or at ``at``.
 
     Raises UnsupportedFeatureError for files that are not read here, PolicyError for a table that
-    the catalog does not give or a snapshot that the table does not have, and FormatError for
-    metadata that cannot be read.
+    the catalog does not have or a snapshot that the table does not have, and FormatError for
+    unreadable metadata.
     """
     grant, location = None, local_path(path)
     if is_in_catalog(path):
@@ -159,7 +159,7 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
 
 
 def _snapshot(table: Any, at: TableVersion) -> Any:
-    """Return the snapshot that is meant; None for a table without one."""
+    """Return the snapshot that ``at`` asks for, or None for a table without one."""
     if at.version is not None:
         raise PolicyError(
             "an Iceberg table has snapshots, not versions", hint="--snapshot ID names one"
@@ -182,7 +182,7 @@ def _snapshot(table: Any, at: TableVersion) -> Any:
 
 
 def _schema(table: Any, snapshot: Any) -> Any:
-    """Return the schema of a snapshot; that of the current one is the table's own."""
+    """Return the schema of a snapshot. The current snapshot has the table's current schema."""
     if snapshot is None or snapshot == table.current_snapshot():
         return table.schema()
     return table.schemas().get(snapshot.schema_id) or table.schema()
@@ -212,7 +212,7 @@ def _live_files(
 
 
 def _defaults(schema: Any) -> dict[str, pa.Scalar]:
-    """Return the values of columns in files that lack them, where they are not null."""
+    """Return the values, other than null, of columns in files that lack them."""
     return {
         column.name: _scalar(column.initial_default, column.field_type)
         for column in schema.fields
@@ -230,7 +230,7 @@ def _nested_default(schema: Any) -> str | None:
 
 
 def _identities(table: Any, schema: Any, file: Any) -> dict[str, pa.Scalar]:
-    """Return the values of partition columns: files that were imported may lack the columns."""
+    """Return the values of partition columns, because imported files may lack these columns."""
     found = {}
     for position, part in enumerate(table.specs()[file.spec_id].fields):
         column = schema._lazy_id_to_field.get(part.source_id)
@@ -264,7 +264,7 @@ def arrow_of(kind: Any) -> pa.DataType:
 
 
 def _key_columns(table: Any) -> Callable[[int], KeyColumn]:
-    """Return what finds a column of equality deletes by its id, in any schema of the table."""
+    """Return a function that finds a column of equality deletes by its id, in any schema."""
     import pyarrow as pa
 
     from secure_bloom.tables.iceberg_deletes import KeyColumn
@@ -288,7 +288,7 @@ def _key_columns(table: Any) -> Callable[[int], KeyColumn]:
                 if default is None
                 else _scalar(default, column.field_type),
             )
-        raise FormatError(f"equality deletes are by a field {field_id} that is no column")
+        raise FormatError(f"equality deletes use a field {field_id} that is not a column")
 
     return find
 
@@ -301,7 +301,7 @@ def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
 def _location(path: str) -> str | None:
     """Return the folder of the table.
 
-    None where the metadata file is not in its folder ``metadata``.
+    Return None if the metadata file is not in a folder ``metadata``.
     """
     tree = tree_of(path)
     folder = tree.parents(path)[0]
@@ -309,9 +309,9 @@ def _location(path: str) -> str | None:
 
 
 def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
-    """Return the columns with bounds in manifests of other snapshots, and of how many files.
+    """Return the columns with bounds in manifests of other snapshots, with the number of files.
 
-    Every metadata file beside the table's own counts, with all snapshots that it names.
+    Every metadata file beside the table's own is read, with all snapshots that it names.
     """
     live, found = frozenset(table.files), dict[str, set[str]]()
     tree = tree_of(table.path)
@@ -349,12 +349,12 @@ def _entries(table: Any, opened: Callable[[str], str]) -> Iterator[tuple[str, tu
 
 
 def _bounded_fields(file: Any) -> set[int]:
-    """Return the ids of the columns of which a manifest has a bound."""
+    """Return the ids of the columns that have a bound in a manifest's entry."""
     return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
 
 
 def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
-    """Return the ids of the columns that partition the files, but for hashes of them."""
+    """Return the ids of the columns that partition the files, except by hashes."""
     specs = {it.data_file.spec_id: table.specs()[it.data_file.spec_id] for it in entries}
     return sorted(
         {
@@ -367,7 +367,7 @@ def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
 
 
 def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
-    """Yield the dotted names of columns: today's, or of one that was dropped its last."""
+    """Yield the dotted names of columns: the current name, or the last name of a dropped column."""
     schemas = [table.schema(), *reversed(table.schemas().values())]
     for number in ids:
         names = (schema.find_column_name(number) for schema in schemas)
@@ -395,9 +395,9 @@ def _opened(path: str) -> Any:
 
 
 def opener(metadata_file: str) -> Callable[[str], str]:
-    """Return what gives the path or URI of a location in the metadata.
+    """Return a function that turns a location in the metadata into a path or URI.
 
-    Files are opened in the store of the metadata file alone: UnsupportedFeatureError for others.
+    Raises UnsupportedFeatureError for a store other than that of the metadata file.
     """
     if not is_object_uri(metadata_file):
         return local_location

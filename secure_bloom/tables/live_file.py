@@ -1,4 +1,4 @@
-"""The version of a table that is meant; one of a Delta table: protocol, metadata, live files."""
+"""Records of table versions: the wanted version, and a Delta table's metadata and live files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from secure_bloom.errors import PolicyError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """The version of a table that is meant: a number, the last until a time, or the latest.
+    """The wanted version of a table: a number, the last one until a time, or the latest.
 
-    ``version`` is of a Delta table, ``snapshot`` the id of an Iceberg table's.
+    ``version`` is for a Delta table, ``snapshot`` is the id of an Iceberg snapshot.
     """
 
     version: int | None = None
@@ -27,13 +27,13 @@ class TableVersion:
 
     @property
     def is_latest(self) -> bool:
-        """Whether no version was asked for."""
+        """Whether the latest version is wanted."""
         return self == TableVersion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """The abilities that readers and writers of the table must have; features by their names."""
+    """The features that readers and writers of the table must support, by name."""
 
     min_reader_version: int
     min_writer_version: int
@@ -45,7 +45,7 @@ class Protocol:
 class TableMetadata:
     """The last ``metaData`` action.
 
-    ``schema`` is the parsed schema, of type ``struct``; ``physical_names`` maps each top-level
+    ``schema`` is the parsed schema, of type ``struct``. ``physical_names`` maps each top-level
     column to its name in data files and partition values, which differ with column mapping.
     """
 
@@ -59,7 +59,7 @@ class TableMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVector:
-    """The descriptor of the rows of a file that are deleted."""
+    """The descriptor of a file's deletion vector."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -78,9 +78,9 @@ class DeletionVector:
 class LiveFile:
     """A file that an ``add`` action names.
 
-    ``path`` is the path or URI that opens it: below the table's folder as that was given, unless
-    the log names a place of its own.  ``partition_values`` are the log's texts by the column's
-    logical name, None for null.  ``add`` is the action as the log has it, with all its fields.
+    ``path`` is the path or URI that opens it: below the table's folder as it was given, unless the
+    log names a place of its own.  ``partition_values`` are the log's texts by the column's logical
+    name, None for null.  ``add`` is the action as the log has it, with all its fields.
     """
 
     path: str
@@ -95,8 +95,8 @@ class Snapshot:
     """A Delta table at one version.
 
     ``files`` are in the order of their paths.  ``domains`` are the configurations of the metadata
-    domains that are not removed.  ``in_commit_timestamp`` is that of the version's commit, in
-    milliseconds after 1970; None where the commit has none, or is no longer there.
+    domains that are not removed.  ``in_commit_timestamp`` is the timestamp in the version's commit,
+    in milliseconds after 1970, or None if the commit has none or is gone.
     """
 
     folder: str

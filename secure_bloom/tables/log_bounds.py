@@ -1,8 +1,8 @@
-"""Bounds of columns in the statistics that a Delta log has of a file.
+"""Bounds of columns in the statistics that a Delta log has for a file.
 
-    "stats": "{\"numRecords\":3,\"minValues\":{\"id\":1},\"maxValues\":{\"id\":3}, ...}"
+    "stats": "{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":3}, ...}"
 
-PROTOCOL.md, "Per-file Statistics".  The log is in clear, whatever the files are encrypted with.
+PROTOCOL.md, "Per-file Statistics".  The log is in clear, whatever keys the files are under.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _DEEPEST = 100
 
 
 def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tuple[str, ...]]:
-    """Return the columns with a bound in an `add` action, by the names that people use.
+    """Return the columns with a bound in an `add` action, by the table's names.
 
-    A checkpoint may have them as columns (``stats_parsed``), beside a text or without.
+    A checkpoint may have bounds as columns (``stats_parsed``), with or without the text.
     """
     columns = add.get("stats_parsed")
     found = _parsed(add.get("stats")), columns if isinstance(columns, dict) else {}
@@ -53,7 +53,7 @@ def without_bounds(
 
 
 class _Number(str):
-    """A number as the log writes it: a float would round a decimal, and move the bound."""
+    """A number as the log writes it. A float would round a decimal, and so change the bound."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ def _public_bounds(
 ) -> dict[str, Any]:
     """Return the bounds of columns that are not secret.
 
-    Those that lie too deep to be seen go too.
+    Bounds that are nested too deep to be checked are left out.
     """
     kept: dict[str, Any] = {}
     for stored, path, value, inner in _named_values(values, kind, above):
@@ -110,7 +110,7 @@ def _public_bounds(
 def _named_values(
     values: Mapping[str, Any], kind: object, above: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...], Any, object]]:
-    """Yield each value with its physical path, its path for people, and its type."""
+    """Yield each value with its physical path, its path in the table, and its type."""
     fields = _fields(kind)
     for stored, value in values.items():
         field = fields.get(stored, {})
@@ -118,7 +118,7 @@ def _named_values(
 
 
 def _fields(kind: object) -> Mapping[str, Mapping[str, Any]]:
-    """Return the fields of a structure in the table's schema, by what statistics call them."""
+    """Return the fields of a structure in the table's schema, by their names in statistics."""
     fields = kind.get("fields") if isinstance(kind, Mapping) else None
     named = [field for field in fields or () if isinstance(field, Mapping)]
     return {

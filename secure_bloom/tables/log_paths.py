@@ -16,7 +16,8 @@ _NO_NAMES = frozenset({"", ".", ".."})
 def resolve(folder: str, path: str) -> str:
     """Return the path or URI that opens what a log in ``folder`` calls ``path``.
 
-    A file has one such path, whether the log names it with the table's folder or without.
+    The result is the same whether the log names the file relative to the table's folder or by its
+    whole path.
     """
     if not _ABSOLUTE.match(path):
         return join(folder, _inside(unquote(path)))
@@ -30,7 +31,7 @@ def _inside(path: str) -> str:
 
 
 def _local(folder: str, path: str) -> str:
-    """Return a local file that the log names by its whole path, as shallow clones of a table do."""
+    """Return the path of a local file that the log of a shallow clone names by its whole path."""
     if not path.startswith("/") and not path.lower().startswith("file:/"):
         raise UnsupportedFeatureError("the log of a local table names a file that is not local")
     found = unquote(path) if path.startswith("/") else local_path(path)
@@ -40,7 +41,7 @@ def _local(folder: str, path: str) -> str:
 
 
 def _object(folder: str, path: str) -> str:
-    """Return an object that the log names with its bucket, opened as the table's own are."""
+    """Return the URI of an object that the log names with its bucket, in the table's own form."""
     if not is_object_uri(path):
         raise UnsupportedFeatureError("the log of a table in an object store names no object")
     table, named = object_uri(folder), object_uri(path)

@@ -1,8 +1,9 @@
-"""Statistics of a file as the text that actions have, from a checkpoint that has columns of them.
+"""Turn the statistics columns of a checkpoint into the text that actions have.
 
 With ``delta.checkpoint.writeStatsAsJson`` false, a checkpoint has ``stats_parsed`` alone.  A commit
-that names the file again needs the text; without it a file with deleted rows could not be read.
-A bound that has no exact form in JSON is left out: no statement is better than one that is wrong.
+that names the file again needs the text, because without it a file with deleted rows could not be
+read.  A bound that has no exact form in JSON is left out: a missing bound is better than a wrong
+one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 
 def stats_text(parsed: Mapping[str, Any]) -> str:
-    """Return the text that says the same; PROTOCOL.md, "Per-file Statistics"."""
+    """Return the statistics as text. PROTOCOL.md, "Per-file Statistics"."""
     return json.dumps(_plain(parsed), separators=(",", ":"), ensure_ascii=False)
 
 

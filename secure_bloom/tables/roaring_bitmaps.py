@@ -1,4 +1,4 @@
-"""Roaring bitmaps of 64 bits -> the numbers in them.
+"""Read the numbers in roaring bitmaps of 64 bits.
 
     64 bits   count (8) | count times: the upper 32 bits (4) | a bitmap of 32 bits
     32 bits   12346 (4) | containers (4) | keys | offsets | data
@@ -6,7 +6,7 @@
     keys      for each container: the upper 16 bits (2) | how many numbers - 1 (2)
     data      an array of up to 4,096 numbers (2 each), runs (2, then 2 + 2 each), or 65,536 bits
 
-All little-endian; https://github.com/RoaringBitmap/RoaringFormatSpec.
+All numbers are little-endian.  https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _U16 = np.dtype("<u2")
 def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
     """Return the numbers in a bitmap, ascending.
 
-    FormatError for damage, or more than ``most`` of them.
+    Raises FormatError for a damaged bitmap, or for more than ``most`` numbers.
     """
     cursor = _Cursor(data)
     parts: list[NDArray[np.int64]] = []
@@ -60,7 +60,7 @@ class _Cursor:
         return len(self._data) - self._at
 
     def bytes(self, count: int) -> bytes:
-        """Return the next bytes; FormatError if there are too few."""
+        """Return the next bytes. Raises FormatError if there are too few."""
         if count > self.left:
             raise FormatError(f"a bitmap wants {count} bytes, {self.left} are left")
         start, self._at = self._at, self._at + count
@@ -96,7 +96,7 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
 
 
 def _cookie(cursor: _Cursor) -> tuple[int, NDArray[np.bool_], bool]:
-    """Return the number of containers, a flag for each that has runs, and if offsets follow."""
+    """Return the number of containers, which of them have runs, and whether offsets follow."""
     cookie = cursor.number(2)
     if cookie == _WITH_RUNS:
         # One less is stored: no bitmap with runs is empty.
@@ -108,7 +108,7 @@ def _cookie(cursor: _Cursor) -> tuple[int, NDArray[np.bool_], bool]:
     if cookie == _NO_RUNS and cursor.number(2) == 0:
         count = cursor.number(4)
         return count, np.zeros(min(count, 2**16), np.bool_), True
-    raise FormatError("a bitmap does not begin as one does")
+    raise FormatError("a bitmap does not begin with a known cookie")
 
 
 def _container(cursor: _Cursor, size: int, *, is_run: bool) -> NDArray[np.int64]:
@@ -120,14 +120,14 @@ def _container(cursor: _Cursor, size: int, *, is_run: bool) -> NDArray[np.int64]
         bits = np.frombuffer(cursor.bytes(_BITSET_BYTES), np.uint8)
         found = np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
     if len(found) != size:
-        raise FormatError(f"a container has {len(found)} numbers, {size} were announced")
+        raise FormatError(f"a container has {len(found)} numbers, wanted {size}")
     if (np.diff(found) <= 0).any():
         raise FormatError("the numbers of a container are out of order")
     return found
 
 
 def _runs(cursor: _Cursor, size: int) -> NDArray[np.int64]:
-    """Runs of numbers: each has its first number, and how many follow."""
+    """Return the numbers in runs: each run has its first number, and how many follow."""
     runs = cursor.numbers(2 * cursor.number(2)).reshape(-1, 2)
     first, more = runs[:, 0], runs[:, 1]
     if int(more.sum()) + len(runs) != size or (first + more >= 2**16).any():

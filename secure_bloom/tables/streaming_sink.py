@@ -1,4 +1,4 @@
-"""The log of a file sink of Spark Structured Streaming: which files its batches have committed.
+"""Read the log of a file sink of Spark Structured Streaming: the files that batches committed.
 
 _spark_metadata/12           v1 | {"path":"file:///t/part-0.parquet","action":"add",...} | ...
 _spark_metadata/9.compact    the same, of batch 9 and all before it
@@ -24,7 +24,7 @@ _VERSION = b"v1"
 def committed_files(folder: str) -> tuple[str, ...]:
     """Return the files that the log of the table in ``folder`` names, by path.
 
-    Raises FormatError for a log that is damaged or has a gap, UnsupportedFeatureError for one of
+    Raises FormatError for a log that is damaged or has a gap, UnsupportedFeatureError for a log of
     another version.
     """
     log = join(folder, LOG_FOLDER)
@@ -36,7 +36,10 @@ def committed_files(folder: str) -> tuple[str, ...]:
 
 
 def _batches(names: list[str] | tuple[str, ...]) -> list[str]:
-    """Return the names of the last compacted batch and of those after it; FormatError for a gap."""
+    """Return the names of the last compacted batch and of the batches after it.
+
+    Raises FormatError for a gap.
+    """
     batches = {int(m[1]): m[0] for name in names if (m := _BATCH.fullmatch(name)) and not m[2]}
     compacted = {int(m[1]): m[0] for name in names if (m := _BATCH.fullmatch(name)) and m[2]}
     # Batches are counted from 0, so without a compacted one the next is 0.

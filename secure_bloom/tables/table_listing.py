@@ -1,7 +1,7 @@
-"""The files that paths mean, of a table with a log the live ones alone.
+"""List the files that paths mean. For a table with a log, list only the live files.
 
-A path may be the table's folder, a folder or a file in it, or a pattern; what the log does not name
-is not looked at.  Tables whose log is not honoured are refused, as everywhere.
+A path may be the table's folder, a folder or a file in it, or a pattern. Files that the log does
+not name are not read.  Tables whose log is not honoured are refused.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _READERS = frozenset({TableLog.DELTA, TableLog.STREAMING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableListing:
-    """Files in the order of their paths, and for those of a Delta table its state and theirs.
+    """Files in the order of their paths, with the state of their Delta table if they are in one.
 
-    ``folders`` are tables with a log, and paths that lead into one; ``iceberg`` are the tables
-    whose metadata files were given.
+    ``folders`` are tables with a log, and paths inside one. ``iceberg`` are the tables whose
+    metadata files were given.
     """
 
     paths: tuple[str, ...]
@@ -71,9 +71,9 @@ def list_tables(
     *,
     refused: list[PolicyError] | None = None,
 ) -> TableListing:
-    """Return the files that ``paths`` mean, with what a table's log says of each.
+    """Return the files that ``paths`` mean, with what a table's log says about each.
 
-    ``at`` asks for a version of the Delta tables among them; PolicyError if there is none.
+    ``at`` asks for a version of the Delta tables among them. Raises PolicyError if there is none.
     """
     found = _Listed(at or TableVersion())
     folders = []
@@ -109,7 +109,7 @@ def _is_metadata(path: str) -> bool:
 def _matches(path: str) -> list[str]:
     """Return the files that a path means.
 
-    None if nothing is there, which is reported with the others.
+    Return None if nothing is there, which is reported together with other such paths.
     """
     try:
         return expand([path])
@@ -118,7 +118,7 @@ def _matches(path: str) -> list[str]:
 
 
 def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
-    """Return the innermost folder above a path that has a log; None for none."""
+    """Return the innermost folder above a path that has a log, or None."""
     folders = [folder for folder in tree_of(path).parents(path) if folder in above]
     # All of them lie above one path, so the longest is the innermost.
     return max(folders, key=len, default=None)
@@ -137,7 +137,7 @@ class _Listed:
         self._names: dict[str, ColumnMapping] = {}
 
     def listing(self) -> TableListing:
-        """Return all that was found."""
+        """Return the listing of everything found."""
         if not self._at.is_latest and not self._snapshots and not self._iceberg:
             raise PolicyError(
                 "a version was asked for, and only Delta and Iceberg tables have versions that can "
@@ -155,13 +155,13 @@ class _Listed:
     def is_empty_table(self, path: str | None) -> bool:
         """Return whether the path is a table whose log names no file.
 
-        It has a schema, and no rows.
+        The table then has a schema but no rows.
         """
         state = None if path is None else self._snapshots.get(tree_of(path).key(path))
         return state is not None and not state.files
 
     def take(self, paths: Collection[str]) -> None:
-        """Take files that are there."""
+        """Add files that exist."""
         trees: dict[bool, Tree] = {}
         for path in paths:
             # One tree for all files: it keeps where the links among their folders lead.
@@ -169,12 +169,12 @@ class _Listed:
             self._paths.setdefault(tree.key(path), path)
 
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
-        """Return the live files of a folder that is a table; None for another."""
+        """Return the live files of a folder that is a table, or None for another folder."""
         log = refuse_folder(tree, folder, folders, honoured=_READERS)
         return None if log is None else self._files_of(log, folder, folder)
 
     def take_iceberg(self, path: str) -> None:
-        """Take the data files of the table with this metadata file."""
+        """Add the data files of the table with this metadata file."""
         from secure_bloom.tables.iceberg_table import iceberg_table
 
         table = iceberg_table(path, self._at)
@@ -185,7 +185,7 @@ class _Listed:
     def take_inside(
         self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableLog]
     ) -> None:
-        """Take what a path means that leads into tables: its matches, each with its table."""
+        """Add the files for a path inside tables: its matches, each with its table."""
         files = []
         for match, table in inside.items():
             if table is None:
@@ -201,7 +201,10 @@ class _Listed:
         self.take(files)
 
     def _files_of(self, log: TableLog, table: str, path: str) -> list[str]:
-        """Return the live files of a table that are or lie in ``path``, which leads into it."""
+        """Return the live files of a table that are ``path``, or below it.
+
+        ``path`` is inside the table.
+        """
         tree = tree_of(path)
         self._folders.append(path)
         if log is TableLog.STREAMING:
@@ -250,7 +253,7 @@ class _Listed:
 
 
 def _refuse_moved(tree: Tree, table: str, files: Iterable[str]) -> None:
-    """Raise UnsupportedFeatureError where a sink's log names files that are not in its folder."""
+    """Raise UnsupportedFeatureError if a sink's log names files that are not in its folder."""
     top = tree.key(table)
     if any(_below(tree.key(file), top) is None for file in files):
         raise UnsupportedFeatureError(
@@ -261,7 +264,7 @@ def _refuse_moved(tree: Tree, table: str, files: Iterable[str]) -> None:
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files of a table in ``path``, each also spelled as the path was given."""
+    """Yield the files of a table in ``path``, each also in the spelling of the given path."""
     top = tree.key(path)
     for file in files:
         inside = _below(tree.key(file), top)
@@ -273,7 +276,7 @@ def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator
 
 
 def _below(file: Hashable, top: Hashable) -> str | None:
-    """Return the path of a file below another, by their keys; empty for the file itself."""
+    """Return the path of a file below another, by their keys, or "" for the file itself."""
     if file == top:
         return ""
     if isinstance(file, str) and isinstance(top, str):

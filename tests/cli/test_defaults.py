@@ -54,7 +54,7 @@ def test_the_environment_goes_first(folder: Path, monkeypatch: pytest.MonkeyPatc
     [
         ("polcy = 'p.toml'\n", "there is no default polcy"),
         ("[tool.secure-bloom]\npolicy = 'p.toml'\n", "there is no default tool"),
-        ("policy = 5\n", "policy is no text, wanted a path"),
+        ("policy = 5\n", "policy is not a text, wanted a path"),
         ("policy = p.toml\n", "(at line 1, column 10)"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_parameter_without_a_value_is_told_and_no_value_is(table: Path, tmp_pa
 
 def test_what_is_no_input_is_told_without_its_content(tmp_path: Path) -> None:
     file = tmp_path / "x"
-    for content, wanted in [(b"{'secret': 1}", "not JSON"), (b"[1]", "no JSON object")]:
+    for content, wanted in [(b"{'secret': 1}", "not JSON"), (b"[1]", "not a JSON object")]:
         file.write_bytes(content)
         with pytest.raises(PolicyError, match=wanted) as caught:
             read_parameters(str(file))

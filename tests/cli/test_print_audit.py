@@ -38,5 +38,5 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_is_no_text(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="it holds what is no text"):
+    with pytest.raises(PolicyError, match="it contains characters that are not text"):
         write_text("\ud800", tmp_path / "report")
