@@ -1,7 +1,7 @@
-"""Advice on a read: answers "I have a filter; why is nothing faster?".
+"""Advice on a read: answers "I have a filter, so why is nothing faster?".
 
-Each rule looks at the row groups that were read and yields sentences, mostly none.  Rules about
-filters look only at row groups without a match: no filter can skip a row that is there.
+Each rule checks the row groups that were read and yields sentences, mostly none.  Rules about
+filters check only row groups without a match: no filter can skip a row that is there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAGES_READ = (None, Step.VALUES)
 
 
 def advice(read: ReadTotals) -> list[str]:
-    """Return the sentences for a read, the most important first."""
+    """Return the sentences about a read, the most important first."""
     return [sentence for rule in _RULES for sentence in rule(read)]
 
 
@@ -155,13 +155,13 @@ _RULES: tuple[Callable[[ReadTotals], Iterator[str]], ...] = (
 
 
 def _read(read: ReadTotals) -> Iterator[RowGroupPlan]:
-    """Yield the row groups that nothing ruled out before their pages were read."""
+    """Yield the row groups that no step ruled out before their pages were read."""
     for file in read.files:
         yield from (group for group in file.row_groups if group.skipped_by in _PAGES_READ)
 
 
 def _read_in_vain(read: ReadTotals) -> list[RowGroupPlan]:
-    """Return the row groups that were read and had no match: they could have been skipped."""
+    """Return the row groups that were read but had no match: they could have been skipped."""
     return [g for g in _read(read) if g.skipped_by is Step.VALUES or g.rows_found == 0]
 
 
@@ -171,12 +171,12 @@ def _notes_in_vain(read: ReadTotals) -> Iterator[Note]:
 
 
 def _columns(read: ReadTotals, reason: Reason) -> list[str]:
-    """Return the columns for which a step noted that reason."""
+    """Return the columns about which a step noted that reason."""
     return list(_counts(_read(read), reason))
 
 
 def _counts(groups: Iterable[RowGroupPlan], reason: Reason) -> dict[str, int]:
-    """Return the columns for which a step noted that reason, and in how many of the row groups."""
+    """Return the columns about which a step noted that reason, with the number of row groups."""
     counts: dict[str, int] = {}
     for group in groups:
         for column in dict.fromkeys(n.column for n in group.notes if n.reason is reason):

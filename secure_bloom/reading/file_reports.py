@@ -17,12 +17,13 @@ from secure_bloom.storage.inputs import Extent, covered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReadReport:
-    """One file; ``filters`` are the columns that have one in its first row group.
+    """One file. ``filters`` are the columns that have a filter in its first row group.
 
     ``bytes_footer`` were read for the footer: up to 64 KiB from the end of the file at first.
     ``bytes_judged_by`` were read to rule row groups out: filters, dictionaries, page indexes.
-    ``bytes_pages`` were read for pages.  No byte counts twice: what came along with the footer is
-    counted there alone.  ``bytes_full_scan`` is the footer and every page of the same columns.
+    ``bytes_pages`` were read for pages.  No byte counts twice: bytes that were read together with
+    the footer count as footer only.  ``bytes_full_scan`` is the footer and every page of the same
+    columns.
     """
 
     path: str
@@ -36,7 +37,7 @@ class FileReadReport:
 
     @property
     def bytes_read(self) -> int:
-        """All bytes that were read of the file."""
+        """The number of bytes that were read of the file."""
         return self.bytes_footer + self.bytes_judged_by + self.bytes_pages
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,9 +61,9 @@ def file_report(
     pages: Sequence[Extent],
     needed: Sequence[str],
 ) -> FileReadReport:
-    """Return the report of one file: what was read for its plan, and of its pages.
+    """Return the report of one file: the bytes read for its plan, and for its pages.
 
-    ``needed`` are the columns that the request needs of it.
+    ``needed`` are the columns that the request needs.
     """
     footer = plan.footer
     notes = []
@@ -88,7 +89,7 @@ def file_report(
 
 
 def _columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
-    """Return the columns that have a filter in the first row group, if that can be read."""
+    """Return the columns that have a filter in the first row group, or () if it cannot be read."""
     found = []
     for ordinal, leaf in enumerate(footer.columns.leaves if footer.row_groups else ()):
         # The read itself asks nothing of columns that are not wanted, and fails for none.
@@ -100,19 +101,19 @@ def _columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTotals:
-    """The files of a read; ``has_condition`` says whether anything could be skipped at all."""
+    """The files of a read. ``has_condition`` says whether anything could be skipped at all."""
 
     has_condition: bool
     files: tuple[FileReadReport, ...]
 
     @property
     def bytes_read(self) -> int:
-        """Bytes that were read of all files."""
+        """The number of bytes that were read of all files."""
         return sum(file.bytes_read for file in self.files)
 
     @property
     def bytes_full_scan(self) -> int:
-        """Bytes that a scan of the same columns without any skipping reads."""
+        """The number of bytes that a scan of the same columns reads without any skipping."""
         return sum(file.bytes_full_scan for file in self.files)
 
     @property
@@ -128,7 +129,7 @@ class ReadTotals:
 
     @property
     def row_groups_read(self) -> int:
-        """The number of row groups that were left to be read."""
+        """The number of row groups that no step skipped."""
         return sum(g.skipped_by is None for file in self.files for g in file.row_groups)
 
 

@@ -1,7 +1,7 @@
-"""Explain many reads of the same few files: as they are, or as they might become.
+"""Explain many reads of the same few files, as they are or as they would be with filters.
 
-The footers are read once.  All else is done as in a read of the whole table, by the same planner
-and the same reader.  So the bytes are those that ``explain`` reports for these files.
+The footers are read once.  Everything else is done by the planner and the reader of a read of the
+whole table, so the bytes are those that ``explain`` reports for these files.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ RowGroups = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrialTable:
-    """The table that the files belong to: its schema, and the values of their folders.
+    """The table that the files belong to: its schema, and the partition values of the files.
 
-    ``output`` are the columns that a read returns; None for all.  ``names`` are what the table
-    calls the columns, where its files call them something else.
+    ``output`` are the columns that a read returns, or None for all.  ``names`` are the table's
+    names of columns, if its files have others.
     """
 
     schema: pa.Schema
@@ -51,13 +51,13 @@ class TrialTable:
     names: ColumnMapping | None = None
 
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
-        """Return a request to the table; PolicyError where it makes no sense."""
+        """Return a request to the table. Raises PolicyError for an invalid one."""
         predicate = None if where is None else from_structure(where)
         return request(self.schema, self.partition_fields, columns, predicate, ())
 
 
 class LookupTrials:
-    """Reads of files of one table, which ``open_file`` opens, for one condition after another.
+    """Reads of files of one table, for one condition after another. ``open_file`` opens them.
 
     With ``ignores_filters`` the reads are those of files without Bloom filters.
     """
@@ -79,7 +79,7 @@ class LookupTrials:
         self._footers: dict[str, FileFooter] = {}
 
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
-        """Return the bytes of each file that a read of these row groups takes."""
+        """Return a report for each file on a read of these row groups."""
         asked = self._table.request(self._table.output, where)
         context = PruningContext(asked, ignores_filters=self._ignores_filters, explain=True)
         value_scan, planner = ValueScan(context), Planner(context)
@@ -95,10 +95,10 @@ class LookupTrials:
         return reports
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
-        """Return the values of a column, given by its path, in one row group; nulls left out.
+        """Return the values, without nulls, of the column at a path in one row group.
 
-        The values of a list are its elements.  Raises MemoryBudgetError where they take more memory
-        than decoding may.
+        The values of a list are its elements.  Raises MemoryBudgetError if they would take more
+        memory than decoding may.
         """
         asked = self._table.request([column[0]], None)
         footer = self._footer(path)
@@ -149,7 +149,7 @@ class LookupTrials:
 
 
 def _tables(reader: FileReader) -> Generator[pa.Table, None, None]:
-    """Yield the rows that the plan of a file leaves; the file is closed in the end."""
+    """Yield the rows that the plan of a file leaves, and close the file at the end."""
     try:
         for unit in filter(None, map(Unit.narrowed, units(reader))):
             yield from tables_of(unit.read())

@@ -1,6 +1,6 @@
 """Read the rows of files through statistics, dictionaries, Bloom filters and page indexes.
 
-Four functions have one signature, the fields of a :class:`ReadRequest`.
+Four functions share one signature: the fields of a :class:`ReadRequest`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from secure_bloom.storage import CountedFile, open_input
 
 @takes(ReadRequest)
 def read_table(asked: ReadRequest) -> pa.Table:
-    """Return the rows of files for which ``where`` is true: those of a full scan.
+    """Return the rows of files for which ``where`` is true, as a full scan would.
 
     ``where`` is a structure such as ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]``,
     nested by ``("or", ..., ...)`` and ``("and", ..., ...)``, or a mapping ``{"email": "a@x"}``.  It
@@ -35,8 +35,8 @@ def read_table(asked: ReadRequest) -> pa.Table:
     Comparisons with null are not true, NaN equals nothing, and zeros are equal.  Values are
     compared exactly; those of another kind are refused.
 
-    A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
-    leave it open.  The schema is the union of the files' schemas, hive partition columns last.
+    A row group is only decrypted if its statistics, dictionary, Bloom filter and page index do not
+    rule it out.  The schema is the union of the files' schemas, hive partition columns last.
     Deleted rows of tables are left out.
 
     Args:
@@ -46,8 +46,8 @@ def read_table(asked: ReadRequest) -> pa.Table:
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
-            back for which it may not hold.
+        without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
+            returned that do not fulfil it.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -82,8 +82,8 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
-            back for which it may not hold.
+        without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
+            returned that do not fulfil it.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -94,7 +94,7 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
         An iterator of record batches.
 
     Raises:
-        SecureBloomError: As of :func:`read_table`.
+        SecureBloomError: The errors of :func:`read_table`.
 
     Example:
         >>> batches = sb.read_batches("out/", columns="id", policy="keys/policy.toml")
@@ -106,7 +106,7 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
 
 @takes(ReadRequest)
 def explain(asked: ReadRequest) -> ReadReport:
-    """Do :func:`read_table`, drop the rows, and say what was read and why.
+    """Read as :func:`read_table` does, drop the rows, and return what was read and why.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
@@ -115,8 +115,8 @@ def explain(asked: ReadRequest) -> ReadReport:
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
-            back for which it may not hold.
+        without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
+            returned that do not fulfil it.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -127,7 +127,7 @@ def explain(asked: ReadRequest) -> ReadReport:
         A report with the bytes read, and what each step skipped.
 
     Raises:
-        SecureBloomError: As of :func:`read_table`.
+        SecureBloomError: The errors of :func:`read_table`.
 
     Example:
         >>> where = [("email", "=", "user2x@example.com")]
@@ -153,8 +153,8 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        without_filter_keys: Leave out a condition on a column whose key is missing.  Rows come
-            back for which it may not hold.
+        without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
+            returned that do not fulfil it.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -165,7 +165,7 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
         A plan with the files that are left, and their row groups.
 
     Raises:
-        SecureBloomError: As of :func:`read_table`.
+        SecureBloomError: The errors of :func:`read_table`.
 
     Example:
         >>> where = "email = 'user7@example.com'"
@@ -183,7 +183,7 @@ def read_row_groups(
     """Yield the matching rows of one file of a plan, in the plan's schema.
 
     Args:
-        plan: What :func:`plan_read` returned, also with its files left out.
+        plan: The result of :func:`plan_read`, with or without its files.
         file: One file of a plan.
         keys: A keyring or KMS client; by default the KMS of the plan's policy.
 

@@ -1,4 +1,4 @@
-"""A caller's request to read: the files, the rows and columns of them, and the keys."""
+"""A caller's request to read: the files, the rows and columns, and the keys."""
 
 from __future__ import annotations
 
@@ -51,11 +51,14 @@ class ReadRequest:
         check_fields(self)
 
     def wanted_columns(self) -> list[str] | None:
-        """Return the columns as a list; None for all."""
+        """Return the columns as a list, or None for all."""
         return None if self.columns is None else as_names("columns", self.columns)
 
     def whole_limit(self) -> int | None:
-        """Return the limit as a number; PolicyError for one that is not whole, or below zero."""
+        """Return the limit as a number.
+
+        Raises PolicyError unless it is a whole number that is not negative.
+        """
         if self.limit is None:
             return None
         rows = operator.index(self.limit)
@@ -73,10 +76,7 @@ class ReadRequest:
         )
 
     def predicate(self) -> Predicate | None:
-        """Return the predicate that ``where`` describes in one of its forms.
-
-        None without one.
-        """
+        """Return the predicate that ``where`` describes in one of its forms, or None."""
         where = self.where
         if where is None or isinstance(where, Condition | AllOf | AnyOf):
             return where

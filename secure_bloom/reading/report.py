@@ -1,4 +1,4 @@
-"""Why a read was as fast or as slow as it was: per file and row group, in bytes and seconds."""
+"""Report why a read was as fast or as slow as it was: per file and row group, bytes and seconds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from secure_bloom.reports.text import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReadReport(Report, ReadTotals):
-    """A whole read, which returned ``rows`` rows; None where it was only planned.
+    """A whole read, which returned ``rows`` rows, or None if it was only planned.
 
-    ``files_left`` files were not looked at, because there were as many rows as were wanted.
-    ``unverified`` are the paths of signed files whose key was not available: what they say may be
+    ``files_left`` is the number of files that were not read because there were enough rows.
+    ``unverified`` are the paths of signed files whose key was not available: their content may be
     forged.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
     """
 
@@ -29,7 +29,7 @@ class ReadReport(Report, ReadTotals):
 
     @property
     def advice(self) -> list[str]:
-        """Sentences on how the read could take less; none if it could not."""
+        """Sentences on how the read could be faster, or [] if it could not."""
         return advice(self)
 
     def _document(self) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from secure_bloom.tables import list_tables
 def table_leaves(paths: Paths, access: Access | None = None) -> tuple[Leaf, ...]:
     """Return every leaf that a file at ``paths`` has, once.
 
-    Only footers are read, signatures unchecked.
-    If the table has a log, its live files count, and columns have the names of the table.  Raises
-    KeyUnavailableError for an encrypted footer without its key.
+    Only footers are read, and signatures are not checked.  If the table has a log, its live files
+    count, and columns have the names of the table.  Raises KeyUnavailableError for an encrypted
+    footer without its key.
     """
     resolver = (access or Access()).describing_resolver()
     found: dict[tuple[str, ...], Leaf] = {}

@@ -1,7 +1,7 @@
-"""One read of a table: its footers first, then its batches or its plan, and a report in the end.
+"""Read a table: its footers first, then its batches or its plan, and a report at the end.
 
-The schema of a table is made of all footers.  After them come some files at a time: plan, decode
-what is left, filter exactly.  Batches come in the order of the files and their rows.
+The schema of a table is made from all footers.  After that, some files at a time are planned,
+decoded and filtered exactly.  Batches are in the order of the files and their rows.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TableRead:
         return self.request.output_schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, in the order of the files; may be iterated once."""
+        """Yield the rows, in the order of the files. Can be iterated once."""
         left = self._limit
         for table in self._tables():
             part = table if left is None else table.slice(0, min(left, table.num_rows))
@@ -104,7 +104,7 @@ class TableRead:
                 return
 
     def plan(self) -> ReadPlan:
-        """Return the row groups that may have rows; none is read."""
+        """Return the row groups that may have rows. No row group is read."""
         files = [
             PlannedFile(
                 path=plan.path,
@@ -135,7 +135,7 @@ class TableRead:
     def planned(self) -> ReadReport:
         """Return a report on what would be read.
 
-        No row is, and pages count as far as row groups go.
+        No row is read, and whole row groups count as read.
         """
         for found in self._runs():
             for plan in found.plans:
@@ -197,7 +197,7 @@ class TableRead:
     def _units(self) -> Iterator[Unit]:
         """Yield the units that the plans leave, in order.
 
-        Decoding many units runs well beside the planning of the next files.  Searching values in
+        Decoding many units runs well in parallel with planning the next files.  Searching values in
         few units does not: both need Python's lock and slow each other down.  So if plans leave few
         units, they are searched before the next files are planned.
         """
@@ -221,14 +221,14 @@ class TableRead:
                 self._finish(done)
 
     def _narrowed(self, found: Sequence[Unit]) -> Iterator[Unit]:
-        """Yield the units without the row groups whose values turn out not to match."""
+        """Yield the units without the row groups whose values do not match."""
         for start in range(0, len(found), _NARROWED_TOGETHER):
             some = found[start : start + _NARROWED_TOGETHER]
             # Yield one by one: an error in a unit must come after the units before it.
             yield from filter(None, in_order(Unit.narrowed, some, min(self._workers, len(some))))
 
     def _finish(self, reader: FileReader) -> None:
-        """Close the file, and report on it if that was asked for."""
+        """Close the file, and report on it if that was requested."""
         reader.close()
         self._open_readers.remove(reader)
         # Files behind the limit were planned and not read: no report on them.
@@ -239,7 +239,7 @@ class TableRead:
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
-        """Add the time spent inside to a pass, and take it from the pass around it."""
+        """Add the time of the block to a pass, and subtract it from the surrounding pass."""
         start = time.perf_counter()
         self._running.append(step)
         try:
@@ -259,5 +259,5 @@ def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
         if top is not None and name not in schema.names:
             raise PolicyError(
                 f"{name} is a part of column {top}, and columns come whole",
-                hint=f"ask for {top}; conditions are taken on members of structures",
+                hint=f"ask for {top}; only conditions may name members of structures",
             )

@@ -1,11 +1,11 @@
-"""Statistics of a column chunk or page -> bounds, and what they rule out of a column predicate.
+"""Read the bounds in statistics, and find out what they rule out of a column predicate.
 
 Bounds are trusted only if their writer used an order that is known here.  ``column_orders`` names
-that of ``min_value`` and ``max_value``; the older ``min`` and ``max``, written in signed order,
-count only if that is the type's order.  Writers may shorten bounds, so a bound is never taken for a
-value of the column.  No bound covers a NaN: only ``nan_count`` says that there is none, or nothing
-else.  Statistics that contradict themselves are not believed.
-parquet.thrift, Statistics and ColumnOrder.
+the order of ``min_value`` and ``max_value``. The older ``min`` and ``max``, written in signed
+order, count only if that is the type's order.  Writers may shorten bounds, so a bound is never
+taken for a value of the column.  No bound covers a NaN: only ``nan_count`` says that there is none,
+or nothing else.  Statistics that contradict themselves are not believed. parquet.thrift, Statistics
+and ColumnOrder.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
 
 
 class Bounds(NamedTuple):
-    """``low`` and ``high`` are order keys, both or none; a count is None if it is unknown.
+    """Bounds and counts. ``low`` and ``high`` are order keys, both or none.
 
-    ``values`` counts nulls too.
+    An unknown count is None. ``values`` counts nulls too.
     """
 
     low: Any = None
@@ -51,7 +51,7 @@ class Bounds(NamedTuple):
 
 
 def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_order: bool) -> Bounds:
-    """Return the bounds of a column chunk; what cannot be true is not believed."""
+    """Return the bounds of a column chunk. Statistics that contradict themselves are not used."""
     meta_data, leaf = chunk.meta_data, chunk.leaf
     statistics, values = meta_data.statistics, meta_data.num_values
     if statistics is None or any(in_counts(leaf, meta_data, chunk.num_rows)):
@@ -71,7 +71,7 @@ def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_order: bool) -
 
 
 def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tuple[Any, Any]:
-    """Return both bounds as order keys, or None twice where they bound nothing."""
+    """Return both bounds as order keys, or None twice if they bound nothing."""
     if order is None or low is None or high is None:
         return None, None
     keys = order(low), order(high)
@@ -86,9 +86,9 @@ def has_signed_order(leaf: Leaf) -> bool:
 
 
 def remaining(predicate: ColumnPredicate, bounds: Bounds) -> tuple[StoredValue, ...] | None:
-    """Return the values that can still match within the bounds; None if no row can match.
+    """Return the values that can still match within the bounds, or None if no row can match.
 
-    For an operator other than ``=`` and ``in`` that is all of them.
+    For an operator other than ``=`` and ``in`` these are all values.
     """
     operator = predicate.condition.operator
     if operator is Operator.IS_NULL:
@@ -117,7 +117,7 @@ _FALSE_OF_NAN = {
 
 
 def _differs(bounds: Bounds, keys: tuple[Any, ...]) -> bool:
-    """Return whether some value may differ from all ``keys``; a NaN always does."""
+    """Return whether some value may differ from all ``keys``. A NaN always does."""
     if isinstance(bounds.low, float) and bounds.nans != 0:
         return True
     return not (bounds.low == bounds.high and bounds.low in keys)

@@ -43,12 +43,12 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnPredicate:
-    """A condition on one leaf; ``ordinal`` is the leaf's number in the file.
+    """A condition on one leaf. ``ordinal`` is the leaf's number in the file.
 
-    ``values`` are in the column's order; None if some value has no stored form to conclude from.
-    For a test of equality, values that this file's type does not have are left out.  ``order`` is
-    None if the column has no order to conclude from.  ``keys`` are the values in that order, to be
-    compared with bounds; none if nothing can be concluded from bounds.
+    ``values`` are in the column's order, or None if nothing can be concluded from the stored form
+    of some value.  For a test of equality, values that this file's type cannot hold are left out.
+    ``order`` is None if the column has no usable order.  ``keys`` are the values in that order, to
+    be compared with bounds, or () if bounds cannot be used.
     """
 
     condition: BoundCondition
@@ -59,7 +59,7 @@ class ColumnPredicate:
     keys: tuple[Any, ...] = field(repr=False)
 
     def between(self, low: Any, high: Any) -> tuple[StoredValue, ...] | None:
-        """Return the values that lie between two keys, both included; None if no key does."""
+        """Return the values between two keys, both included, or None if there is none."""
         start = bisect_left(self.keys, low)
         end = bisect_right(self.keys, high)
         # A slice of everything is the very same tuple, so its cached hashes serve again.
@@ -67,7 +67,7 @@ class ColumnPredicate:
 
 
 def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> ColumnPredicate:
-    """``condition`` on ``leaf``, its values stored and sorted as the leaf stores them."""
+    """Return ``condition`` on ``leaf``, with its values sorted and as the leaf stores them."""
     order = order_of(leaf)
     values = _stored(condition, leaf, order)
     if values is not None and order is not None:
@@ -101,7 +101,7 @@ def _stored(
 ) -> tuple[StoredValue, ...] | None:
     """Return the values as stored.
 
-    None if one cannot be used.  One that cannot be equal is left out.
+    Return None if one cannot be used. A value that nothing can equal is left out.
     """
     if leaf.type is Type.INT96 or pa.types.is_duration(condition.type):
         # INT96 is read in microseconds, so one value stands for a thousand stored ones.  No leaf
@@ -160,7 +160,7 @@ class ProbeValues:
     """The PLAIN encodings of the values, ascending, one after the other.
 
     Value ``i`` is ``values[offsets[i]:offsets[i + 1]]``.  ``path`` is the column's
-    ``path_in_schema`` as its metadata encode it.
+    ``path_in_schema``, encoded as in its metadata.
     """
 
     order: ByteOrder
@@ -170,7 +170,10 @@ class ProbeValues:
 
     @classmethod
     def of(cls, predicate: ColumnPredicate) -> ProbeValues | None:
-        """Return None if the predicate is no lookup, or if bytes alone do not give the order."""
+        """Return the values of a lookup.
+
+        Return None if it is no lookup or if bytes do not give the order.
+        """
         order = byte_order_of(predicate.leaf)
         if predicate.condition.operator not in LOOKUPS or order is None or not predicate.values:
             return None

@@ -1,4 +1,4 @@
-"""The context of one read: what several of its files need is computed once and kept here."""
+"""The context of one read: keeps what several of its files need, computed once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PruningContext:
     """One request, and its conditions as columns of files store them.
 
     ``without_filter_keys``: a condition on a column whose key is not available is left out.
-    ``ignores_filters``: no Bloom filter is asked.  Safe for threads: if two of them compute the
+    ``ignores_filters``: Bloom filters are not used.  Safe for threads: if two of them compute the
     same thing, both results are equal.
     """
 
@@ -49,7 +49,7 @@ class PruningContext:
     def column_predicate(
         self, condition: BoundCondition, footer: FileFooter
     ) -> ColumnPredicate | None:
-        """Return the condition on a column of the file; None if that is not a single leaf of it."""
+        """Return the condition on a column of the file, or None if that is not a single leaf."""
         columns = footer.columns
         found = columns.elements if condition.of_elements else columns.ordinals
         ordinal = found.get(condition.path)
@@ -69,16 +69,16 @@ class PruningContext:
     def probe_values(self, predicate: ColumnPredicate) -> ProbeValues | None:
         """Return the values of a lookup as arrays, made once.
 
-        None if the C extension cannot use them.
+        Return None if the C extension cannot use them.
         """
         if id(predicate) not in self._probe_values:
             self._probe_values[id(predicate)] = ProbeValues.of(predicate)
         return self._probe_values[id(predicate)]
 
     def hashes(self, predicate: ColumnPredicate, values: tuple[StoredValue, ...]) -> Hashes:
-        """Return the hashes of ``values``, a run of the predicate's.
+        """Return the hashes of ``values``, which are consecutive values of the predicate.
 
-        All are made in one go, once.
+        All hashes are computed at once, the first time.
         """
         known = self._hashes.get(id(predicate))
         if known is None:
@@ -91,14 +91,14 @@ class PruningContext:
         return known.run(bisect_left(predicate.keys, values[0].key), len(values))
 
     def ruled_out(self, conditions: Iterable[int] = ()) -> Decided:
-        """Return conditions that are false, to which more are added.
+        """Return a record of false conditions, to which more are added.
 
-        Whether the predicate is, then.
+        It says when they make the predicate false.
         """
         return Decided.false(self._shape, conditions)
 
     def can_match(self, ruled_out: frozenset[int]) -> bool:
-        """Return whether the predicate can be true while the conditions ``ruled_out`` are not."""
+        """Return whether the predicate can be true if the conditions ``ruled_out`` are false."""
         known = self._possible.get(ruled_out)
         if known is None:
             known = self._possible[ruled_out] = not self.ruled_out(ruled_out).is_decided

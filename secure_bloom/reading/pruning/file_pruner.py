@@ -1,4 +1,4 @@
-"""One file while it is pruned: what the steps found out about its row groups."""
+"""The state of one file while it is pruned: what the steps found out about its row groups."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ Lookup = tuple[ColumnPredicate, Chunk, tuple[StoredValue, ...]]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RowGroupState:
-    """One row group: ``left`` has the values that may still be there, by condition.
+    """One row group. ``left`` has, for each condition, the values that may still be there.
 
     ``chunks`` are the column chunks opened so far, by column.  ``ruled_out`` has the ordinals of
-    conditions that are true for no row; ``passed`` of those whose filter may have a value.
+    conditions that are true for no row, ``passed`` the ordinals of conditions whose filter may have
+    a value.
     """
 
     index: int
@@ -56,10 +57,10 @@ class RowGroupState:
 class FilePruner:
     """One file, whose row groups go through the steps together.
 
-    ``predicates`` has, by the ordinal of the condition, those on a single leaf of the file.
-    ``unavailable`` has the conditions whose column key is not available, with the error.
-    ``ruled_out`` are the conditions that are false for the whole file.  ``fills`` are the values of
-    columns that the file may lack.
+    ``predicates`` has, by ordinal, the conditions on a single leaf of the file.  ``unavailable``
+    has the conditions whose column key is not available, with the error.  ``ruled_out`` are the
+    conditions that are false for the whole file.  ``fills`` are the values of columns that the file
+    may lack.
     """
 
     def __init__(
@@ -81,23 +82,26 @@ class FilePruner:
         self.unavailable: dict[int, KeyUnavailableError] = {}
 
     def open(self, file: CountedFile) -> None:
-        """Take the open file, for the steps that read more than the footer."""
+        """Use the open file for the steps that read more than the footer."""
         self._file = file
 
     @property
     def file(self) -> CountedFile:
-        """The file; it must have been opened."""
+        """The file. It must have been opened."""
         if self._file is None:
             raise ValueError("the file is not open")
         return self._file
 
     @functools.cached_property
     def groups(self) -> list[RowGroupState]:
-        """All row groups; after :meth:`keep` only those kept."""
+        """All row groups, or after :meth:`keep` only those kept."""
         return [self._group(index) for index in range(len(self.footer.row_groups))]
 
     def keep(self, left: Mapping[int, frozenset[int]]) -> None:
-        """Drop all row groups but these; given are the conditions whose filters were checked."""
+        """Drop all row groups except those in ``left``.
+
+        For each of these, ``left`` has the conditions whose filters were checked.
+        """
         self.groups = [self._group(index, passed) for index, passed in left.items()]
 
     def _group(self, index: int, passed: frozenset[int] = frozenset()) -> RowGroupState:
@@ -117,10 +121,7 @@ class FilePruner:
         return [group for group in self.groups if group.skipped_by is None]
 
     def plan(self) -> FilePlan:
-        """Return the outcome for the file.
-
-        All row groups that were looked at, skipped ones included.
-        """
+        """Return the outcome for the file: all row groups that were checked, with skipped ones."""
         return FilePlan(
             path=self.footer.path,
             footer=self.footer,
@@ -132,7 +133,7 @@ class FilePruner:
         )
 
     def rule_out(self, group: RowGroupState, step: Step, *conditions: int) -> bool:
-        """Mark the conditions as false; return whether the row group is skipped now."""
+        """Mark the conditions of a step as false. Return whether the row group is skipped now."""
         for condition in conditions:
             group.ruled_out.add(condition)
         if group.skipped_by is None and group.ruled_out.is_decided:
@@ -140,11 +141,11 @@ class FilePruner:
         return group.skipped_by is not None
 
     def could_help(self, group: RowGroupState, conditions: Iterable[int]) -> bool:
-        """Return whether the row group could be skipped if none of the conditions were true."""
+        """Return whether the row group would be skipped if all these conditions were false."""
         return group.ruled_out.would_decide(conditions)
 
     def chunk(self, group: RowGroupState, predicate: ColumnPredicate) -> Chunk | None:
-        """Return the column chunk of a predicate; None if its key is not available."""
+        """Return the column chunk of a predicate, or None if its key is not available."""
         condition = predicate.condition.ordinal
         if condition in self.unavailable:
             return None
@@ -161,7 +162,7 @@ class FilePruner:
     def lookups(self, group: RowGroupState, serves: Callable[[Chunk], bool]) -> list[Lookup]:
         """Return the lookups that a step can answer.
 
-        None at all if they could not skip the row group.
+        Return [] if their answers could not skip the row group.
         """
         found = []
         for ordinal, values in group.left.items():
@@ -189,7 +190,7 @@ class FilePruner:
         chance: float | None = None,
         rows: int | None = None,
     ) -> None:
-        """Keep what a step found, if the read is to be explained."""
+        """Record what a step found, if the read is to be explained."""
         if self.explain:
             group.notes.append(
                 Note(

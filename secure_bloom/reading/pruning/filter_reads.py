@@ -73,9 +73,9 @@ def read_filters(
 def read_filters_at(
     file: InputFile, locations: Sequence[FilterLocation]
 ) -> Iterator[SplitBlockBloomFilter]:
-    """Like :func:`read_filters`, but the locations are known; filters come in their order.
+    """Like :func:`read_filters`, for known locations. Yields filters in their order.
 
-    The bytes of all are read first; then they are decoded one by one, so that few are in memory.
+    The bytes of all are read first. Then they are decoded one by one, so that few are in memory.
     """
     for row_group, column, _, length, _ in locations:
         if not 0 < length <= MAX_BYTES + _OVERHEAD:
@@ -93,7 +93,7 @@ def read_filters_at(
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Hashes:
-    """The hashes of the values of a lookup, made once for all filters."""
+    """The hashes of the values of a lookup, computed once for all filters."""
 
     hashes: tuple[int, ...] = field(repr=False)
     array: NDArray[np.uint64] = field(repr=False)
@@ -111,7 +111,7 @@ class Hashes:
         return Hashes(hashes=self.hashes[part], array=self.array[part])
 
     def any_in(self, bloom_filter: SplitBlockBloomFilter) -> bool:
-        """Return whether the filter may have one of the values; False is certain."""
+        """Return whether the filter may have one of the values. False is certain."""
         if len(self.hashes) <= _FEW:
             if self._probes is None:
                 self._probes = tuple(map(Probe.of, self.hashes))
@@ -127,12 +127,12 @@ def ask_together(
     cipher: ColumnCipher | None,
     ordinals: Sequence[int],
 ) -> list[bool | None] | None:
-    """Return whether each filter of a column may have one of a run of the hashes, by the extension.
+    """Return, by the extension, whether each filter of a column may have one of a range of hashes.
 
     ``places`` has rows of offset and length, ``runs`` rows of start and end in the hashes.  The
-    filters are those of the row groups with these ``ordinals``, under one key.  None for a filter
-    in an unusual form, and None for all if they are large, out of order or damaged: then
-    :func:`read_filters_at` reads them, or says what is wrong.
+    filters are those of the row groups with these ``ordinals``, under one key.  The answer is None
+    for a filter in an unusual form. None is returned instead of all answers if filters are large,
+    out of order or damaged: then :func:`read_filters_at` reads them, or raises the error.
     """
     if (places[:, 1] > _LARGEST_TOGETHER).any():
         return None
@@ -159,9 +159,10 @@ def ask_together(
 def joined_extents(
     extents: Sequence[Sequence[int]], size: int, gap: int, largest: int
 ) -> list[tuple[int, int, int, int]] | None:
-    """Return reads of extents that lie close: start, end, first extent, the one after the last.
+    """Return reads that each cover extents close to each other.
 
-    None if extents do not ascend, or leave the file of ``size`` bytes.
+    A read is its start, its end, its first extent, and the extent after its last. Return None if
+    extents do not ascend, or leave the file of ``size`` bytes.
     """
     reads: list[tuple[int, int, int, int]] = []
     begin = first = last = 0
@@ -188,7 +189,7 @@ _ANSWERS = (False, True, None)
 
 @functools.cache
 def _rest_of_header() -> bytes:
-    """Return a header without its first field, ``numBytes``; the same for all filters."""
+    """Return a header without its first field, ``numBytes``. It is the same for all filters."""
     empty = SplitBlockBloomFilter(1)
     header = encode_bloom_filter(empty, None)[: -empty.byte_count]
     return header[2:]

@@ -1,4 +1,4 @@
-"""The page index of a column chunk -> the rows whose pages may match a column predicate.
+"""Find, by the page index of a column chunk, the rows whose pages may match a column predicate.
 
 Rows are half-open ranges in ascending order.
 """
@@ -24,7 +24,7 @@ def matching_rows(
 ) -> Rows:
     """Return the rows of the pages that may match, by the column index in ``content``.
 
-    All rows where the index cannot be that of the chunk.  Raises IntegrityError for a module that
+    Return all rows if the index contradicts the chunk.  Raises IntegrityError for a module that
     does not authenticate.
     """
     rows = [span.end - span.start for span in spans]
@@ -69,7 +69,7 @@ def _bounds(
 
 
 def has_usable_bounds(predicate: ColumnPredicate) -> bool:
-    """Return whether the bounds of a page can say anything about the predicate."""
+    """Return whether the bounds of a page can decide anything about the predicate."""
     if predicate.leaf.is_repeated:
         return False
     tests_null = predicate.condition.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)

@@ -35,7 +35,7 @@ class Step(enum.StrEnum):
 
 
 def percent(share: float) -> str:
-    """Return a share of one in percent, to two digits: 0.076, 4.2, 99.9 and not 1e+02."""
+    """Return a share in percent with two digits: 0.076, 4.2, 99.9, but not 1e+02."""
     number = 100 * share
     if number < 1:
         return f"{number:.2g}" if number >= 1e-4 or number == 0 else "less than 0.0001"
@@ -43,7 +43,7 @@ def percent(share: float) -> str:
 
 
 class Reason(enum.StrEnum):
-    """Why a step did not skip a row group, or was not used; programs may rely on the values."""
+    """Why a step did not skip a row group, or was not used. Programs may rely on the values."""
 
     NO_FILTER = "no filter"
     NEVER_A_FILTER = "never a filter"
@@ -57,10 +57,11 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A finding about one column of a row group; ``step`` made it, None: about the column itself.
+    """A finding about one column of a row group. ``step`` is None if it is about the column itself.
 
-    ``fpp`` is the probability that a filter lets an absent value pass, ``chance`` that it lets one
-    of all values of the lookup pass.  ``rows`` is how many rows a page index leaves.
+    ``fpp`` is the probability that a filter lets an absent value pass. ``chance`` is the
+    probability that it lets one of all values of the lookup pass.  ``rows`` is how many rows a page
+    index leaves.
     """
 
     column: str
@@ -74,10 +75,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupPlan:
-    """One row group: skipped by a step, or read wholly, or read in ``ranges``.
+    """One row group: skipped by a step, or read completely, or read in ``ranges``.
 
-    Ranges are half-open, ascending and apart.  ``rows_found`` is how many rows matched; None if
-    they were not read, or not yet.
+    Ranges are half-open, ascending and disjoint.  ``rows_found`` is how many rows matched, or None
+    if they were not read yet.
     """
 
     row_group: int
@@ -92,10 +93,10 @@ class RowGroupPlan:
 class FilePlan:
     """One file: its row groups, and the conditions that cannot be checked because a key is missing.
 
-    Skipped row groups are listed if the read is explained; else they may be left out.
-    ``unchecked`` has ordinals of conditions; ``extents`` are the bytes that planning read.
-    ``deleted`` are rows that the table has no more, and ``equality`` what deletes rows by their
-    values.  ``fills`` are values of columns that the file lacks, where they are not null.
+    Skipped row groups are listed if the read is explained. Otherwise they may be left out.
+    ``unchecked`` has ordinals of conditions. ``extents`` are the bytes that planning read.
+    ``deleted`` are rows that the table has deleted, and ``equality`` are deletes by values.
+    ``fills`` are values, other than null, of columns that the file lacks.
     """
 
     path: str
@@ -116,11 +117,11 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """The row groups of one file that may have rows, with the ranges of rows where known.
+    """The row groups of one file that may have matching rows, with the ranges of rows if known.
 
     It can be pickled and sent to another machine.  There ``written`` (size, time and entity tag of
-    the last write) and ``digest`` (of the stored footer) say whether the file is still the same.
-    The digest alone does not: another file can have the same footer.
+    the last write) and ``digest`` (of the stored footer) show whether the file is still the same.
+    The digest alone is not enough, because another file can have the same footer.
     """
 
     path: str
@@ -137,11 +138,11 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """The plan of a read of a table: it can be pickled and carried out elsewhere.
+    """The plan of a read of a table. It can be pickled and carried out elsewhere.
 
-    ``schema`` is that of the rows; ``files`` has only those with row groups left.  The rest is what
-    was asked of the whole table: its schema, its partition columns, the predicate, what the read
-    accepts of files, and the names of columns where files have others.
+    ``schema`` is the schema of the rows. ``files`` has only files with row groups left.  The rest
+    is the request to the whole table: its schema, its partition columns, the predicate, which files
+    the read accepts, and the names of columns if files have others.
     """
 
     schema: pa.Schema

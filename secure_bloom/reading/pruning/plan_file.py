@@ -1,9 +1,9 @@
-"""Plan one file: prune its row groups, cheapest step first.  docs/design/how-pruning-works.md.
+"""Plan one file: prune its row groups, the cheapest step first. docs/design/how-pruning-works.md.
 
 The steps are partition values, statistics, dictionary, Bloom filter and page index: see
-:class:`Step`.  A step marks conditions as false; a row group is skipped when the predicate cannot
-be true then.  No step reads bytes that could not change the answer, and no byte is read twice.  The
-steps that need the footer alone come first, before the file is opened again.
+:class:`Step`.  A step marks conditions as false. A row group is skipped when the predicate cannot
+be true any more.  No step reads bytes that could not change the answer, and no byte is read twice.
+The steps that need the footer alone come first, before the file is opened again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ _OF_FILE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedFile:
-    """A file whose planning has begun; ``survivors`` if its row groups were pruned together."""
+    """A file whose planning has begun.
+
+    It has ``survivors`` if its row groups were pruned together.
+    """
 
     pruner: FilePruner
     survivors: BatchSurvivors | None
@@ -49,8 +52,8 @@ class StartedFile:
 class Planner:
     """Plans the files of one request.
 
-    A condition whose column key is missing is an error of every file in which rows are left to be
-    checked; with ``without_filter_keys`` it is left out.  A key that does not fit is an error
+    If a condition must be checked on rows of a file and its column's key is missing, that is an
+    error. With ``without_filter_keys`` the condition is left out instead.  A wrong key is an error
     in both cases.
     """
 
@@ -65,7 +68,7 @@ class Planner:
         fills: Mapping[str, pa.Scalar] = _NO_FILLS,
         row_groups: Sequence[int] | None = None,
     ) -> StartedFile:
-        """Prune by what the folders and the footer of a file say together.
+        """Prune by the partition values and the footer of a file.
 
         ``fills`` are values of columns that the file may lack.  With ``row_groups`` the file is
         planned as if it had no others.
@@ -80,7 +83,7 @@ class Planner:
         return StartedFile(pruner=pruner, survivors=prune_together(pruner))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
-        """Return the plan of a file whose footer shows enough; None if the file must be opened."""
+        """Return the plan of a file whose footer decides, or None if the file must be opened."""
         pruner, survivors = started.pruner, started.survivors
         if self._context.request.predicate is None:
             return pruner.plan()
@@ -94,7 +97,7 @@ class Planner:
         return pruner.plan()
 
     def plan(self, started: StartedFile, file: CountedFile) -> FilePlan:
-        """Return the plan of a file that is open now; errors carry row group and column."""
+        """Return the plan of a file that is open now. Errors carry row group and column."""
         pruner = started.pruner
         pruner.open(file)
         if started.survivors is not None:
@@ -106,7 +109,7 @@ class Planner:
         return pruner.plan()
 
     def _check_unavailable(self, pruner: FilePruner) -> None:
-        """Raise if a condition must be checked and its key is missing or does not fit."""
+        """Raise an error if a condition must be checked and its key is missing or wrong."""
         for condition, error in pruner.unavailable.items():
             _note_left_out(pruner, pruner.predicates[condition])
             if pruner.alive() and isinstance(error, KeyMisfitError):

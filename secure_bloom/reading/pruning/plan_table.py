@@ -18,14 +18,14 @@ from secure_bloom.running.ordered_pool import in_order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """Files that were planned together: their number, and plans of those that may have rows."""
+    """Files that were planned together: their number, and the plans of those that may have rows."""
 
     files: int
     plans: list[FilePlan] = field(default_factory=list)
 
 
 class PlannedFiles:
-    """Plans the files of a table in their order; may be iterated once.
+    """Plans the files of a table in their order. Can be iterated once.
 
     Plans without rows are left out, unless the read is explained.  Each footer is dropped once its
     file is planned.
@@ -37,7 +37,7 @@ class PlannedFiles:
         self._explain = context.explain
 
     def __iter__(self) -> Iterator[PlannedRun]:
-        """Plan some files at a time; an error comes after the plans of the files before it."""
+        """Plan some files at a time. An error comes after the plans of the files before it."""
         for ordinals in self._files.runs():
             found = PlannedRun(files=len(ordinals))
             try:
@@ -57,7 +57,7 @@ class PlannedFiles:
         yield from map(self._planned, ordinals)
 
     def _planned(self, ordinal: int) -> FilePlan:
-        """Return the plan of a file, with what the table's log says is deleted."""
+        """Return the plan of a file, with the rows that the table's log deletes."""
         plan, state = self._plan(ordinal), self._files.state
         deleted, equality = state.deleted(ordinal), state.equality_deletes(ordinal)
         if deleted is None and not equality:
@@ -65,14 +65,14 @@ class PlannedFiles:
         return replace(plan, deleted=deleted, equality=equality)
 
     def _known(self, ordinal: int) -> tuple[Values, Mapping[str, pa.Scalar]]:
-        """Return what the table says of the values in a file.
+        """Return the values in a file that the table knows.
 
-        Of partitions, and of columns it lacks.
+        These are partition values, and values of columns that the file lacks.
         """
         return self._files.partitions[ordinal], self._files.state.fills(ordinal)
 
     def _plan(self, ordinal: int) -> FilePlan:
-        """Return the plan of a file, which is opened only if its footer does not rule it out."""
+        """Return the plan of a file. The file is opened only if its footer does not rule it out."""
         files, planner = self._files, self._planner
         try:
             footer, started = files.kept(ordinal), None

@@ -1,7 +1,8 @@
-"""Decode columns of row groups: whole, or the rows in ranges, or some rows at a time.
+"""Decode columns of row groups: whole, or only rows in ranges, or some rows at a time.
 
-pyarrow decodes most pages, from its own view of the file.  Ours go to it one by one where rows in
-ranges are wanted, where the file was not verified, and where pyarrow cannot decrypt them.
+pyarrow decodes most pages, from its own view of the file.  This module decrypts pages itself and
+gives them to pyarrow one by one if only rows in ranges are wanted, if the file was not verified, or
+if pyarrow cannot decrypt them.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _SELECTED = {pa.string_view().id: pa.large_string(), pa.binary_view().id: pa.lar
 
 
 class DecodeInPartsError(Exception):
-    """Decoded whole, columns would take too much memory."""
+    """Columns would take too much memory if they were decoded whole."""
 
 
 class ColumnDecoder:
     """Decodes top-level columns of one file.
 
-    ``threads``: pyarrow may use its own.  ``extents`` are the chunks that pyarrow read, kept with
-    ``count_bytes``.
+    ``threads``: pyarrow may use its own threads.  ``extents`` are the chunks that pyarrow read,
+    recorded with ``count_bytes``.
     """
 
     def __init__(self, opened: OpenedFile, *, threads: bool, count_bytes: bool) -> None:
@@ -52,25 +53,26 @@ class ColumnDecoder:
         self._count_bytes = count_bytes
 
     def decoded_size(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
-        """Return the bytes that whole columns take decoded, at most."""
+        """Return an upper bound of the decoded size of whole columns in bytes."""
         return sum(size.most for row_group in row_groups for size in self._sizes(row_group, names))
 
     def _sizes(self, row_group: int, names: Sequence[str]) -> Iterator[DecodedSize]:
-        """Yield what each leaf of the columns takes decoded."""
+        """Yield the decoded size of each leaf of the columns."""
         file, footer = self._opened.file(), self._footer
         for ordinal in (i for name in names for i in footer.columns.below(name)):
             yield decoded_size(file, footer.chunk(row_group, ordinal))
 
     def rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
-        """Whole columns of the row groups, or the rows in its ranges of a group that has them."""
+        """Return whole columns of the row groups or, for a group with ranges, only those rows."""
         if groups[0].ranges is not None:
             return self.slices(groups[0], names, groups[0].ranges)
         return self._whole([group.row_group for group in groups], names)
 
     def checked_rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
-        """Like :meth:`rows`, for the predicate's columns; ReadWholeError if ranges may be wrong.
+        """Like :meth:`rows`, for the predicate's columns.
 
-        If an index gives pages other rows than they have, ranges that are made of it miss rows.
+        Raises ReadWholeError if ranges may be wrong: if an index lists other rows for pages than
+        they have, ranges made from it miss rows.
         """
         group = groups[0]
         if group.ranges is None:
@@ -83,7 +85,7 @@ class ColumnDecoder:
         return whole | {name: column for name, column in found.items() if column is not None}
 
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
-        """Return rows in ``ranges`` of a row group, from single pages where that reads less."""
+        """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
         found = {}
         for name in names if len(ranges) <= _MAX_RUNS else ():
             with suppress(ReadWholeError):
@@ -95,7 +97,7 @@ class ColumnDecoder:
     def pieces(
         self, group: RowGroupPlan, names: Sequence[str], rows: int
     ) -> Iterator[tuple[Columns, int]]:
-        """Yield the columns of a row group, that many rows at a time, and how many those are."""
+        """Yield the columns of a row group, ``rows`` rows at a time, with the number of rows."""
         if not self._footer.is_verified and self._is_sealed([group.row_group], *names):
             # pyarrow would want its signature, and what is decoded here is decoded whole.
             raise UnsupportedFeatureError("a large row group of a file that was not verified")
@@ -145,7 +147,7 @@ class ColumnDecoder:
         return self._decoded(row_groups, names)
 
     def _is_sealed(self, row_groups: Sequence[int], *names: str) -> bool:
-        """Return whether some of the columns is encrypted."""
+        """Return whether one of the columns is encrypted."""
         footer = self._footer
         return any(
             footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
@@ -155,9 +157,9 @@ class ColumnDecoder:
         )
 
     def _of_pages(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Return columns of a file whose signature was not checked, which pyarrow would want to do.
+        """Return columns of a file whose signature was not checked. pyarrow would want to check it.
 
-        A footer that we signed would pass, and say of a forged one that it is right.
+        If we signed the footer ourselves, pyarrow would accept a forged footer as authentic.
         """
         file, footer = self._opened.pages(), self._footer
         refuse_beyond(self.decoded_size(row_groups, names), "a part of an unverified file")
@@ -171,7 +173,7 @@ class ColumnDecoder:
         }
 
     def _decoded(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Return columns as pyarrow decodes them, some of them decoded here."""
+        """Return columns as pyarrow decodes them. Some of them are decoded here."""
         if not names:
             return {}
         found: list[Columns] = []
@@ -189,9 +191,9 @@ class ColumnDecoder:
     def _by_dictionary(
         self, row_group: int, names: Sequence[str], held: int
     ) -> tuple[dict[str, pa.ChunkedArray], int]:
-        """Return the columns that are decoded here, and the bytes that they take.
+        """Return the columns that are decoded here, and their size in bytes.
 
-        Raises DecodeInPartsError if that is too much, with the bytes ``held`` already.
+        Raises DecodeInPartsError if that, with ``held`` bytes, is too much.
         """
         found, size, most = {}, held, harmless_size()
         for name in names:
@@ -220,7 +222,8 @@ class ColumnDecoder:
     def _by_pyarrow(self, row_group: int, names: Sequence[str]) -> Columns:
         """Return columns of one row group.
 
-        Of several together, pyarrow takes the rows that one has too many for rows of the next.
+        If several columns are decoded together and one has too many rows, pyarrow takes them for
+        rows of the next.
         """
         if not names:
             return {}
@@ -243,9 +246,9 @@ class ColumnDecoder:
         return {name: _selectable(table.column(name)) for name in names}
 
     def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
-        """Raise FormatError for pages without a tag that have other sizes than they should.
+        """Raise FormatError for pages without a tag that have a wrong size.
 
-        pyarrow checks those of compressed pages alone.
+        pyarrow checks only the sizes of compressed pages.
         """
         footer = self._footer
         algorithm = footer.ciphers.algorithm
@@ -260,7 +263,10 @@ class ColumnDecoder:
                         read_pages(self._opened.pages(), chunk)
 
     def _some_levels_are_clear(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
-        """Return whether levels are in front of sealed pages; raises for a damaged module."""
+        """Return whether levels in clear precede encrypted pages.
+
+        Raises an error for a damaged module.
+        """
         file, footer = self._opened.pages(), self._footer
         found = False
         for row_group in row_groups:
@@ -273,7 +279,7 @@ class ColumnDecoder:
         return found
 
     def _blame(self, names: Sequence[str]) -> NoReturn:
-        """Raise for pages that authenticate and do not decode."""
+        """Raise the error for pages that authenticate but cannot be decoded."""
         # The cause is left out: its text may quote a value.
         raise FormatError(
             f"pyarrow cannot decode column {', '.join(names)}",
@@ -282,12 +288,12 @@ class ColumnDecoder:
 
 
 def _joined(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Return one column of row groups that follow each other."""
+    """Return one column of consecutive row groups."""
     return pa.chunked_array([c for part in parts for c in part.chunks], type=parts[0].type)
 
 
 def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column in a type that pyarrow can filter; it gets its own type back later."""
+    """Return the column in a type that pyarrow can filter. It gets its own type back later."""
     selected = _SELECTED.get(column.type.id)
     return column if selected is None else column.cast(selected)
 

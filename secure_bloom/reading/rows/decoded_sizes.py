@@ -1,4 +1,4 @@
-"""The most bytes that column chunks can take when decoded, computed from their pages.
+"""Compute, from their pages, an upper bound of the decoded size of column chunks.
 
 In some encodings a few bytes expand to many: a run of a billion equal values, a dictionary with an
 entry of a megabyte, codecs that turn kilobytes into gigabytes.
@@ -38,14 +38,15 @@ _OFFSET_SIZE = 8
 
 
 def harmless_size() -> int:
-    """Return bytes that may be decoded in one piece."""
+    """Return how many bytes may be decoded in one piece."""
     return memory_budget() // _HARMLESS
 
 
 class DecodedSize(NamedTuple):
-    """The bytes that values take decoded at ``most``.
+    """The decoded size of values in bytes, at ``most``.
 
-    ``strings`` are those values, where all pages were read to know the size and are decoded here.
+    ``strings`` are the values, if all pages were read to measure them, so that they are decoded
+    here.
     """
 
     most: int
@@ -53,10 +54,10 @@ class DecodedSize(NamedTuple):
 
 
 def decoded_size(file: InputFile, chunk: Chunk) -> DecodedSize:
-    """Return the bytes that all values of the chunk take decoded at most, with its largest page.
+    """Return an upper bound of the decoded size of all values of the chunk, with its largest page.
 
-    Raises MemoryBudgetError where a single page, or the values of a list, which cannot be cut,
-    take more than the budget.
+    Raises MemoryBudgetError if a single page, or the values of a list, which cannot be cut, take
+    more than the budget.
     """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         # Each page's header of an object is a request: there the footer's own numbers must do.
@@ -74,7 +75,7 @@ def _claimed(chunk: Chunk) -> int:
 
 
 def _by_metadata(chunk: Chunk) -> int:
-    """Return an upper bound, whatever the pages hold."""
+    """Return an upper bound that holds whatever the pages contain."""
     meta_data = chunk.meta_data
     ratio = _RATIOS.get(meta_data.codec, _LARGEST_PAGE)
     content = min(max(meta_data.total_compressed_size, 1) * ratio, _LARGEST_PAGE)
@@ -99,14 +100,14 @@ def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
 
 
 def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
-    """Return the bytes that these pages take decoded at most; a dictionary page comes first."""
+    """Return an upper bound of the decoded size of these pages, with the dictionary page first."""
     return _measured(chunk, pages, always=False)[0]
 
 
 def _measured(chunk: Chunk, pages: Sequence[Page], *, always: bool) -> tuple[int, Binary | None]:
-    """Return the size of the pages, and the dictionary's entries if it was decompressed.
+    """Return the size of the pages, and the dictionary's entries if they were decompressed.
 
-    It is where its entries could be what is too long, or ``always``.
+    They are decompressed if their lengths could make the size too large, or if ``always``.
     """
     size = _sum(chunk, pages, None)
     entries = _entries(chunk, pages) if always or size > harmless_size() else None
@@ -116,9 +117,9 @@ def _measured(chunk: Chunk, pages: Sequence[Page], *, always: bool) -> tuple[int
 
 
 def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
-    """Return the size, if entries of the dictionary have that many bytes at most.
+    """Return the size if no entry of the dictionary is longer than ``longest``.
 
-    None: of all of it.
+    None means that an entry may be as long as the whole dictionary.
     """
     largest = entry = size = 0
     for page in pages:
@@ -145,7 +146,7 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
 
 
 def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
-    """Return the entries of the one dictionary page; None if it does not show them."""
+    """Return the entries of the one dictionary page, or None if they are not readable there."""
     dictionaries = [page for page in pages if page.is_dictionary]
     if len(dictionaries) != 1:
         return None

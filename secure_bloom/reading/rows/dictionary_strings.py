@@ -1,7 +1,7 @@
-"""Decode the strings of a chunk whose pages were read already, to know their size in memory.
+"""Decode the strings of a chunk whose pages were already read, to measure their size.
 
-pyarrow would read them, and decompress the dictionary, once more.  What is not as expected here is
-left to it: the answer is ``None``, never a guess.
+pyarrow would read them, and decompress the dictionary, a second time.  Anything unexpected is left
+to pyarrow: these functions return ``None`` and never guess.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
 def may_be_decoded_here(chunk: Chunk) -> bool:
-    """Return whether the footer allows it, and the C extension is there to do it."""
+    """Return whether the footer and the C extension allow it."""
     meta_data, statistics = chunk.meta_data, chunk.meta_data.statistics
     return (
         chunk.leaf.type is Type.BYTE_ARRAY
@@ -56,12 +56,15 @@ class DictionaryStrings:
 
     @property
     def held(self) -> int:
-        """The bytes that are held while values are decoded, beside those and the dictionary."""
+        """The bytes held while values are decoded, besides the values and the dictionary."""
         texts = sum(page.uncompressed_size for page in self.pages)
         return self.chunk.meta_data.total_compressed_size + texts
 
     def decoded(self, type_: pa.DataType) -> pa.Array | None:
-        """Return all values; None if the chunk has a null, a value elsewhere, or damage."""
+        """Return all values.
+
+        Return None for a chunk with nulls, values outside the dictionary, or damage.
+        """
         if type_ not in _TYPES:
             return None
         parts = [self._part(page) for page in self.pages if not page.is_dictionary]
@@ -73,7 +76,7 @@ class DictionaryStrings:
         return _array(found, count, type_) if len(found) == len(parts) else None
 
     def _part(self, page: Page) -> _Part | None:
-        """Return the values of a data page; None for what is pyarrow's to decode."""
+        """Return the values of a data page, or None if pyarrow must decode it."""
         leaf, codec = self.chunk.leaf, self.chunk.meta_data.codec
         # pyarrow takes a page without values for the end of the chunk.
         if page.num_values == 0:
@@ -93,7 +96,7 @@ class DictionaryStrings:
 
 
 def _array(parts: Sequence[_Part], count: int, type_: pa.DataType) -> pa.Array | None:
-    """Return the values of the pages; None if they are damaged, or too many bytes."""
+    """Return the values of the pages, or None if they are damaged or too large."""
     offsets = np.zeros(count + 1, np.int32)
     size = _copied(parts, offsets, _NOTHING)
     # Ends of more bytes have no room in 32 bits.
@@ -106,9 +109,9 @@ def _array(parts: Sequence[_Part], count: int, type_: pa.DataType) -> pa.Array |
 
 
 def _copied(parts: Sequence[_Part], offsets: NDArray[np.int32], into: NDArray[np.uint8]) -> int:
-    """Enter where values end, and copy them unless ``into`` is empty.
+    """Store where values end, and copy them unless ``into`` is empty.
 
-    Returns the end of the last value; below 0 if a page is damaged.
+    Returns the end of the last value, or a negative number if a page is damaged.
     """
     seen, end = 1, 0
     for indices, entries, count in parts:

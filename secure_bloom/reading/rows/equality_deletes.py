@@ -1,4 +1,4 @@
-"""Rows that equality deletes remove: those with the same values in the key columns, nulls alike."""
+"""Apply equality deletes: remove rows whose key columns have the deleted values, nulls included."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Keys:
-    """Deleted values of the same key columns, and the columns of the file that have them.
+    """Deleted values of the same key columns, and the columns of the file that have these keys.
 
     A path is None for a column that the file lacks.
     """
@@ -33,7 +33,7 @@ class _Keys:
 
 
 class EqualityDeletes:
-    """The equality deletes of one file; ``needed`` are the columns that decide them."""
+    """The equality deletes of one file. ``needed`` are the columns that decide them."""
 
     def __init__(self, files: Sequence[EqualityFile], footer: FileFooter) -> None:
         by_columns: dict[tuple[KeyColumn, ...], list[EqualityFile]] = {}
@@ -49,7 +49,7 @@ class EqualityDeletes:
         self._keys: list[_Keys] | None = None
 
     def lives(self, columns: Columns, count: int) -> NDArray[np.bool_]:
-        """Return the mask of the rows that no delete equals."""
+        """Return a mask of the rows that no delete matches."""
         if self._keys is None:
             self._keys = list(self._read())
         lives = np.ones(count, np.bool_)
@@ -68,7 +68,7 @@ class EqualityDeletes:
 
 
 def _path_of(footer: FileFooter, ids: Sequence[int]) -> _Path | None:
-    """Return the names in a file that lead to the field with the last of the ids."""
+    """Return the names of the path, in a file, to the field with the last of the ids."""
     for nodes in footer.columns.nodes.values():
         if nodes[0].field_id == ids[0]:
             return _below(nodes, ids)
@@ -76,7 +76,7 @@ def _path_of(footer: FileFooter, ids: Sequence[int]) -> _Path | None:
 
 
 def _below(nodes: Sequence[SchemaElement], ids: Sequence[int]) -> _Path | None:
-    """Return the path of positions from the field with the first id to that with the last.
+    """Return the positions on the path from the field with the first id to that with the last.
 
     ``nodes`` are a whole branch, depth first.
     """
@@ -92,7 +92,7 @@ def _below(nodes: Sequence[SchemaElement], ids: Sequence[int]) -> _Path | None:
 
 
 def _members(nodes: Sequence[SchemaElement], position: int) -> Iterator[int]:
-    """Return the positions of a node's children."""
+    """Yield the positions of a node's children."""
     at = position + 1
     for _ in range(nodes[position].num_children or 0):
         yield at
@@ -120,7 +120,7 @@ def _values(columns: Columns, path: _Path | None, key: KeyColumn, count: int) ->
 def equal_rows(
     columns: Sequence[pa.ChunkedArray], deleted: Sequence[pa.ChunkedArray]
 ) -> NDArray[np.bool_]:
-    """Return the mask of the rows that have the values of a deleted row in all columns."""
+    """Return a mask of the rows that have the values of a deleted row in all columns."""
     equal = np.ones(len(columns[0]), np.bool_)
     mine = np.zeros(len(columns[0]), np.int64)
     theirs = np.zeros(len(deleted[0]), np.int64)
@@ -139,9 +139,9 @@ def equal_rows(
 
 
 def _numbers(column: pa.ChunkedArray, known: pa.Array) -> NDArray[np.int64]:
-    """Return the place of each value among the known ones; -1 for one that is not there.
+    """Return the index of each value among the known values, or -1 if it is not among them.
 
-    A null is equal to a null, a NaN to a NaN, and a zero to none of the other sign, as in Iceberg's
+    A null equals a null, a NaN equals a NaN, and zeros of different sign differ, as in Iceberg's
     own reader.
     """
     places = pc.index_in(column, value_set=known).fill_null(-1)

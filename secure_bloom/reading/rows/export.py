@@ -1,4 +1,4 @@
-"""Rows into a Parquet file, or into Python's own values."""
+"""Write rows into a Parquet file, or convert them to Python values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from secure_bloom.parquet.texts import temporal_text
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write the batches to an open file, in clear; how many rows there were."""
+    """Write the batches to an open file, in clear. Return the number of rows."""
     count = 0
     with pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
@@ -23,9 +23,9 @@ def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.Record
 
 
 def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield the rows as Python values; a text for dates and times that Python does not hold.
+    """Yield the rows as Python values. Dates and times that Python cannot represent become texts.
 
-    Python does not hold nanoseconds, and no years outside of 1 to 9999.
+    Python cannot represent nanoseconds, or years outside 1 to 9999.
     """
     names = batch.schema.names
     columns = [_texts_checked(name, batch.column(i)) for i, name in enumerate(names)]
@@ -36,7 +36,7 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 def _texts_checked(name: str, column: pa.Array) -> list[Any]:
     """Return the values of a column.
 
-    FormatError for a text that is none: many writers check nothing.
+    Raises FormatError for a text that is not UTF-8, which many writers do not check.
     """
     try:
         return _values(column)

@@ -48,7 +48,7 @@ Positions = NDArray[np.int64]
 
 
 class Parts:
-    """Rows that are decoded as they are taken, a part at a time."""
+    """Rows that are decoded part by part, when they are taken."""
 
     #: Parts that wait here take no memory.
     nbytes = 0
@@ -58,11 +58,12 @@ class Parts:
 
 
 class FileReader:
-    """Reads row groups of one file, a unit at a time.  The first unit opens it, the last closes it.
+    """Reads row groups of one file, unit by unit. The first unit opens it, the last closes it.
 
-    ``threads``: pyarrow may use its own.  ``extents`` are what was read, kept with ``count_bytes``.
-    ``value_scan`` are those of the whole read, which learn from file to file.  ``open_file`` opens
-    a path: the file itself, or one as it might become, with the same pages.
+    ``threads``: pyarrow may use its own threads.  ``extents`` are the ranges that were read,
+    recorded with ``count_bytes``.  ``value_scan`` belongs to the whole read and learns from file to
+    file.  ``open_file`` opens a path: the file itself, or a file with the same pages and planned
+    filters.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class FileReader:
 
     @functools.cached_property
     def _deleted(self) -> Positions | None:
-        """The positions of rows that the table has no more; None for none."""
+        """The positions of rows that the table has deleted, or None."""
         deleted = self.plan.deleted
         return None if deleted is None else deleted.positions(int(self._first_rows[-1]))
 
@@ -123,7 +124,7 @@ class FileReader:
     def narrowed(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
         """Return the row groups of a unit that may have matches.
 
-        If there are none, the unit is done.
+        If there is none, the unit is done.
         """
         self.is_begun = True
         with located(path=self.plan.path):
@@ -134,7 +135,7 @@ class FileReader:
         return left
 
     def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table | Parts:
-        """Return the matching rows of ``groups``; errors carry path, row group and column."""
+        """Return the matching rows of ``groups``. Errors carry path, row group and column."""
         with located(path=self.plan.path), self._lock:
             try:
                 table = self._read(groups)
@@ -144,7 +145,7 @@ class FileReader:
             return table
 
     def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[pa.Table, None, None]:
-        """Like :meth:`_read`, but in small tables: a few bytes can expand to gigabytes of rows."""
+        """Like :meth:`_read`, but yield small tables: a few bytes can expand to gigabytes."""
         with located(path=self.plan.path), self._lock:
             for group in groups:
                 size = max(self._decoder.decoded_size([group.row_group], self._decoded), 1)
@@ -161,7 +162,10 @@ class FileReader:
             self._done_with_unit()
 
     def _kept(self, columns: Columns, first: int, count: int) -> pa.Table:
-        """Return the rows, counted from the ``first`` on, that the table has and that match."""
+        """Return the matching rows that are not deleted.
+
+        ``first`` is the position of the first row.
+        """
         if self._is_kept_whole and self._deleted is None:
             return self._rows_of(columns, count)
         keep = self._kept_by_values(columns, count)
@@ -199,7 +203,7 @@ class FileReader:
     def _left(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
         """Return the row groups that may have matches.
 
-        Several units of a file may do this at a time.
+        Several units of a file may call this at the same time.
         """
         # With ranges only some pages are decoded; a scan would read all of them.
         if self._predicate is None or groups[0].ranges is not None:
@@ -243,7 +247,7 @@ class FileReader:
         return self._rows_of({**columns, **others}, found)
 
     def _all_rows(self, groups: Sequence[RowGroupPlan], count: int) -> pa.Table:
-        """Return the rows of row groups that the table has, where nothing else is asked of them."""
+        """Return the undeleted rows of row groups for a result that needs no column."""
         columns = self._decoder.rows(groups, self._others)
         if self._deleted is None:
             self._found |= {group.row_group: _count(group) for group in groups}
@@ -253,22 +257,22 @@ class FileReader:
         return self._rows_of({n: column.filter(mask) for n, column in columns.items()}, found)
 
     def _rows_of(self, columns: Columns, count: int) -> pa.Table:
-        """Return rows of the result."""
+        """Return columns as rows of the result."""
         return conformed(self.plan, self._request, columns, count, self._request.output)
 
     def _lives(self, deleted: Positions, groups: Sequence[RowGroupPlan]) -> NDArray[np.bool_]:
-        """Return the mask of decoded rows that are not ``deleted``, by their place in the file."""
+        """Return a mask of decoded rows that are not ``deleted``, by their position in the file."""
         first = self._first_rows
         rows = np.concatenate([first[group.row_group] + _rows(group) for group in groups])
         return _others_than(deleted, rows)
 
     @property
     def _is_kept_whole(self) -> bool:
-        """Whether no value of a row decides if it is in the result."""
+        """Whether no value of a row decides if the row is in the result."""
         return self._predicate is None and self._equality is None
 
     def _kept_by_values(self, columns: Columns, count: int) -> NDArray[np.bool_]:
-        """Return the mask of the rows that match, and that no equality delete removes."""
+        """Return a mask of the rows that match and that no equality delete removes."""
         keep = np.ones(count, np.bool_)
         if self._predicate is not None:
             keep &= self._matches(self._predicate, columns, count)
@@ -279,7 +283,7 @@ class FileReader:
     def _matches(
         self, predicate: BoundPredicate, columns: Columns, count: int
     ) -> NDArray[np.bool_]:
-        """Return the mask of the rows for which the predicate is true."""
+        """Return a mask of the rows for which the predicate is true."""
         table = conformed(self.plan, self._request, columns, count, self._looked_at)
         matches: NDArray[np.bool_] = (
             true_rows(predicate, table).fill_null(False).to_numpy(zero_copy_only=False)
@@ -287,7 +291,7 @@ class FileReader:
         return matches
 
     def _count_found(self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_]) -> int:
-        """Return the number of rows that match; the number of each row group is kept."""
+        """Return the number of rows that match. The number for each row group is recorded."""
         start = 0
         for group in groups:
             end = start + _count(group)
@@ -298,7 +302,7 @@ class FileReader:
     def _others_of(
         self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_], found: int
     ) -> Columns:
-        """Return the rows to keep, of the columns that are not the predicate's."""
+        """Return the rows to keep of the columns that the predicate does not use."""
         if not self._others:
             return {}
         if found > _DENSE * len(keep):
@@ -318,9 +322,9 @@ class FileReader:
 
 
 def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
-    """Return the mask of ``rows`` that are not ``deleted``.
+    """Return a mask of ``rows`` that are not ``deleted``.
 
-    Both ascend, so nothing is sorted for it.
+    Both are ascending, so nothing is sorted.
     """
     if not len(deleted):
         return np.ones(len(rows), np.bool_)
@@ -330,20 +334,20 @@ def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
 
 
 def _count(group: RowGroupPlan) -> int:
-    """Return the number of rows of a row group that are decoded."""
+    """Return how many rows of a row group are decoded."""
     if group.ranges is None:
         return group.rows
     return sum(end - start for start, end in group.ranges)
 
 
 def _rows(group: RowGroupPlan) -> Positions:
-    """Return the positions in its row group of the rows that are decoded."""
+    """Return the positions, in its row group, of the rows that are decoded."""
     ranges = [(0, group.rows)] if group.ranges is None else group.ranges
     return np.concatenate([np.arange(start, end) for start, end in ranges])
 
 
 def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
-    """Positions among the decoded rows -> ranges of rows of the row group."""
+    """Return ranges of rows of the row group, from positions among the decoded rows."""
     rows = _rows(group)[looked_at]
     breaks = np.flatnonzero(np.diff(rows) != 1)
     starts = rows[np.concatenate([[0], breaks + 1])]
@@ -354,7 +358,10 @@ def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
 def _checkable(
     predicate: BoundPredicate | None, unchecked: frozenset[int]
 ) -> BoundPredicate | None:
-    """Return the predicate with ``unchecked`` conditions taken as true; None if nothing is left."""
+    """Return the predicate with ``unchecked`` conditions taken as true.
+
+    Return None if nothing is left.
+    """
     if predicate is None or isinstance(predicate, BoundCondition):
         return None if predicate is None or predicate.ordinal in unchecked else predicate
     parts = tuple(_checkable(part, unchecked) for part in predicate.parts)

@@ -14,10 +14,10 @@ from secure_bloom.storage.inputs import Extent
 
 
 class OpenedFile:
-    """The file whose footer was read; FileChangedError where it is another one by now.
+    """The file whose footer was read. Raises FileChangedError if another file is there by now.
 
-    ``leaves`` and ``row_groups`` are what pyarrow sees.  ``open_file`` opens a path: the file
-    itself, or one as it might become, with the same pages.
+    ``leaves`` and ``row_groups`` are those that pyarrow sees.  ``open_file`` opens a path: the file
+    itself, or a file with the same pages and planned filters.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class OpenedFile:
         self._source: pq.ParquetFile | None = None
 
     def file(self) -> InputFile:
-        """Return the file, checked to be the one whose footer was read."""
+        """Return the file, after checking that it is the one whose footer was read."""
         if self._file is None:
             file = self._open_input(self.footer.path)
             if file.identity != self.footer.identity:
@@ -51,7 +51,7 @@ class OpenedFile:
         return self._file
 
     def pages(self) -> CountedFile:
-        """Return the file for single pages."""
+        """Return the file for reading single pages."""
         if self._pages is None:
             self._pages = CountedFile(self.file())
         return self._pages
@@ -66,7 +66,7 @@ class OpenedFile:
         return self._source
 
     def close(self) -> list[Extent]:
-        """Close all of it; the extents that were read as single pages."""
+        """Close everything. Return the extents that were read as single pages."""
         extents = [] if self._pages is None else self._pages.extents
         for opened in (self._source, self._file):
             if opened is not None:

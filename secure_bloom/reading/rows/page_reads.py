@@ -1,7 +1,7 @@
-"""Some rows of one column of a row group, from those pages alone that have them.
+"""Read some rows of one column of a row group, only from the pages that have them.
 
-The pages are decrypted here and set into a Parquet file in memory that has this one column.  Its
-schema is that of the file, so pyarrow makes the same values of both.
+The pages are decrypted here and put into a Parquet file in memory that has this one column.  It has
+the schema of the original file, so pyarrow decodes the same values from both.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Ranges = Sequence[tuple[int, int]]
 
 
 class ReadWholeError(Exception):
-    """A column has an index of pages and is to be read whole.
+    """A column has a page index, but must be read whole.
 
-    Either most of its pages are wanted, or one of them is not as the index says.
+    Either most of its pages are wanted, or one of them contradicts the index.
     """
 
 
 def read_slices(
     file: InputFile, footer: FileFooter, row_group: int, name: str, ranges: Ranges
 ) -> pa.ChunkedArray | None:
-    """Return the rows in ``ranges`` of a top-level column; None where pages cannot be left out.
+    """Return the rows in ``ranges`` of a top-level column, or None if no page can be left out.
 
-    That is where the column has more than one leaf, or no offset index that can be its own.  Raises
+    That is so if the column has more than one leaf, or no offset index that fits it.  Raises
     ReadWholeError.  Other errors carry row group and column.
     """
     ordinals = footer.columns.below(name)
@@ -61,7 +61,7 @@ def read_slices(
 
 
 def _wanted(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
-    """Return the ordinals of the pages that have rows of ``ranges``; both are ascending."""
+    """Return the ordinals of the pages that have rows of ``ranges``. Both are ascending."""
     found, position = [], 0
     for ordinal, span in enumerate(spans):
         while position < len(ranges) and ranges[position][1] <= span.start:
@@ -113,7 +113,7 @@ def _decode(
 
 
 def _is_as_told(chunk: Chunk, page: Page, span: PageSpan) -> bool:
-    """Return whether a page's own header contradicts the index in nothing."""
+    """Return whether a page's own header agrees with the index."""
     if page.is_dictionary:
         return False
     return chunk.leaf.is_repeated or page.num_values == span.end - span.start
@@ -132,12 +132,12 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
         # The cause is left out: its text may quote a value.
         raise FormatError("pyarrow cannot decode the column's pages") from None
     if len(column) != rows:
-        raise FormatError(f"the pages hold {len(column)} rows, {rows} were announced")
+        raise FormatError(f"the pages hold {len(column)} rows, wanted {rows}")
     return column
 
 
 def _cut(column: pa.ChunkedArray, spans: Sequence[PageSpan], ranges: Ranges) -> pa.ChunkedArray:
-    """Return the rows in ``ranges`` of a column that has the rows of ``spans``."""
+    """Return the rows in ``ranges`` from a column that has only the rows of ``spans``."""
     parts, seen = [], 0
     for span in spans:
         for start, end in ranges:
@@ -170,7 +170,7 @@ def _memory_column(chunk: Chunk, pages: Sequence[Page]) -> MemoryColumn:
 
 
 def _arrow_mark(footer: FileFooter, name: str) -> KeyValue:
-    """Return the Arrow type that the writer had, which the Parquet schema cannot say in full."""
+    """Return the entry with the writer's Arrow type, which the Parquet schema lacks in part."""
     arrow = pa.schema([footer.columns.arrow.field(name)]).serialize().to_pybytes()
     return KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
 

@@ -1,8 +1,8 @@
-"""Probe values in a form to scan for, and whether a column chunk may have one of them.
+"""Scan a column chunk for the values of a lookup.
 
 The values of the chunk are compared in the bytes of their pages, without an Arrow array.  The C
-extension compares their hashes; without it a few probe values are compared as they are.  If all
-pages use the dictionary, only the dictionary page is read.
+extension compares their hashes. Without it, a few values are compared as they are.  If all pages
+use the dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LENGTH_SIZE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeHashes:
-    """Hashes in ascending order, and ``marks``: one bit set for the lowest bits of each."""
+    """Hashes in ascending order, and ``marks``: one bit set for the lowest bits of each hash."""
 
     hashes: NDArray[np.uint64] = field(repr=False)
     marks: NDArray[np.uint8] = field(repr=False)
@@ -48,10 +48,10 @@ class ProbeHashes:
         return cls(hashes=found, marks=np.packbits(bits, bitorder="little"))
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """Return whether ``chunk`` may have one of the values; False is certain.
+        """Return whether ``chunk`` may have one of the values. False is certain.
 
-        Reading stops at the first match.  Raises IntegrityError for a page that does
-        not authenticate, with row group and column.
+        Reading stops at the first match.  Raises IntegrityError for a page that does not
+        authenticate, with row group and column.
         """
         return any(
             page is None or self._may_be_among(page) for page in read_plain_values(file, chunk)
@@ -65,7 +65,7 @@ class ProbeHashes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeBytes:
-    """A few probe values as they are in pages; they are found without the C extension."""
+    """A few values in their stored form, which are found without the C extension."""
 
     encodings: tuple[bytes, ...] = field(repr=False)
 
@@ -78,9 +78,9 @@ class ProbeBytes:
 
 
 def _has(values: EncodedValues, encoding: bytes) -> bool:
-    """Return whether the value may be among the values.
+    """Return whether the encoding may be in the bytes of the values.
 
-    One in the middle of two is a false "maybe".
+    Bytes that span two values give a false "maybe".
     """
     if values.width is None:
         length = len(encoding).to_bytes(_LENGTH_SIZE, "little")

@@ -1,12 +1,13 @@
-"""Open a file with pyarrow, which decrypts by itself, whatever the file's key scheme is.
+"""Open a file with pyarrow, which decrypts it, whatever the file's key scheme is.
 
 pyarrow finds keys only through key material that is in the file (PKMT1, internal).  Other files
-have explicit keys, free-form key metadata, material beside the file, or an AAD prefix that is
-supplied.  For these pyarrow gets a footer made here: the file's own, but its key metadata name the
-keys that were found.  Data pages and their AADs stay those of the file.
+have explicit keys, free-form key metadata, material beside the file, or an AAD prefix that the
+caller supplies.  For these, pyarrow gets a footer made here: the file's own, except that its key
+metadata name the keys that were found.  Data pages and their AADs stay unchanged.
 
-For an object pyarrow gets the footer that was read before: to fetch it again costs two requests.
-For a file of a table with other names of columns it gets one with those.
+For an object, pyarrow gets the footer that was read before, because fetching it again costs two
+requests.  For a file of a table with other names of columns, pyarrow gets a footer with the table's
+names.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _INSTANCE = "DEFAULT"
 
 
 class SourceOpener:
-    """Opens the files of one read; a KEK is unwrapped once for all of them."""
+    """Opens the files of one read. A KEK is unwrapped once for all of them."""
 
     def __init__(self, resolver: KeyResolver) -> None:
         self._resolver = resolver
@@ -98,7 +99,7 @@ class SourceOpener:
         return _open(footer.path, decryption_properties=properties, metadata=metadata)
 
     def _has_internal_keys(self, footer: FileFooter, columns: Sequence[int]) -> bool:
-        """Return whether pyarrow can find all keys by itself, and the same ones."""
+        """Return whether pyarrow can find all keys by itself, and finds the same ones."""
         explicit = self._resolver.explicit
         if (
             footer.ciphers.footer is None
@@ -127,10 +128,7 @@ def _open(path: str, **options: Any) -> pq.ParquetFile:
 
 
 def _for_pyarrow(path: str) -> str | pa.PythonFile:
-    """Return the path, or the open file where pyarrow has no word for its name.
-
-    One that is not UTF-8.
-    """
+    """Return the path, or the open file if the path is not UTF-8, which pyarrow cannot open."""
     local = local_path(path)
     try:
         local.encode()
@@ -140,16 +138,13 @@ def _for_pyarrow(path: str) -> str | pa.PythonFile:
 
 
 def _metadata(plain: bytes) -> pq.FileMetaData:
-    """Let pyarrow decode a plain footer, in a file in memory that has nothing else."""
+    """Return a plain footer as pyarrow decodes it, from a file in memory that has nothing else."""
     with pq.ParquetFile(pa.BufferReader(without_data(plain))) as file:
         return file.metadata
 
 
 def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]) -> bool:
-    """Return whether a key is needed.
-
-    To read the footer, or the columns of one that is in clear.
-    """
+    """Return whether a key is needed to read the footer, or the columns of a footer in clear."""
     return footer.mode is FooterMode.ENCRYPTED or any(
         footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
         for row_group in row_groups
@@ -158,14 +153,14 @@ def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequen
 
 
 class _Found(pe.KmsClient):  # type: ignore[misc]
-    """Keys that were found, by the names that the footer made here has for them."""
+    """Keys that were found, by their names in the footer made here."""
 
     def __init__(self) -> None:
         super().__init__()
         self._keys: dict[str, bytes] = {}
 
     def material(self, key: bytes, *, is_footer_key: bool) -> bytes:
-        """Key metadata by which pyarrow gets this key."""
+        """Return key metadata by which pyarrow gets this key."""
         name = str(len(self._keys))
         self._keys[name] = key
         return KeyMaterial(
@@ -182,7 +177,7 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
 
 
 def _plain_footer(footer: FileFooter, plain: bytes | None = None) -> bytes:
-    """Return the FileMetaData, its schema under the names of the table."""
+    """Return the FileMetaData, with the table's names in its schema."""
     plain = footer.plain if plain is None else plain
     if not footer.columns.renamed:
         return plain
@@ -195,7 +190,7 @@ def _footer_of_ours(
 ) -> bytes:
     """Return a file without data.
 
-    Its footer is the file's, but key metadata name the keys in ``keys``.
+    Its footer is the original file's, except that key metadata name the keys in ``keys``.
     """
     places = [(row_group, column) for row_group in row_groups for column in columns]
     named = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
@@ -212,7 +207,7 @@ def _footer_of_ours(
 
 
 def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> Iterable[Splice]:
-    """Return the splices that name the key of a chunk in ``keys``, if the column has its own."""
+    """Return the splices that make a chunk name its key in ``keys``, if it has its own key."""
     cipher_of_column = footer.chunk(row_group, column).cipher
     crypto = footer.row_groups[row_group].columns[column].crypto_metadata
     if cipher_of_column is None or crypto is None or crypto.ENCRYPTION_WITH_COLUMN_KEY is None:
@@ -229,10 +224,7 @@ def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> I
 
 
 def _with_prefix(footer: FileFooter) -> tuple[bytes, bytes]:
-    """Return the file's algorithm with the AAD prefix in it that was supplied from outside.
-
-    Its AAD.
-    """
+    """Return the file's algorithm with the supplied AAD prefix in it, and its AAD."""
     algorithm = footer.tail.algorithm
     if algorithm is None:
         raise FormatError("columns are encrypted, the footer names no encryption algorithm")

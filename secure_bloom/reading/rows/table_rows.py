@@ -1,4 +1,4 @@
-"""Decoded columns of a file -> rows in the schema of the table."""
+"""Convert decoded columns of a file into rows in the schema of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from secure_bloom.reading.table.hive_partitions import partition_scalar
 def conformed(
     plan: FilePlan, request: Request, columns: Columns, count: int, names: Sequence[str]
 ) -> pa.Table:
-    """Return the columns in the types of the table; columns that the file lacks are filled in."""
+    """Return the columns in the types of the table. Columns that the file lacks are filled in."""
     fields = [request.schema.field(name) for name in names]
     arrays = [_column(plan, request, field, columns.get(field.name), count) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

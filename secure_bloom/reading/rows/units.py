@@ -17,16 +17,16 @@ _UNIT_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Row groups of one file that are decoded together; one that has ranges is alone."""
+    """Row groups of one file that are decoded together. One with ranges is alone in its unit."""
 
     reader: FileReader
     row_groups: tuple[RowGroupPlan, ...]
     is_narrowed: bool = False
 
     def narrowed(self) -> Unit | None:
-        """Return the unit without row groups whose values turn out not to match.
+        """Return the unit without the row groups whose values do not match.
 
-        None if none is left.
+        Return None if none is left.
         """
         if self.is_narrowed:
             return self
@@ -36,14 +36,14 @@ class Unit:
     def read(self) -> pa.Table | Parts:
         """Return the rows for which the predicate is true, in the schema of the result.
 
-        If all of them would take too much memory, they come in parts that are decoded later.
+        If they would take too much memory, they are returned in parts that are decoded later.
         """
         unit = self.narrowed()
         return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
 
 
 def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
-    """Yield the tables of a unit's rows, whether it read them at once or reads them in parts."""
+    """Yield the tables of a unit's rows, whether it reads them at once or in parts."""
     if isinstance(rows, Parts):
         with closing(rows.tables):
             yield from rows.tables
@@ -52,7 +52,7 @@ def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
 
 
 def units(reader: FileReader) -> list[Unit]:
-    """Return the row groups that the plan of a file leaves, in units."""
+    """Return the row groups that the plan of a file leaves, grouped into units."""
     runs = list(_runs(reader.plan))
     reader.units_left = len(runs)
     return [Unit(reader=reader, row_groups=tuple(run)) for run in runs]

@@ -1,9 +1,9 @@
-"""Scan row groups that are left for probe values, before they are decoded.
+"""Scan the row groups that pruning leaves for the values of lookups, before they are decoded.
 
 A Bloom filter lets some row groups pass that do not have the value, and most of them if it checks
-many values.  To scan the pages for hashes costs less than to decode a column and filter it.
-So values are searched first.  The search is given up for a condition that does not rule out most
-row groups.
+many values.  Scanning the pages for hashes is cheaper than decoding a column and filtering it.  So
+values are searched first.  The search is given up for a condition that does not rule out most row
+groups.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _TYPES = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ScannedCondition:
-    """One condition on one column: its hashes, made once, and how often they helped.
+    """One condition on one column: its hashes, computed once, and how often it ruled something out.
 
-    ``condition`` and ``column`` are ordinals.  ``leaf`` is held so that its id, by which this is
-    known, is not given to another object.  Without ``probe`` nothing is scanned.  Several threads
-    count without a lock, so the counts may miss what they add at the same moment.
+    ``condition`` and ``column`` are ordinals.  ``leaf`` is kept so that its id, which identifies
+    it, is not given to another object.  Without ``probe`` nothing is scanned.  Several threads
+    count without a lock, so the counts may miss some simultaneous additions.
     """
 
     condition: int
@@ -80,9 +80,9 @@ class _ScannedCondition:
 
 
 class ValueScan:
-    """The probe values of one read, for all of its files and threads.
+    """The values of one read's lookups, for all of its files and threads.
 
-    ``context`` may be the planner's, which has computed most of what is needed here.
+    ``context`` may be the planner's, which has already computed most of what is needed.
     """
 
     def __init__(self, context: PruningContext) -> None:
@@ -94,7 +94,7 @@ class ValueScan:
     def may_match(
         self, file: InputFile, footer: FileFooter, predicate: BoundPredicate, row_group: int
     ) -> bool:
-        """Return whether the predicate may be true for a row of the row group; False is certain.
+        """Return whether the predicate may be true for a row of the row group. False is certain.
 
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
@@ -120,7 +120,7 @@ class ValueScan:
         return not ruled_out.is_decided
 
     def _worth_scanning(self, footer: FileFooter) -> list[BoundCondition]:
-        """Return all lookups; without the C extension those on members of structures alone.
+        """Return all lookups or, without the C extension, only those on members of structures.
 
         A member is scanned in any case.  Decoding takes the whole structure, so otherwise the bytes
         of a read would depend on the extension.
@@ -134,7 +134,7 @@ class ValueScan:
     def _scanned_conditions(
         self, footer: FileFooter, lookups: Sequence[BoundCondition]
     ) -> Iterator[_ScannedCondition]:
-        """Yield the lookups on columns of a file; files of one schema share them."""
+        """Yield the lookups on columns of a file. Files of one schema share them."""
         for condition in lookups:
             column = footer.columns.ordinals.get(condition.path)
             if column is None:
@@ -171,12 +171,12 @@ def _is_lookup(condition: BoundCondition, request: Request) -> bool:
 
 
 def _is_few_of_member(condition: BoundCondition, footer: FileFooter) -> bool:
-    """Return whether few values of a member are looked up, which has others beside it."""
+    """Return whether few values of a member are looked up in a structure with other members."""
     return len(condition.values) <= _FEW and len(footer.columns.below(condition.path[0])) > 1
 
 
 def _has_known_bytes(leaf: Leaf) -> bool:
-    """Return whether the bytes of equal values are all known."""
+    """Return whether all possible bytes of equal values are known."""
     is_decimal = logical_type(leaf.element).kind is Kind.DECIMAL
     # A BYTE_ARRAY decimal may have any number of leading bytes that only repeat its sign.
     return leaf.type in _TYPES and not (is_decimal and leaf.type is Type.BYTE_ARRAY)

@@ -1,1 +1,1 @@
-"""The files of a table: footers, columns, folders, and the schema they share."""
+"""The files of a table: footers, columns, partition folders, and their common schema."""

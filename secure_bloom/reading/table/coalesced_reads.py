@@ -1,4 +1,4 @@
-"""Read many extents of a file in few requests: extents that lie close are read together."""
+"""Read many extents of a file in few requests: extents close to each other are read together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 16 * 1024 * 1024
 def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[K, memoryview]:
     """Return the bytes of each extent (offset, length), by name.
 
-    FormatError if one leaves the file.
+    Raises FormatError if an extent leaves the file.
     """
     found: dict[K, memoryview] = {}
     for run in _runs(extents):

@@ -1,4 +1,4 @@
-"""The types of a Delta table's schema as Arrow types, and partition values in them.
+"""Convert the types in a Delta table's schema to Arrow types, and partition values to scalars.
 
 A partition value is a text in the log: ``2026-01-31``, ``2026-01-31 12:00:00.123456``, ``true``.
 """
@@ -35,7 +35,7 @@ _DEEPEST = 100
 def arrow_type(kind: object, depth: int = _DEEPEST) -> pa.DataType:
     """Return the Arrow type of a type in the schema of a Delta table.
 
-    Raises UnsupportedFeatureError, by name, for one that is not known here.
+    Raises UnsupportedFeatureError, by name, for an unknown type.
     """
     if depth < 0:
         raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
@@ -53,7 +53,7 @@ def arrow_type(kind: object, depth: int = _DEEPEST) -> pa.DataType:
 
 
 def arrow_field(column: Mapping[str, Any], depth: int = _DEEPEST) -> pa.Field:
-    """Return a field of a structure; any may be null, whatever the schema says."""
+    """Return a field of a structure. Any field may be null, whatever the schema says."""
     name = column.get("name")
     if not isinstance(name, str):
         raise FormatError("a field of the table's schema has no name")
@@ -83,7 +83,7 @@ _NESTED: dict[str, Callable[[Mapping[str, Any], int], pa.DataType]] = {
 def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
     """Return a partition value of the log as a scalar.
 
-    Raises FormatError for a text that is no value of the type.
+    Raises FormatError for a text that is not a value of the type.
     """
     try:
         if pa.types.is_timestamp(of):

@@ -1,4 +1,4 @@
-"""The footer of a file of a read: its columns by their names, and column chunks on demand.
+"""The footer of one file of a read: its columns by name, and its column chunks on demand.
 
 A read uses few of the columns of a table, so chunks are decoded, and decrypted, when they are used.
 """
@@ -43,10 +43,10 @@ _OBJECT_SIZE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileFooter(Footer):
-    """The footer of one file of a read, with what identifies the file and the keys that open it.
+    """The footer of one file of a read, with the identity of the file and the keys that open it.
 
-    ``identity`` is the file's when the footer was read; ``extents`` are the bytes that were read
-    for it.  ``columns`` finds its columns by their names.
+    ``identity`` is the file's identity when the footer was read. ``extents`` are the bytes that
+    were read for it.  ``columns`` finds its columns by their names.
     """
 
     path: str
@@ -64,7 +64,7 @@ class FileFooter(Footer):
 
     @property
     def chunk_offsets(self) -> np.ndarray:
-        """The offset of each column chunk in the bytes in clear, by row group and column."""
+        """The offset of each column chunk in the decrypted footer, by row group and column."""
         groups = len(self.row_groups)
         every = np.frombuffer(self.scan.numbers, np.int64)
         return every[groups * NUMBERS :].reshape(groups, len(self.leaves))
@@ -83,7 +83,7 @@ class FileFooter(Footer):
 
     @property
     def memory(self) -> int:
-        """About how many bytes it takes: a footer can be much larger decoded than encoded."""
+        """An estimate of its bytes in memory: a footer can be much larger decoded than encoded."""
         objects = len(self.row_groups) * (1 + len(self.leaves))
         objects += len(self.metadata.column_orders or ())
         objects += len(self.metadata.key_value_metadata or ())
@@ -112,10 +112,10 @@ class FileFooter(Footer):
                     trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
 
     def chunk(self, row_group: int, column: int) -> Chunk:
-        """Return the column chunk at two ordinals, its metadata decrypted with its own key.
+        """Return the column chunk at two ordinals. Its metadata is decrypted with its own key.
 
         Raises KeyUnavailableError or IntegrityError with path, row group and column, and
-        FormatError if it has not the rows of its row group.
+        FormatError if it does not have the rows of its row group.
         """
         known = self._chunks.get((row_group, column))
         if known is None:
@@ -141,9 +141,9 @@ class FileFooter(Footer):
         return found
 
     def check_empty(self, names: Iterable[str]) -> None:
-        """Raise FormatError if a row group that is said to be empty has values of these columns.
+        """Raise FormatError if a row group that claims to be empty has values of these columns.
 
-        Nothing else looks at its chunks.
+        Nothing else checks its chunks.
         """
         rows = self.scan.rows
         if 0 not in rows:
@@ -159,7 +159,7 @@ class FileFooter(Footer):
     ) -> ColumnCipher | None:
         """Return the cipher of a column chunk, given its crypto_metadata.
 
-        Raises as :meth:`chunk`.
+        Raises the errors of :meth:`chunk`.
         """
         name = self.leaves[column].name
         ordinal = self.scan.ordinals[row_group]
@@ -168,10 +168,9 @@ class FileFooter(Footer):
 
 
 def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) -> FileFooter:
-    """Return the footer of ``file``; errors as of :func:`.opened.unlock`.
+    """Return the footer of ``file``. Raises the errors of :func:`.opened.unlock`.
 
-    A signed footer whose key is missing is read all the same, as anyone can, where the run
-    accepts that.
+    A signed footer whose key is missing is read unchecked if the run accepts that.
     """
     tail, keys = read_tail(file), file_keys(resolver, file)
     key = find_key_to_read(tail, keys)

@@ -36,7 +36,9 @@ def partition_values(file: str, paths: Iterable[str]) -> Values:
     pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
     values = {unquote(name): _value(value) for name, value in pairs if name}
     if not all(map(_is_text, (*values, *values.values()))):
-        raise PolicyError("the name of a folder is no UTF-8 text, and cannot be a value", path=file)
+        raise PolicyError(
+            "the name of a folder is not UTF-8 text, and cannot be a value", path=file
+        )
     return values
 
 
@@ -50,7 +52,7 @@ def _value(text: str) -> str | None:
 
 
 def partition_fields(values: Sequence[Values]) -> list[pa.Field]:
-    """Return the columns of all files' values, in the order of their first appearance."""
+    """Return the columns of all files' values, in the order of their first occurrence."""
     names = dict.fromkeys(name for found in values for name in found)
     return [pa.field(name, _type([v[name] for v in values if name in v])) for name in names]
 
@@ -64,7 +66,7 @@ def _type(texts: Iterable[str | None]) -> pa.DataType:
 
 
 def partition_scalar(field: pa.Field, values: Values) -> pa.Scalar:
-    """Return the value of a partition column in one file; null where it has none."""
+    """Return the value of a partition column in one file, or null if the file has none."""
     text = values.get(field.name)
     if text is None:
         return pa.scalar(None, field.type)

@@ -1,6 +1,6 @@
-"""The files of one read: their partition values and footers, and from those the table's schema.
+"""The files of one read: their partition values and footers, and the table's schema made of these.
 
-A footer is kept until its file is planned, as long as all kept ones take little memory.
+A footer is kept until its file is planned, as long as all kept footers take little memory.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ _MOST_ASIDE = 2048
 
 
 class TableFiles:
-    """All files that ``given`` leads to, by their ordinals; ``schema`` is the table's.
+    """All files that ``given`` leads to, by their ordinals. ``schema`` is the table's schema.
 
-    ``at`` is the version of a Delta table; ``state`` is what its log says.
-
-    ``unverified`` has the paths of files whose footer is signed and could not be checked.
-    ``workers`` is how many files are worth reading side by side.
+    ``at`` is the version of a Delta table. ``state`` is what its log says.  ``unverified`` has the
+    paths of files whose footer is signed but could not be checked.  ``workers`` is how many files
+    are worth reading in parallel.
     """
 
     def __init__(
@@ -64,15 +63,15 @@ class TableFiles:
 
     @property
     def are_tiny(self) -> bool:
-        """Whether the files are local, and so small in the mean that one thread is the fastest."""
+        """Whether the files are local, and so small on average that one thread is the fastest."""
         return self.workers == 1 and self._bytes <= TINY * len(self)
 
     def runs(self) -> Iterator[range]:
-        """Return the ordinals in runs of files whose footers have room in memory together."""
+        """Yield ranges of ordinals of files whose footers fit into memory together."""
         return growing_runs(len(self), self._fitting)
 
     def _fitting(self, start: int) -> int:
-        """Return the number of files from ``start`` on whose kept footers are small together."""
+        """Return how many files from ``start`` on have kept footers that fit into memory."""
         if self.workers > 1:
             # Threads limit how many are in memory, so a run may have any length.
             return len(self)
@@ -85,7 +84,7 @@ class TableFiles:
         return count
 
     def kept(self, ordinal: int) -> FileFooter | None:
-        """Return the footer of a file, if it is kept."""
+        """Return the footer of a file if it is kept, or None."""
         return self._kept.get(ordinal)
 
     def forget(self, ordinal: int) -> None:
@@ -96,7 +95,10 @@ class TableFiles:
 
     @contextmanager
     def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
-        """Open a file again, with its footer; FileChangedError if the file was changed since."""
+        """Open a file again, and yield it with its footer.
+
+        Raises FileChangedError if the file was changed since.
+        """
         aside, kept = self._aside.get(ordinal), self.kept(ordinal)
         if aside is not None and kept is not None:
             with located(path=self.paths[ordinal]):
@@ -113,7 +115,7 @@ class TableFiles:
             yield CountedFile(opened), footer
 
     def _read_footers(self) -> pa.Schema:
-        """Read all footers, keep those there is memory for, and return the table's schema."""
+        """Read all footers, keep those that fit into memory, and return the table's schema."""
         schemas, size = [], 0
         for ordinal, footer in enumerate(self._footers()):
             schemas.append((footer.path, self.state.columns_of(footer.columns.arrow)))
@@ -139,7 +141,7 @@ class TableFiles:
             yield from map(self._footer, ordinals)
 
     def prepare_keys(self, ordinals: range) -> None:
-        """Unwrap the keys of files side by side, if each has keys of its own."""
+        """Unwrap the keys of files in parallel, if each file has keys of its own."""
         self._key_prefetch.prepare(self.paths[ordinals.start : ordinals.stop])
 
     def _footer(self, ordinal: int) -> FileFooter:
@@ -156,9 +158,9 @@ class TableFiles:
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
-    """Yield the ordinals below ``count`` in runs, each longer than the one before.
+    """Yield the ordinals below ``count`` in ranges, each longer than the one before.
 
-    ``most`` says how many files have room in memory together, from an ordinal on; one always has.
+    ``most`` says how many files fit into memory together, from an ordinal on. One file always does.
     """
     start, size = 0, 1
     while start < count:

@@ -30,10 +30,9 @@ from secure_bloom.storage.column_mapping import ColumnMapping
 class FileColumns:
     """The columns of one file: the leaves of its schema, and its Arrow schema.
 
-    ``ordinals`` finds a leaf by its path; a path that two leaves share leads to ``None``.
-    ``elements`` finds the one leaf of a list by the list's own path.
-    ``nodes`` has the schema elements of each top-level column, depth first.  ``renamed`` is the
-    whole schema under the names of the table, where the file has others.
+    ``ordinals`` maps a path to its leaf, or to ``None`` if two leaves share it.  ``elements`` maps
+    a list's path to its one leaf.  ``nodes`` has the schema elements of each top-level column,
+    depth first.  ``renamed`` is the whole schema with the table's names, if the file has others.
     """
 
     leaves: tuple[Leaf, ...]
@@ -44,17 +43,14 @@ class FileColumns:
     renamed: tuple[SchemaElement, ...] = ()
 
     def below(self, name: str) -> list[int]:
-        """Return the ordinals of the leaves of a top-level column.
-
-        Empty where there is no such column.
-        """
+        """Return the ordinals of the leaves of a top-level column, or [] if there is none."""
         return [i for i, leaf in enumerate(self.leaves) if leaf.path[0] == name]
 
 
 class SchemaCache:
-    """The columns of files already seen, by the bytes of their schemas; safe for threads.
+    """The columns of files already read, by the bytes of their schemas. Safe for threads.
 
-    ``names`` are what the table calls the columns, where its files call them something else.
+    ``names`` are the table's names of columns, if its files have others.
     """
 
     def __init__(self, names: ColumnMapping | None = None) -> None:
@@ -64,7 +60,7 @@ class SchemaCache:
     def columns(self, footer: FooterScan) -> FileColumns:
         """Return the columns of a FileMetaData.
 
-        FormatError for a schema that is not a whole tree.
+        Raises FormatError for a schema that is not a whole tree.
         """
         schema, texts = footer.schema, footer.metadata.key_value_metadata or []
         marks = [text for text in texts if text.key == "ARROW:schema"]
@@ -102,7 +98,7 @@ def _columns(
 
 
 def _top_level(schema: list[SchemaElement]) -> Iterable[list[SchemaElement]]:
-    """Return the nodes of each column right below the root; the schema is known to be one tree."""
+    """Yield the nodes of each column right below the root. The schema is known to be one tree."""
     position = 1
     while position < len(schema):
         end, open_nodes = position, 1
@@ -114,7 +110,7 @@ def _top_level(schema: list[SchemaElement]) -> Iterable[list[SchemaElement]]:
 
 
 def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
-    """Return the Arrow schema that pyarrow gives a file without rows that has this schema."""
+    """Return the Arrow schema that pyarrow reads from a file with this schema."""
     kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
     footer = FileMetaData.of(
         version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
@@ -123,15 +119,15 @@ def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.
     try:
         arrow = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").schema_arrow
     except (pa.ArrowException, OSError):
-        raise FormatError("pyarrow makes no Arrow schema of the file's") from None
+        raise FormatError("pyarrow cannot make an Arrow schema of the file's schema") from None
     return arrow.remove_metadata()
 
 
 def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     """Return the union of the schemas of files, given with their paths.
 
-    Raises PolicyError if a file has two columns of one name, or if no type holds all values of a
-    column, whatever the read asks for.
+    Raises PolicyError, whichever columns the read asks for, if a file has two columns of one name,
+    or if no type holds all values of a column.
     """
     known: dict[pa.Schema, str] = {}
     last = None

@@ -1,7 +1,7 @@
-"""The columns and files of a table for a read, as its own log has them; a bare folder has no log.
+"""The columns and files of a table for a read, as its log has them. A bare folder has no log.
 
-The log of a Delta table has the columns in their order, and for each file the partition values
-and the deleted rows.  Files have the columns under names of their own with column mapping.
+The log of a Delta table has the columns in their order, and for each file the partition values and
+the deleted rows.  With column mapping, files have other names of columns.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class FolderState:
         return partition_fields(self.partitions)
 
     def deleted(self, ordinal: int) -> Deleted | None:  # noqa: ARG002 - none of any file
-        """Return the deleted rows of a file; None for none."""
+        """Return the deleted rows of a file, or None."""
         return None
 
     def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:  # noqa: ARG002 - none
-        """Return what deletes rows of a file by their values."""
+        """Return the equality deletes that apply to a file."""
         return ()
 
     def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:  # noqa: ARG002 - none of any file
-        """Return the values of columns that a file lacks, where they are not null."""
+        """Return the values, other than null, of columns that a file lacks."""
         return _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
@@ -66,8 +66,8 @@ class FolderState:
 class LoggedTable:
     """One version of a table whose log or metadata name its columns.
 
-    ``fields`` are its columns in their order; ``partitions`` and ``deleted`` have an entry for each
-    file.  Names of folders count for nothing.
+    ``fields`` are its columns in their order. ``partitions`` and ``deleted`` have an entry for each
+    file.  Names of folders are not used.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class LoggedTable:
 
     @classmethod
     def of_delta(cls, table: Snapshot, files: Sequence[LiveFile]) -> LoggedTable:
-        """Return a Delta table, and its live files that are read."""
+        """Return a Delta table with the live files that are read."""
         with located(path=table.folder):
             fields = pa.schema(map(arrow_field, table.metadata.schema["fields"]))
             names = column_names(table.metadata)
@@ -110,7 +110,7 @@ class LoggedTable:
     def of_iceberg(cls, table: IcebergTable) -> LoggedTable:
         """Return an Iceberg table.
 
-        Raise UnsupportedFeatureError if its files alone do not determine its rows.
+        Raises UnsupportedFeatureError if its rows cannot be read.
         """
         if table.refused is not None:
             raise UnsupportedFeatureError(
@@ -135,15 +135,15 @@ class LoggedTable:
         return [field for field in self._fields if field.name in self._own]
 
     def deleted(self, ordinal: int) -> Deleted | None:
-        """Return the deleted rows of a file; None for none."""
+        """Return the deleted rows of a file, or None."""
         return self._deleted[ordinal]
 
     def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:
-        """Return what deletes rows of a file by their values."""
+        """Return the equality deletes that apply to a file."""
         return self._files[ordinal].deletes.equality if self._files else ()
 
     def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:
-        """Return the values of columns that a file lacks, where they are not null."""
+        """Return the values, other than null, of columns that a file lacks."""
         return self._files[ordinal].fills if self._files else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
@@ -174,9 +174,9 @@ TableState = FolderState | LoggedTable
 
 
 def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
-    """Return the state of what is read: bare files, or one table.
+    """Return the state of the files to be read: bare files, or one table.
 
-    Raises PolicyError for a table with a log that is to be read together with others.
+    Raises PolicyError if a table with a log is to be read together with other files.
     """
     if not listing.snapshots and not listing.iceberg:
         return FolderState(listing.paths, given)
@@ -189,7 +189,7 @@ def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
 
 
 def _refuse_others(listing: TableListing) -> None:
-    """PolicyError where there are files of more than one table."""
+    """Raise PolicyError if there are files of more than one table."""
     tables = [*(state.folder for state in listing.snapshots), *(it.path for it in listing.iceberg)]
     known = set(listing.live).union(*(table.files for table in listing.iceberg))
     if len(tables) > 1 or not known.issuperset(listing.paths):

@@ -15,8 +15,8 @@
     list, list                a list of that type;  map and struct the same, members by name
     null, any                 that
 
-For other pairs no type holds both: a date is no instant, an instant is no local time, and a double
-holds neither all 64-bit integers nor the decimal 0.1.
+Other pairs have no common type: a date is not an instant, an instant is not a local time, and a
+double holds neither all 64-bit integers nor the decimal 0.1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FLOATS_OF = {8: pa.float16(), 16: pa.float32(), 32: pa.float64()}
 
 
 class ClashError(ValueError):
-    """No type holds all values of some; ``path`` leads to them below the column."""
+    """Types have no common type. ``path`` leads to them, below the column."""
 
     def __init__(self, types: Sequence[pa.DataType], path: tuple[str, ...] = ()) -> None:
         super().__init__(f"no type holds all values of {', '.join(map(str, types))}")
@@ -80,9 +80,9 @@ _FAMILIES: dict[_Family, Sequence[Callable[[pa.DataType], bool]]] = {
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
-    """Return the type that has all values of all ``types``, in whatever order.
+    """Return the type that has all values of all ``types``, in any order.
 
-    ClashError for none.
+    Raises ClashError if there is none.
     """
     valued = [of for of in dict.fromkeys(types) if not pa.types.is_null(of)]
     if len(valued) < 2:
@@ -121,7 +121,7 @@ def _field(fields: Sequence[pa.Field], *, lacking: bool = False) -> pa.Field:
 
 
 def _pair(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of two; LookupError if there is none."""
+    """Return the common type of two types. Raises LookupError if there is none."""
     found = None
     for one, other in ((left, right), (right, left)):
         join = _JOINS.get((_family(one), _family(other)))
@@ -132,7 +132,7 @@ def _pair(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def plain_type(of: pa.DataType) -> pa.DataType:
-    """Return the type of the values themselves: without extension and dictionary."""
+    """Return the type of the values themselves, without extension and dictionary."""
     if isinstance(of, pa.BaseExtensionType):
         return plain_type(of.storage_type)
     return plain_type(of.value_type) if pa.types.is_dictionary(of) else of
@@ -144,7 +144,10 @@ def _family(of: pa.DataType) -> _Family | None:
 
 
 def _rank(of: pa.DataType) -> tuple[bool, bool, str]:
-    """Sort types last if two of them promote to one that a third one cannot join."""
+    """Return a sort key.
+
+    Of types that promote to one that a third cannot join, the later come last.
+    """
     return pa.types.is_integer(of), pa.types.is_fixed_size_binary(of), str(of)
 
 

@@ -1,6 +1,6 @@
-"""Rule out most row groups of a file in one go, in the C extension: :func:`prune_together`.
+"""Rule out most row groups of a file at once, in the C extension: :func:`prune_together`.
 
-This is the fast one of two ways to the same answer.  The other one, step by step, is
+This is the faster of two ways to the same answer.  The other way, step by step, is
 :mod:`secure_bloom.reading.pruning.steps`.  ``docs/design/how-pruning-works.md`` compares them.
 """
 

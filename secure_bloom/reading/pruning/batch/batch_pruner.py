@@ -1,8 +1,8 @@
 """Rule out the row groups of a file together: by their bounds, then by their Bloom filters.
 
-This serves lookups: predicates that each can rule a row group out alone.  The C extension looks at
-all chunks of a column in one call, without a Python object for each.  It decides the usual cases
-only.  Row groups that it does not decide go through the steps, so both ways give the same answer.
+This serves lookups: conditions that can each rule a row group out alone.  The C extension checks
+all chunks of a column in one call, without a Python object for each.  It decides only the usual
+cases.  Row groups that it does not decide go through the steps, so both ways give the same answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Survivors = dict[int, frozenset[int]]
 class _ColumnSurvivors:
     """The values that the bounds of each chunk of a column leave: ``runs`` of (start, end).
 
-    A start below 0 means that the steps must look at the chunk.
+    A start below 0 means that the steps must check the chunk.
     """
 
     predicate: ColumnPredicate
@@ -40,7 +40,7 @@ class _ColumnSurvivors:
 
     @property
     def may_match(self) -> NDArray[np.bool_]:
-        """Mask of the chunks that may still match."""
+        """A mask of the chunks that may still match."""
         return np.not_equal(self.runs[:, 0], self.runs[:, 1])
 
     def with_filter(self, indices: Iterable[int]) -> list[int]:
@@ -62,7 +62,7 @@ _Unchecked = Sequence[tuple[_ColumnSurvivors, list[int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchSurvivors:
-    """The row groups of a file that bounds leave; filters may rule out more of them."""
+    """The row groups of a file that bounds leave. Filters may rule out more of them."""
 
     row_groups: Sequence[int]
     columns: Sequence[_ColumnSurvivors]
@@ -72,7 +72,7 @@ class BatchSurvivors:
         return bool(self._survivors)
 
     def prune_by_filters(self, pruner: FilePruner) -> None:
-        """Rule out by Bloom filters, and hand what is left to ``pruner``, whose file is open."""
+        """Rule out by Bloom filters, and give the rest to ``pruner``, whose file is open."""
         unchecked = [(column, column.with_filter(self._survivors)) for column in self.columns]
         if len(self.columns) == 1:
             column, indices = unchecked[0]
@@ -83,7 +83,10 @@ class BatchSurvivors:
     def _check_together(
         self, pruner: FilePruner, column: _ColumnSurvivors, indices: list[int]
     ) -> list[int]:
-        """Check the filters of a column in one call; return those that it does not decide."""
+        """Check the filters of a column in one call.
+
+        Return the row groups that it does not decide.
+        """
         if not indices:
             return []
         chunks = column.chunks
@@ -107,7 +110,7 @@ class BatchSurvivors:
         return undecided
 
     def _check_one_by_one(self, pruner: FilePruner, unchecked: _Unchecked) -> None:
-        """Check filters that are encrypted or lie apart; all are read first, in few requests."""
+        """Check filters that are encrypted or far apart. All are read first, in few requests."""
         pairs = [(index, column) for column, indices in unchecked for index in indices]
         if not pairs:
             return
@@ -123,7 +126,7 @@ class BatchSurvivors:
                 self._enter(index, column, may_have=hashes.any_in(bloom_filter))
 
     def _enter(self, index: int, column: _ColumnSurvivors, *, may_have: bool) -> None:
-        """Note the answer of a filter: the row group is dropped, or the condition was checked."""
+        """Record a filter's answer: drop the row group, or note that the condition was checked."""
         if may_have:
             self._survivors[index] |= {column.predicate.condition.ordinal}
         else:
@@ -131,7 +134,7 @@ class BatchSurvivors:
 
 
 def prune_together(pruner: FilePruner) -> BatchSurvivors | None:
-    """Rule row groups out by the bounds in the footer; None where the steps must do it all."""
+    """Rule row groups out by the bounds in the footer. Return None if only the steps can do it."""
     # To explain a read, every row group needs notes of its own, which only the steps write.
     probes = [] if pruner.explain or extension.native is None else _probes(pruner)
     if not probes:
@@ -147,9 +150,9 @@ def prune_together(pruner: FilePruner) -> BatchSurvivors | None:
 
 
 def _probes(pruner: FilePruner) -> list[tuple[ColumnPredicate, ProbeValues]]:
-    """Return the file's predicates.
+    """Return the file's conditions with their values.
 
-    None at all unless each of them alone can rule a row group out.
+    Return [] unless each of them alone can rule a row group out.
     """
     found = []
     ruled_out = pruner.context.ruled_out(pruner.ruled_out)
@@ -167,7 +170,7 @@ def _prune_by_bounds(
 ) -> _ColumnSurvivors | None:
     """Return the chunks that the bounds of a column leave.
 
-    None where the steps must look at each.
+    Return None if the steps must check each chunk.
     """
     try:
         chunks = read_chunk_fields(pruner.footer, predicate.ordinal, row_groups)
@@ -192,9 +195,9 @@ def _prune_by_bounds(
 
 
 def _flags(pruner: FilePruner, predicate: ColumnPredicate, probe: ProbeValues) -> int:
-    """Return how the values of a column are ordered, and which bounds are.
+    """Return bits that say how the values of a column are ordered, and which of its bounds are.
 
-    Bits for the extension.
+    The bits are for the extension.
     """
     leaf, orders = predicate.leaf, pruner.footer.metadata.column_orders
     bits = (

@@ -1,7 +1,7 @@
-"""Read what a lookup needs of all chunks of one column of a file, as rows of numbers.
+"""Read the fields that a lookup needs of all chunks of one column of a file, as rows of numbers.
 
-Metadata that are modules of their own are decrypted first: all of a column together, because they
-mostly are under one key.
+Metadata in encrypted modules are decrypted first: those of a column together, because they are
+mostly under one key.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ Numbers = NDArray[np.int64]
 class ChunkFields:
     """A row of ``fields`` for each of ``row_groups``.
 
-    :mod:`secure_bloom.parquet.chunk_fields` names the slots of a row.  A text has two: its offsets
-    in ``plain``.  ``cipher`` is that of the first row group; the others differ in their ordinals.
+    :mod:`secure_bloom.parquet.chunk_fields` names the slots of a row.  A text has two slots: its
+    offsets in ``plain``.  ``cipher`` is the cipher of the first row group. The others differ in
+    their ordinals.
     """
 
     column: str
@@ -43,7 +44,7 @@ class ChunkFields:
 
     @property
     def filters(self) -> Numbers:
-        """Offset and length of each chunk's filter, below zero where it has none."""
+        """Offset and length of each chunk's filter, negative if it has none."""
         return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
 
     def filter_locations(self, indices: Sequence[int]) -> list[FilterLocation]:
@@ -59,9 +60,9 @@ class ChunkFields:
 def read_chunk_fields(
     footer: FileFooter, column: int, row_groups: Sequence[int]
 ) -> ChunkFields | None:
-    """Return the chunks of a column; None where the steps must look at them one by one.
+    """Return the fields of a column's chunks, or None if the steps must check them one by one.
 
-    Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
+    Raises KeyUnavailableError, or IntegrityError with row group and column.
     """
     plain, name = footer.plain, footer.columns.leaves[column].name
     offsets = footer.chunk_offsets[row_groups, column]
@@ -105,14 +106,17 @@ def _rows(found: memoryview) -> Numbers:
 
 
 def _extents(fields: Numbers, slot: int) -> Numbers:
-    """Start and end of one field of each chunk, below zero where it is absent."""
+    """Return start and end of one field of each chunk, negative if it is absent."""
     return np.ascontiguousarray(fields[:, slot : slot + 2])
 
 
 def _cipher(
     footer: FileFooter, column: int, row_group: int, fields: Numbers
 ) -> ColumnCipher | None:
-    """Return the cipher of a column in a row group; None where its chunks say different things."""
+    """Return the cipher of a column in a row group.
+
+    Return None if its chunks are encrypted differently.
+    """
     extents = _extents(fields, layout.CRYPTO_METADATA).tolist()
     # One key for all chunks is the usual case; with several the steps take over.
     said = {footer.plain[start:end] if start >= 0 else b"" for start, end in extents}
@@ -130,7 +134,7 @@ def _opened(
     plain: bytes,
     modules: Numbers,
 ) -> tuple[bytes, Numbers] | None:
-    """Decrypt metadata that are modules of their own, and read their fields."""
+    """Decrypt metadata in encrypted modules, and read their fields."""
     if (modules[:, 0] < 0).any():
         return None
     found = open_run(cipher, plain, 0, modules, (ModuleType.COLUMN_META_DATA,), ordinals)
@@ -147,5 +151,5 @@ def _opened(
 
 
 def bounds_of(parts: Sequence[bytes]) -> Numbers:
-    """Return where each part starts if they are joined, and where the last one ends."""
+    """Return the start of each part in the joined parts, and the end of the last one."""
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)

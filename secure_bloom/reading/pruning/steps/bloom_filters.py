@@ -15,7 +15,7 @@ from secure_bloom.reading.pruning.plan import Reason, Step, percent
 
 
 def prune_by_filters(pruner: FilePruner) -> None:
-    """Check the filters that could skip a row group; all are read first, in few requests."""
+    """Check the filters that could skip a row group. All are read first, in few requests."""
     if pruner.context.ignores_filters:
         return
     groups = pruner.alive()
@@ -92,7 +92,7 @@ def _is_filterable(leaf: Leaf) -> bool:
 
 
 def _reason(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate) -> Reason | None:
-    """Return why the filter was not asked; None where it was."""
+    """Return why the filter was not asked, or None if it was."""
     if predicate.condition.operator not in LOOKUPS:
         return Reason.NO_LOOKUP
     if predicate.values is None:

@@ -1,4 +1,4 @@
-"""Skip row groups whose dictionaries have all values of a column, and none of a lookup.
+"""Skip row groups whose dictionaries are complete and have no value of a lookup.
 
 The PLAIN encoding of a value is searched in the bytes of the dictionary page.  If the bytes are not
 there, the chunk does not have the value.  Nothing is decoded.
@@ -29,7 +29,7 @@ _LENGTH_SIZE = 4
 
 
 def dictionary_size(chunk: Chunk) -> int:
-    """Return bytes of the dictionary page as stored, 0 if there is none."""
+    """Return the stored size of the dictionary page in bytes, or 0 if there is none."""
     start = chunk.meta_data.dictionary_page_offset or 0
     return max(0, chunk.meta_data.data_page_offset - start) if start > 0 else 0
 
@@ -46,9 +46,9 @@ def has_all_values(chunk: Chunk) -> bool:
 
 
 class ChunkDictionary:
-    """The dictionary of a chunk, read and decompressed once for all that is looked up in it.
+    """The dictionary of a chunk, read and decompressed once for all lookups.
 
-    :func:`has_all_values` must have said that it has all values.
+    Use it only if :func:`has_all_values` is true for the chunk.
     """
 
     def __init__(self, file: InputFile, chunk: Chunk) -> None:
@@ -72,7 +72,7 @@ class ChunkDictionary:
 
     @functools.cached_property
     def _content(self) -> bytes | None:
-        """The entries; None where they are not in a form that is searched."""
+        """Return the entries, or None if they are not in a form that can be searched."""
         if self._claimed is None:
             return None
         page, codec = self._claimed.page, self._chunk.meta_data.codec
@@ -100,7 +100,7 @@ def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:
 
 
 def prune_by_dictionaries(pruner: FilePruner) -> None:
-    """Look values up in dictionaries, unless a Bloom filter answers the same for fewer bytes."""
+    """Look values up in dictionaries, unless a Bloom filter answers with fewer bytes."""
     choose = has_all_values if pruner.context.ignores_filters else _is_cheaper
     for group in pruner.alive():
         known: dict[int, ChunkDictionary] = {}
@@ -127,7 +127,7 @@ def _ends(
 
 
 def _is_cheaper(chunk: Chunk) -> bool:
-    """Return whether the dictionary is complete, and no filter answers for fewer bytes."""
+    """Return whether the dictionary is complete, and no filter answers with fewer bytes."""
     size = dictionary_size(chunk)
     if size == 0 or (has_filter(chunk) and size >= (chunk.meta_data.bloom_filter_length or 0)):
         return False

@@ -1,4 +1,4 @@
-"""Leave out rows whose pages' bounds rule the predicate out; skip row groups without others."""
+"""Skip rows whose pages' bounds rule the predicate out, and row groups that have no other rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IndexKey = tuple[int, int, str]
 
 
 def prune_by_page_index(pruner: FilePruner) -> None:
-    """Keep the rows of pages that may match; a row group without such rows is skipped."""
+    """Keep the rows of pages that may match. A row group without such rows is skipped."""
     extents: dict[_IndexKey, tuple[int, int] | None] = {}
     indexed = []
     for group in pruner.alive():
@@ -94,7 +94,7 @@ def _prune(
 def _matching_rows(
     group: RowGroupState, predicate: ColumnPredicate, content: dict[_IndexKey, memoryview]
 ) -> Rows:
-    """Return the rows of pages that may match: all of them where the indexes are not believed."""
+    """Return the rows of pages that may match, or all rows if the indexes are not believed."""
     chunk, key = group.chunks[predicate.ordinal], (group.index, predicate.ordinal)
     offset, column = content.get((*key, "offset")), content.get((*key, "column"))
     spans = None if offset is None or column is None else page_spans(chunk, offset)

@@ -1,4 +1,4 @@
-"""Conditions with one answer for a whole file: on partition columns, and on columns it lacks."""
+"""Decide conditions that have one answer for a whole file: on partitions and missing columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from secure_bloom.reading.table.hive_partitions import partition_scalar
 
 
 def prune_by_partition(pruner: FilePruner) -> None:
-    """Rule out what the file's folders say; the other conditions become its predicates."""
+    """Rule out what the partition values decide.
+
+    The other conditions become the file's predicates.
+    """
     out = []
     for condition in pruner.context.conditions:
         value = _value(pruner, condition)
@@ -25,7 +28,7 @@ def prune_by_partition(pruner: FilePruner) -> None:
 
 
 def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
-    """Return the one value that all rows of the file have in the condition's column; else None."""
+    """Return the one value that all rows of the file have in the condition's column, or None."""
     column, request = condition.path[0], pruner.context.request
     if column in request.partitions:
         return partition_scalar(request.schema.field(column), pruner.partition)

@@ -10,7 +10,7 @@ from secure_bloom.reading.pruning.plan import Step
 
 
 def prune_by_statistics(pruner: FilePruner) -> None:
-    """Compare with the statistics of the chunks; remember the values that they leave."""
+    """Compare with the statistics of the chunks, and keep the values that they leave."""
     orders = pruner.footer.metadata.column_orders
     predicates = [
         (it, has_ordered_bounds(orders, it.ordinal, it.leaf)) for it in pruner.predicates.values()
