@@ -59,9 +59,8 @@ from secure_bloom.reading.table.hive_partitions import partition_fields, partiti
 from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.tables import snapshot
-from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85
+from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85, positions
 from secure_bloom.tables.live_file import LiveFile
-from secure_bloom.tables.roaring_bitmaps import positions
 from secure_bloom.tables.streaming_sink import committed_files
 
 KEY = b"fuzz-key-16bytes"

@@ -8,17 +8,16 @@ from dataclasses import replace
 from functools import partial
 
 from secure_bloom.auditing.audit_plan import AuditPlan
-from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.spark_properties import check_properties
+from secure_bloom.auditing.checks.subjects import AuditRequest
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding
-from secure_bloom.auditing.naming import secret_partition
-from secure_bloom.auditing.path_mask import PathMask
+from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import (
-    checksums,
     column_filters,
     contradictions,
     key_use,
@@ -18,7 +16,13 @@ from secure_bloom.auditing.checks import (
 )
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
-from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
+from secure_bloom.auditing.checks.subjects import (
+    AuditRequest,
+    ChunkSubject,
+    FileSubject,
+    Findings,
+    FooterSubject,
+)
 from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks, with_causes
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
@@ -77,7 +81,7 @@ _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
     key_use.check_algorithm,
     key_use.check_footer_key,
     key_use.check_key_texts,
-    checksums.check_checksums,
+    contradictions.check_checksums,
 )
 _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     contradictions.check_footer_counts,

@@ -1,6 +1,10 @@
 """Recognize variants of names of columns and folders: case, marks or letters, a plural, a typo.
 
 Spark ignores case in names of columns, so two names that differ only in case are one column.
+
+:class:`PathMask` masks the values of sensitive columns in paths, because more people see a report
+than the table: ``email=user1@example.com/x.parquet`` -> ``email=***1/x.parquet``.  Equal values get
+equal numbers, in the order of the files.
 """
 
 from __future__ import annotations
@@ -9,8 +13,10 @@ import difflib
 import functools
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from urllib.parse import unquote
 
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.encryption.policy import KeyPolicy
 
 #: Names that writers give the two levels of a list (LogicalTypes.md, Lists).
@@ -124,3 +130,27 @@ def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
     if not equals:
         return None
     return secret_named((unquote(name),), policy)
+
+
+class PathMask:
+    """Masks paths. The same path is always masked in the same way."""
+
+    def __init__(self, policy: KeyPolicy) -> None:
+        self._policy = policy
+        self._numbers: dict[str, int] = {}
+
+    def path(self, path: str) -> str:
+        """Return the path with a number for each value."""
+        return "/".join(map(self._part, path.split("/"))) if "=" in path else path
+
+    def finding(self, finding: Finding) -> Finding:
+        """Return the finding with its path masked."""
+        if finding.path is None:
+            return finding
+        return replace(finding, path=self.path(finding.path))
+
+    def _part(self, part: str) -> str:
+        if secret_partition(part, self._policy) is None:
+            return part
+        number = self._numbers.setdefault(part, len(self._numbers) + 1)
+        return f"{part.partition('=')[0]}=***{number}"

@@ -19,12 +19,13 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.outputs import output_file, refuse_part_of_table
 from secure_bloom.cli.row_formats import (
     FORMATS,
     TABLE_ROWS,
     format_of,
     json_of,
+    output_file,
+    refuse_part_of_table,
     rows_of,
     write_rows,
 )

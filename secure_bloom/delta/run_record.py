@@ -9,6 +9,11 @@ it is certain that the killed run is dead and commits nothing any more.  That is
 record names the files, the run ran since this machine's kernel last started, and its lock is free.
 The files must also not be named by a commit after the version that the run has read.  If this
 cannot be known (an object store, another machine), the files are left to the table's VACUUM.
+
+A file that replaces another one gets a generated name beside the old one.  Paths are as the log has
+them, URIs relative to the table's folder, percent-encoded:
+
+    day=1/part-0.snappy.parquet  ->  day=1/part-0.snappy.sb-<run>.parquet
 """
 
 from __future__ import annotations
@@ -20,10 +25,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from secure_bloom.adding.new_files import remove_new_file
+from secure_bloom.adding.new_files import is_marked, marked_name, remove_new_file
 from secure_bloom.delta.commit import log_file
-from secure_bloom.delta.new_paths import is_of_run
 from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.storage import is_object_uri, join, open_input
@@ -32,7 +37,7 @@ from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.tables.log_paths import resolve
+from secure_bloom.tables.delta_log_files import resolve
 
 _NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")
 #: The kernel makes a new id at each start.  Locks are the kernel's, so they say nothing elsewhere.
@@ -181,3 +186,27 @@ def _boot() -> str | None:
         return _BOOT.read_text().strip()
     except OSError:
         return None
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def is_of_run(path: str, run: str) -> bool:
+    """Return whether a path of the log has the name of a file that this run writes in the table."""
+    parts = unquote(path).split("/")
+    is_inside = _SCHEME.match(path) is None and not {"", ".", ".."} & {*parts}
+    # Files whose paths pass are removed, so both must hold.
+    return is_inside and is_marked(parts[-1], run)
+
+
+def new_path(path: str, run: str) -> str:
+    """Return the path, for the log, of the file that replaces ``path``.
+
+    A file of another table, which a shallow clone names by its full path, is replaced by a file in
+    this table's own folder. The VACUUM of the other table would remove a file in that table.
+    """
+    is_elsewhere = path.startswith("/") or _SCHEME.match(path) is not None
+    folder, slash, name = path.rpartition("/")
+    marked = marked_name(name, run, unique=path)
+    # Beside the old file: folders of partitions are no more than names, and engines go by the log.
+    return marked if is_elsewhere else f"{folder}{slash}{marked}"

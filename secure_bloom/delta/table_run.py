@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
-from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.new_files import new_run
+from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
+from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.table_change import TableChange, Work, WrittenFile
-from secure_bloom.delta.actions import Operation
+from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
 from secure_bloom.delta.columns import ColumnNames
-from secure_bloom.delta.commit import open_table
-from secure_bloom.delta.rewrite_table import rewrite_table
-from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.delta.commit import commit, open_table
+from secure_bloom.delta.run_record import clean_up, is_of_run, new_path, recorded, remove_files
+from secure_bloom.errors import SecureBloomError, UnfinishedWriteError, UnsupportedFeatureError
 from secure_bloom.tables import LiveFile, Snapshot
+from secure_bloom.tables.delta_log_files import resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,4 +71,126 @@ def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> Non
             "a Delta table is not written to another folder: there it would have no log",
             hint="leave out --output: new files take their places by a commit",
             path=folder,
+        )
+
+
+def rewrite_table(
+    table: Snapshot,
+    files: Sequence[LiveFile],
+    work: Work,
+    operation: Operation,
+    *,
+    commit_every: int | None = None,
+    dry_run: bool = False,
+) -> TableChange:
+    """Do the work on some files of a table. Commit after every ``commit_every`` files."""
+    run = _TableRun(table, files, operation, is_dry=dry_run)
+    # Every run cleans up: files of a dead run do not wait for another run of its kind.
+    if not dry_run:
+        clean_up(table.folder)
+    record = (
+        nullcontext(list[str]())
+        if dry_run
+        else recorded(table.folder, run.name, table.version, run.paths)
+    )
+    with record as notes:
+        step = commit_every or max(1, len(files))
+        for start in range(0, len(files), step):
+            run.rewrite(files[start : start + step], work)
+    return TableChange(commits=tuple(run.commits), gone=frozenset(run.gone), notes=tuple(notes))
+
+
+class _TableRun:
+    """The commits of one run, one after the other."""
+
+    def __init__(
+        self, table: Snapshot, files: Sequence[LiveFile], operation: Operation, *, is_dry: bool
+    ) -> None:
+        self.name = new_run()
+        self.commits: list[TableCommit] = []
+        self.gone: list[str] = []
+        self._table = table
+        self._operation = operation
+        self._is_dry = is_dry
+        self._new = {file.path: new_path(file.add["path"], self.name) for file in files}
+
+    @property
+    def paths(self) -> list[str]:
+        """All new files that may be written, by their paths in the log."""
+        return list(self._new.values())
+
+    def rewrite(self, files: Sequence[LiveFile], work: Work) -> None:
+        """Write new files for some old ones, and commit them."""
+        replacements = self._written(files, work)
+        if not replacements:
+            return
+        if self._is_dry:
+            self.commits.append(self._committed(self._table.version + 1, replacements))
+        else:
+            self._commit(replacements)
+
+    def _written(self, files: Sequence[LiveFile], work: Work) -> list[Replacement]:
+        folder = self._table.folder
+        tasks = [
+            FileTask(path=file.path, target=resolve(folder, self._new[file.path])) for file in files
+        ]
+        try:
+            sizes = work(tasks)
+        except BaseException:
+            self._remove(self._new[file.path] for file in files)
+            raise
+        # Key material is written before the data, so it may be there without it.
+        self._remove(self._new[path] for path, size in sizes.items() if size is None)
+        # A file that failed has None there, and stays as it is, in the log too.  A file that is not
+        # there needed no new one, but its bounds may have to leave the log.
+        sound = (file for file in files if sizes.get(file.path, 0) is not None)
+        found = (self._replacement(file, sizes.get(file.path)) for file in sound)
+        return [it for it in found if it is not None]
+
+    def _replacement(self, file: LiveFile, size: int | None) -> Replacement | None:
+        if size is not None:
+            return Replacement(old=file.add, path=self._new[file.path], size=size)
+        if (
+            without_secret_bounds(file.add, self._table.metadata.schema, self._operation)
+            == file.add
+        ):
+            return None
+        # The file stays, and its bounds leave the log.
+        return Replacement(old=file.add, path=file.add["path"], size=file.add["size"])
+
+    def _commit(self, replacements: Sequence[Replacement]) -> None:
+        folder = self._table.folder
+        try:
+            # A commit of this run has made another version of the table.
+            table = open_table(folder) if self.commits else self._table
+            done = commit(table, replacements, self._operation)
+        except UnfinishedWriteError:
+            raise  # the commit may be there, so what it names must stay
+        except SecureBloomError:
+            self._remove(it.path for it in replacements)
+            raise
+        kept = {it.path for it in done.replaced}
+        late = [it for it in replacements if it.path not in kept]
+        self._remove(it.path for it in late)
+        self.gone += (resolve(folder, it.old["path"]) for it in late if it.is_new_file)
+        if done.version is not None:
+            self.commits.append(self._committed(done.version, done.replaced))
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        # Only files of this run are removed, whatever paths the log has.
+        mine = [path for path in paths if is_of_run(path, self.name)]
+        # Files that cannot be removed are removed by the next run, or by the table's VACUUM.
+        with suppress(SecureBloomError):
+            remove_files(self._table.folder, mine)
+
+    def _committed(self, version: int, replaced: Sequence[Replacement]) -> TableCommit:
+        return TableCommit(
+            version=version,
+            operation=self._operation.name,
+            metrics=metrics(replaced),
+            files=tuple(
+                ReplacedFile(removed=it.old["path"], added=it.path)
+                for it in replaced
+                if it.is_new_file
+            ),
         )

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
-from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.auditor import conclude
+from secure_bloom.auditing.checks.subjects import AuditRequest
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Severity

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from secure_bloom.errors import FormatError, PolicyError, located
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
 from secure_bloom.storage import join, local_path
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables.commit_times import version_at
@@ -24,16 +24,15 @@ from secure_bloom.tables.delta_actions import (
     text_map,
 )
 from secure_bloom.tables.delta_checkpoint import checkpoint_actions, log_actions
-from secure_bloom.tables.delta_features import refuse_unknown
 from secure_bloom.tables.delta_log_files import (
     LOG_FOLDER,
     SIDECAR_FOLDER,
     LogSegment,
+    resolve,
     segment,
     sort_names,
 )
 from secure_bloom.tables.live_file import LiveFile, Protocol, Snapshot, TableMetadata
-from secure_bloom.tables.log_paths import resolve
 
 
 def snapshot(
@@ -180,3 +179,52 @@ def _live_file(
         deletion_vector=deletion_vector_of(add),
         add=add,
     )
+
+
+_HINT = "read the table with its own engine"
+
+
+#: Reader features that are honoured here.  Which files live, none of them changes.  Files of other
+#: types are promoted as those of bare folders; rows of variants are refused where they are read.
+KNOWN = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+
+
+#: From this reader version on, features are listed by name; before, the version stands for them.
+_FEATURES_FROM = 3
+
+
+_MAPPING_MODES = frozenset({"none", "name", "id"})
+
+
+def refuse_unknown(protocol: Protocol, metadata: TableMetadata) -> None:
+    """Raise UnsupportedFeatureError, by name, for an unknown feature that readers must know."""
+    if protocol.min_reader_version > _FEATURES_FROM:
+        raise UnsupportedFeatureError(
+            f"the Delta table wants readers of version {protocol.min_reader_version}, "
+            f"and {_FEATURES_FROM} is the last one known here",
+            hint=_HINT,
+        )
+    # Only features of readers count: a feature of writers alone changes nothing of what a file
+    # means.
+    unknown = sorted(protocol.reader_features - KNOWN)
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"the Delta table has the reader feature {', '.join(unknown)}, which is not known here",
+            hint=_HINT,
+        )
+    if metadata.column_mapping_mode not in _MAPPING_MODES:
+        raise FormatError(f"delta.columnMapping.mode is {metadata.column_mapping_mode!r}")

@@ -14,7 +14,7 @@ from secure_bloom.storage import join
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables.delta_actions import json_lines, text
 from secure_bloom.tables.delta_checkpoint import read_log_file
-from secure_bloom.tables.log_paths import resolve
+from secure_bloom.tables.delta_log_files import resolve
 
 LOG_FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"(\d{1,18})(\.compact)?")

@@ -10,8 +10,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing import file_audit
-from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import column_filters
+from secure_bloom.auditing.checks.subjects import AuditRequest
 from secure_bloom.auditing.file_audit import MeteredFile
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError

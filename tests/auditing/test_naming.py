@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from secure_bloom.auditing.naming import plain_name
+from testing.tables import Mode, customers
 from tests.auditing.examples import (
     Example,
     set_key_metadata,
@@ -26,3 +27,19 @@ def test_spellings_are_one_name_and_names_of_marks_alone_are_not() -> None:
     assert plain_name(["E_Mail"]) == plain_name(["email"])
     assert plain_name(["address", "e-mail"]) != plain_name(["email"])
     assert plain_name(["\N{OLD KEY}"]) != plain_name(["\N{LOCK}"])
+
+
+def test_values_of_a_sensitive_partition_are_in_no_path_of_a_report(tmp_path: Path) -> None:
+    for user in ("user1", "user2"):
+        below = tmp_path / f"email={user}@example.com" / "day=1"
+        below.mkdir(parents=True)
+        sound(below, Mode.PLAIN, table=customers(30).drop_columns("email"))
+    report = Example(path=tmp_path).audit()
+    assert {f.path for f in report.findings if f.id == "column-in-clear"} == {
+        f"{tmp_path}/email=***{number}/day=1/x.parquet" for number in (1, 2)
+    }
+    assert report.paths == (
+        f"{tmp_path}/email=***1/day=1/x.parquet",
+        f"{tmp_path}/email=***2/day=1/x.parquet",
+    )
+    assert "@example.com" not in json.dumps(report.to_dict())

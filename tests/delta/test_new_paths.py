@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.adding.new_files import new_run
-from secure_bloom.delta.new_paths import is_of_run, new_path
+from secure_bloom.delta.run_record import is_of_run, new_path
 
 RUN = "0123456789abcdef"
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.tables import snapshot
-from testing.delta_logs import add, checkpoint, column, commit, live, log_of, remove, start
+from testing.delta_logs import (
+    add,
+    checkpoint,
+    column,
+    commit,
+    live,
+    log_of,
+    metadata,
+    protocol,
+    remove,
+    start,
+)
 
 VECTOR = {
     "storageType": "u",
@@ -125,3 +138,27 @@ def test_a_damaged_file_of_the_log_is_named(tmp_path: Path) -> None:
     with pytest.raises(sb.FormatError, match="line 1 of the log is no JSON") as caught:
         snapshot(tmp_path)
     assert caught.value.path == str(damaged)
+
+
+@pytest.mark.parametrize(
+    ("actions", "told"),
+    [
+        ([protocol("newFeature"), metadata()], "newFeature"),
+        ([protocol("catalogManaged"), metadata()], "catalogManaged"),
+        ([protocol(reader=4), metadata()], "readers of version 4"),
+    ],
+)
+def test_what_a_reader_must_know_stops_it_by_name(
+    tmp_path: Path, actions: list[Any], told: str
+) -> None:
+    commit(tmp_path, 0, *actions)
+    with pytest.raises(UnsupportedFeatureError, match=told) as caught:
+        snapshot(tmp_path)
+    assert caught.value.path == str(tmp_path)
+
+
+def test_a_mode_of_column_mapping_that_is_none_is_told(tmp_path: Path) -> None:
+    first = start(features=["columnMapping"], delta_columnMapping_mode="place")
+    commit(tmp_path, 0, *first)
+    with pytest.raises(sb.FormatError, match=r"columnMapping\.mode is 'place'"):
+        snapshot(tmp_path)

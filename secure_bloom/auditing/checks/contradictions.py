@@ -2,16 +2,25 @@
 
 A finding here is a statement that readers believe but that cannot be true.  Values that are merely
 wrong are only noticed by reading all of them.
+
+Hadoop leaves checksums beside a file on a local disk (org.apache.hadoop.fs.ChecksumFileSystem):
+
+    .<name>.crc:  "crc" | 0 | bytes per checksum (4, BE) | a CRC32 (4, BE) of each that many bytes
+
+If another program has written the data file since, the checksums are those of the old file, and
+Spark refuses the new file.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.rules.contradiction_rules import (
+    CHECKSUM_STALE,
     IMPOSSIBLE_COUNTS,
     IMPOSSIBLE_ENCODINGS,
     IMPOSSIBLE_PAGE_INDEX,
@@ -38,6 +47,7 @@ from secure_bloom.parquet.structures.metadata import Encoding, PageType, Type
 from secure_bloom.parquet.structures.records import known_member
 from secure_bloom.parquet.value_order import OrderKey, order_of
 from secure_bloom.reading.table.coalesced_reads import read_extents
+from secure_bloom.storage import InputFile, is_object_uri
 
 _DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 
@@ -301,3 +311,40 @@ def _check_rows(subject: ChunkSubject, chunk: Chunk, data: list[Page]) -> Findin
         yield subject.finding(
             IMPOSSIBLE_PAGE_INDEX, "the pages have other rows than OffsetIndex says"
         )
+
+
+_MAGIC = b"crc\0"
+_SIZE = 4
+_HEADER_SIZE = len(_MAGIC) + _SIZE
+#: Hadoop has a checksum for every 512 bytes; a larger block than this is not read.
+_LARGEST_BLOCK = 1 << 20
+
+
+def check_checksums(subject: FileSubject) -> Findings:
+    """Check that every block has a checksum, and that the first and last checksums are right."""
+    file = subject.file
+    if is_object_uri(file.path):
+        return
+    try:
+        stored = file.read_sibling(f".{file.name}.crc", limit=_HEADER_SIZE + file.size)
+    except FormatError:
+        # The checksums are larger than the file itself.
+        stored = b""
+    if stored is not None and not _are_right(file, stored):
+        yield subject.finding(CHECKSUM_STALE, "the .crc file beside it is of other bytes")
+
+
+def _are_right(file: InputFile, stored: bytes) -> bool:
+    block = int.from_bytes(stored[len(_MAGIC) : _HEADER_SIZE], "big")
+    if not stored.startswith(_MAGIC) or not 0 < block <= _LARGEST_BLOCK:
+        return False
+    blocks = -(-file.size // block)
+    if len(stored) != _HEADER_SIZE + _SIZE * blocks:
+        return False
+    return all(_is_right(file, stored, block, ordinal) for ordinal in {0, blocks - 1})
+
+
+def _is_right(file: InputFile, stored: bytes, block: int, ordinal: int) -> bool:
+    start, place = ordinal * block, _HEADER_SIZE + ordinal * _SIZE
+    content = file.read_at(start, min(block, file.size - start))
+    return zlib.crc32(content) == int.from_bytes(stored[place : place + _SIZE], "big")

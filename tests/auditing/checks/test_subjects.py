@@ -6,18 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.auditing.audit_request import AuditRequest
-from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, FooterSubject
+from secure_bloom.auditing.checks.subjects import (
+    AuditRequest,
+    ChunkSubject,
+    FileSubject,
+    FooterSubject,
+)
 from secure_bloom.auditing.rules.contradiction_rules import IMPOSSIBLE_COUNTS
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import open_chunk, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import open_input
+from testing.surgery import opened
 from testing.tables import KEYRING, Mode, customers, write
 
 #: The files encrypt email and iban.  This policy knows neither, and has a key for another column.
@@ -90,3 +98,35 @@ def test_a_finding_names_the_place_of_its_subject(tmp_path: Path) -> None:
         (None, None),
         (2, last.leaf.name),
     ]
+
+
+NESTED = pa.table({"a": [{"b": 1, "c": "x"}], "d": [1]})
+
+
+def request(*rules: ColumnRule, **policy: object) -> AuditRequest:
+    columns = {rule.path: rule for rule in rules}
+    return AuditRequest(policy=KeyPolicy(footer_key="kf", columns=columns, **policy))  # type: ignore[arg-type]
+
+
+def test_leaves_have_the_key_of_their_parent_and_filters_of_their_own(tmp_path: Path) -> None:
+    wanted = request(
+        ColumnRule(path="a", key="k"), ColumnRule(path="a.c", bloom=BloomFilterOptions())
+    )
+    with opened(write(tmp_path / "x.parquet", NESTED)) as it:
+        found = wanted.wanted(it.footer.leaves)
+    assert [(leaf.key, leaf.bloom is not None) for leaf in found] == [
+        ("k", False),
+        ("k", True),
+        (None, False),
+    ]
+
+
+def test_all_leaves_of_a_uniform_policy_have_a_key(tmp_path: Path) -> None:
+    with opened(write(tmp_path / "x.parquet", NESTED)) as it:
+        found = request(uniform=True).wanted(it.footer.leaves)
+    assert {leaf.key for leaf in found} == {"kf"}
+
+
+def test_a_policy_has_secrets_if_a_column_has_a_key() -> None:
+    assert request(ColumnRule(path="a", key="k")).has_secrets
+    assert not request(ColumnRule(path="a", bloom=BloomFilterOptions())).has_secrets
