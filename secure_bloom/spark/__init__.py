@@ -1,4 +1,4 @@
-"""secure-bloom beside Spark: encrypting sessions, jobs after a write, the audit, reading."""
+"""secure-bloom on Spark: encrypting sessions, jobs after a write, the audit, reading."""
 
 from __future__ import annotations
 

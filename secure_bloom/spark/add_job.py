@@ -1,7 +1,8 @@
-"""The step after the write: add filters to a table's files on the executors.
+"""Add filters to a table's files on the executors: the step after a write.
 
-The driver ships the policy and where files are, never a key: each executor asks the policy's KMS
-itself.  A task that runs again, as a retry or a speculative copy, finds its filters there already.
+The driver sends the policy and the names of files, never a key: each executor asks the policy's KMS
+itself.  A task that runs again, as a retry or a speculative copy, finds that its filters exist
+already.
 """
 
 from __future__ import annotations
@@ -64,18 +65,18 @@ def add_bloom_filters(
 ) -> DataFrame:
     """Add Bloom filters to the Parquet files at ``paths``, in tasks of about equal bytes.
 
-    There are about three tasks for each core: a large file has one to itself, small ones share.
-    The executors need this package, and the policy's KMS or keyring file, but not the driver's
+    There are about three tasks for each core: a large file has a task of its own, small files share
+    one. The executors need this package, and the policy's KMS or keyring file, but not the driver's
     keys.
 
-    The footers of a few files are looked at before anything is written.  A file whose task ran
-    twice may be reported by the second one: "unchanged".  Notes are given by ``warnings.warn``.
+    The footers of a few files are checked before anything is written.  A file whose task ran twice
+    may be reported by the second one: "unchanged".  Notes are given by ``warnings.warn``.
 
-    Spark kills the slower of two speculative copies.  If both ``in_place`` and ``replace_filters``
-    are given and it is appending just then, a torn tail stays until the next ``in_place`` run:
-    switch speculation off for such jobs.
+    Spark kills the slower of two speculative copies.  If ``in_place`` and ``replace_filters`` are
+    both given and the copy is appending at that moment, a torn tail stays until the next
+    ``in_place`` run: switch speculation off for jobs with both.
 
-    A DataFrame that was made over these files before keeps their old sizes and must be read anew:
+    A DataFrame that was made from these files before keeps their old sizes and must be read again:
     ``spark.read.parquet(...)``; for a table, ``REFRESH TABLE``.
 
     Args:
@@ -85,23 +86,23 @@ def add_bloom_filters(
         policy: A KeyPolicy, or the path of one.
         columns: As for :func:`secure_bloom.add_bloom_filters`; by default those of the policy.
         where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
-        since: A datetime or ISO text: only files written then or later; of a Delta table also a
-            version.  Times without a zone count in UTC.
+        since: A datetime or ISO text, for a Delta table also a version. Only files written then or
+            later are changed. Times without a zone are UTC.
         in_place: Append to each file instead of replacing it.
-        replace_filters: Build filters that are there already once more.
-        dry_run: Write nothing; report what a run would do.
-        allow_unprotected: Take files that are protected less than the policy says.
+        replace_filters: Build existing filters again.
+        dry_run: Write nothing, but report what a run would do.
+        allow_unprotected: Accept files that are protected less than the policy says.
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
-        report: A new folder for the report, as Parquet, which outlives the executors.
-        progress: Called with the number of files done, and of all.
+        report: A new folder in which the report is kept as Parquet.
+        progress: Called with the number of files done and the number of all files.
 
     Returns:
         A DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`).  It holds
-        results and runs nothing again.  A file that failed has a row with its ``error``, and is as
-        it was.
+            results, and using it runs nothing again.  A file that failed has a row with its
+            ``error`` and is unchanged.
 
     Raises:
-        FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
+        FilesFailedError: Files failed, after all were tried. Its ``report`` is the DataFrame.
         PolicyError: The request cannot be met.  No file was written.
         SparkUnavailableError: The executors' Python lacks this package, or has another version.
     """
@@ -132,7 +133,7 @@ def add_bloom_filters(
 def _beside_job(
     spark: SparkSession, run: AddRun, access: Access, *, dry_run: bool
 ) -> BesideJob[FileAddReport]:
-    """Return the work on the files of a Delta table, after a look at a few of them."""
+    """Return the work on the files of a Delta table, after a check of a few of them."""
     # The request in the names of the files, which may differ from the table's.
     shared = ship((run.request, replace(access, policy=run.request.policy)))
     check_request(

@@ -1,7 +1,7 @@
 """The part of the step that runs in tasks.
 
-A Python worker imports this module and what it needs, and nothing of the driver's part: that took
-half a second more in each worker.
+A Python worker imports this module and what it needs, and nothing of the driver's part, which would
+take each worker half a second more.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _opened(shipped: tuple[FilterRequest, Access]) -> tuple[FilterRequest, KeyRe
 
 
 def survey(path: str, *, shared: bytes) -> Survey:
-    """Return what the footer of a file says to the request."""
+    """Check the request against the footer of a file."""
     try:
         request, resolver = _opened(shared)
     except SecureBloomError as error:

@@ -1,6 +1,6 @@
-"""Advice on the executors: one task reads the footers, then one task tries each column.
+"""Advise on the executors: one task reads the footers, then one task tries each column.
 
-The driver ships the policy and the names of files, never a key: each executor asks the policy's KMS
+The driver sends the policy and the names of files, never a key: each executor asks the policy's KMS
 itself.  The results of tasks hold numbers and names, and no value of the table.
 """
 
@@ -43,10 +43,10 @@ def advise(
     allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> TableAdvice:
-    """Say which columns gain by a filter, as :func:`secure_bloom.advise` does, one task a column.
+    """Return which columns gain from a filter, as :func:`secure_bloom.advise`, one task a column.
 
     The executors need this package, and the policy's KMS or keyring file.  One task reads the
-    footers, and all tasks look at the same part of the table.
+    footers, and all tasks try the same part of the table.
 
     Args:
         spark: The session.
@@ -54,10 +54,10 @@ def advise(
             Spark's catalog (``"db.customers"``), or the folder of one Delta table.
         policy: A KeyPolicy, or the path of one.
         columns: One column or several; by default all.
-        queries: A file of the driver with one SQL condition or statement a line.
+        queries: A file, on the driver's machine, with one SQL condition or statement in each line.
         fpp: False-positive probability of the filters; by default the policy's, or 1 %.
-        allow_unprotected: Take files that are protected less than the policy says.
-        progress: Called with the number of columns done, and of all.
+        allow_unprotected: Accept files that are protected less than the policy says.
+        progress: Called with the number of columns done and the number of all columns.
 
     Returns:
         A verdict for each column, with its reason and the bytes of a lookup.
@@ -85,7 +85,7 @@ def advise(
 
 
 def _result(found: T | SecureBloomError) -> T:
-    """Return the result of a task; its error is raised here."""
+    """Return the result of a task, or raise its error here."""
     if isinstance(found, SecureBloomError):
         raise found
     return found

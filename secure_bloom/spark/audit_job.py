@@ -1,4 +1,4 @@
-"""The audit on the executors: groups of files in each task, one DataFrame of findings.
+"""Audit on the executors: groups of files in each task, one DataFrame of findings.
 
 The driver checks the policy, the folders, and what only all files together show.  Executors get the
 policy and the names of files, and ask the policy's KMS themselves.
@@ -65,16 +65,16 @@ def audit(
         policy: A KeyPolicy, or the path of one.
         ignore: Findings that do not count: texts ``ID`` or ``ID:COLUMN``.
         severity: The lowest severity that counts; by default low.
-        sample: Number of files to look at, spread evenly; by default all.
-        without_keys: Look as an outsider does.
+        sample: Number of files to check, spread evenly. By default all.
+        without_keys: Check only what an outsider sees.
         check_values: Read the first page of each column chunk that has a filter, and look its
             values up in the filter.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
-        progress: Called with the number of files done, and of all.
+        progress: Called with the number of files done and the number of all files.
 
     Returns:
         A DataFrame with one row per finding (:data:`FINDINGS_SCHEMA`), empty if all is clean.  It
-        holds results and runs nothing again.
+            holds results, and using it runs nothing again.
 
     Raises:
         PolicyError: There is nothing to audit: no file, or no readable policy.
@@ -134,7 +134,10 @@ def _opened(request: AuditRequest) -> tuple[AuditRequest, KeyResolver]:
 
 
 def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
-    """Return the audit of one file; the error of a KMS that fails, which the driver raises."""
+    """Audit one file.
+
+    A KMS outage is returned, not raised, so that the driver can raise it once.
+    """
     try:
         request, resolver = _opened(shared)
         return audit_file(path, request, resolver)

@@ -1,9 +1,9 @@
-"""Every difference between the versions of Spark that this package meets, in one place.
+"""All differences between versions of Spark that this package has to handle.
 
-3.5   no Python data sources, DataFrames are neither made of Arrow tables nor given to table
-      functions, descriptions of tables are texts, runs on Java 8
-4.0   Python data sources, which get no filters; needs Java 17
-4.1   Python data sources that get filters
+3.5   no Python data sources; DataFrames are not made from Arrow tables or given to table
+      functions; descriptions of tables are texts; runs on Java 8
+4.0   Python data sources, which get no filters; needs Java 17 4.1   Python data sources that get
+filters
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def frame_of(spark: SparkSession, schema: RowSchema, rows: Iterable[Sequence[obj
 
 
 def arrow_schema_in_utc(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema in which Spark wants the rows of ``schema``; instants are in UTC."""
+    """Return the Arrow schema that Spark wants for rows of ``schema``, with instants in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     # Without this parameter, before 4.2, they always are.
@@ -100,7 +100,7 @@ def arrow_schema_in_utc(schema: StructType) -> pa.Schema:
 
 
 def table_description(spark: SparkSession, name: str) -> dict[str, object]:
-    """Return what the catalog says of a table: `type`, `provider`, `location`, `serde_library`."""
+    """Return the catalog's description of a table: type, provider, location, serde_library."""
     if spark_version() >= _DESCRIPTIONS_IN_JSON:
         (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
         described: dict[str, object] = json.loads(row[0])

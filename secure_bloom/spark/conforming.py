@@ -1,4 +1,4 @@
-"""Rows of files as Arrow batches in the schema that Spark wants."""
+"""Convert rows of files into Arrow batches in the schema that Spark wants."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def conformed(
 ) -> pa.RecordBatch:
     """Return the batch of the file at ``path``, in ``schema``.
 
-    ``names`` maps its names to the file's.
-    A column of ``folders`` has one value.  A column that neither has is null.  PolicyError for a
-    type that cannot be read so, FormatError for a value that the wanted type cannot hold.
+    ``names`` maps the schema's names to the file's.  A column of ``folders`` has one value.  A
+    column that neither has is null.  Raises PolicyError for a type that cannot be read as the
+    wanted type, FormatError for a value that the wanted type cannot hold.
     """
     columns = []
     for field in schema:

@@ -40,8 +40,8 @@ R = TypeVar("R")
 class BesideJob(Generic[R]):
     """The work of tasks: write a new file beside an old one, and report it in rows.
 
-    ``rewrite`` takes the path of the old file and that of the new one, ``in_names`` gives a report
-    in the names that people use.  ``notes`` say what the table's past still shows.
+    ``rewrite`` takes the paths of the old and the new file. ``in_names`` translates a report to the
+    table's names of columns.  ``notes`` say what old versions of the table still show.
     """
 
     schema: RowSchema
@@ -52,9 +52,9 @@ class BesideJob(Generic[R]):
 
 
 def table_selection(where: str | None, since: datetime | str | int | None) -> TableSelection:
-    """Return the choice of a table's files.
+    """Return the selection of a table's files.
 
-    ``since`` is a version, or the time of files' writing.
+    ``since`` is a version, or the time at which files were written.
     """
     if since is None or isinstance(since, int):
         return TableSelection(where=where, since=since)
@@ -62,7 +62,7 @@ def table_selection(where: str | None, since: datetime | str | int | None) -> Ta
 
 
 def time_of_files(since: datetime | str | int | None) -> datetime | str | None:
-    """Return the time of files' writing; PolicyError for a version, where there is no log."""
+    """Return ``since`` as a time. Raises PolicyError for a version, which only a log has."""
     if isinstance(since, int):
         raise PolicyError(
             "since is a version, and only the folder of a Delta table, given alone, has those",
@@ -74,7 +74,7 @@ def time_of_files(since: datetime | str | int | None) -> datetime | str | None:
 def rewrite_delta(
     spark: SparkSession, run: TableRun, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
 ) -> DataFrame:
-    """Do the job on the files of a run, and commit what came of it; the report of the files."""
+    """Do the job on the files of a run, and commit the results. Return the report of the files."""
     done: list[Reported] = []
 
     def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
@@ -118,7 +118,7 @@ def _rows(
 
 
 def _sizes(report: DataFrame) -> dict[str, int | None]:
-    """Return the results of files: the size of the new one by the old path, None for a failure."""
+    """Return the results of files by the old path: the size of the new file, None for a failure."""
     written = report.where("status != 'unchanged'").select("path", "status", "bytes_after")
     return {
         row.path: None if row.status == "failed" else row.bytes_after

@@ -44,10 +44,10 @@ _TABLE = "customers"
 
 
 def run_demo(folder: Path | None, rows: int) -> None:
-    """Run the demo in ``folder``, which must not exist yet or be empty; else in a temporary one.
+    """Run the demo in ``folder``, which must not exist or be empty, or in a temporary folder.
 
-    Raises PolicyError for another folder or too few ``rows``, and
-    :class:`SparkUnavailableError` where Spark cannot run, before anything is made.
+    Before anything is written, raises PolicyError for any other folder or too few ``rows``, and
+    :class:`SparkUnavailableError` if Spark cannot run.
     """
     if rows < FILES:
         raise PolicyError(f"{rows} rows do not fill {FILES} files", hint="give --rows more of them")
@@ -123,7 +123,7 @@ class _Demo:
         self._say(done, started)
 
     def _show_outside(self) -> None:
-        """The view of a reader without keys."""
+        """Print what a reader without keys sees."""
         files = inspect(self._table).files
         modes = {f"{file.footer} footer, {file.algorithm}" for file in files}
         self._say(f"without keys, all that shows of its {len(files)} files: {'; '.join(modes)}")
@@ -162,7 +162,7 @@ class _Demo:
             self._say(f"probe: the {what} e-mail may be in {maybe} of {len(groups)} row groups")
 
     def _look_up(self, spark: SparkSession) -> list[Lookup]:
-        """Return each value without and with the filters, after one run to warm the session up."""
+        """Return a lookup of each value without and with the filters, after a warm-up."""
         with self._step("Spark looked both up, without and with the filters"):
             look_up(spark, self._table, "warm-up", "", filters=False)
             return [
@@ -194,7 +194,7 @@ class _Demo:
         self._out.print(table)
 
     def _show_way_on(self) -> None:
-        """Commands to copy, each on one line whatever its length."""
+        """Print commands to copy, each on one line whatever its length."""
         program = "secure-bloom"
         if shutil.which(program) is None:
             # `make demo` does not put the environment's programs on PATH.

@@ -20,7 +20,7 @@ _LOG = "spark.log"
 
 @contextmanager
 def demo_session(policy: Path, folder: Path) -> Iterator[SparkSession]:
-    """A local session; what the JVM has to say goes to a log file in ``folder``."""
+    """Yield a local session. Messages of the JVM go to a log file in ``folder``."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException

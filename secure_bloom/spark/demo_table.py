@@ -37,7 +37,7 @@ def email(number: int) -> str:
 
 
 def write(spark: SparkSession, table: str, rows: int) -> None:
-    """Customers in no order, so that min/max statistics exclude nothing: the case for a filter."""
+    """Write customers in random order, so that min/max statistics exclude nothing."""
     from pyspark.sql import functions as f
 
     hashed = f.sha1(f.col("id").cast("string"))

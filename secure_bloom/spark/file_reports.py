@@ -1,7 +1,8 @@
-"""One job over files and its report: made once, kept as a DataFrame, summed up on the driver.
+"""Run one job over files, keep its report as a DataFrame, and sum it up on the driver.
 
-The driver holds the report of few files.  That of many stays on the executors, or goes to a Parquet
-path: the driver then sees a few numbers, the first error and the first notes.
+The driver holds the report of few files.  The report of many files stays on the executors, or is
+written to a Parquet path. Then the driver only sees a few numbers, the first error and the first
+notes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class OnError(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
-    """The caller's wishes for the report of a job: see :func:`reporting`."""
+    """How the caller wants the report of a job: see :func:`reporting`."""
 
     on_error: OnError
     path: str | None
@@ -63,10 +64,10 @@ class Reporting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileJob:
-    """Work on one file, and the rows that its report becomes.
+    """Work on one file, and the rows of its report.
 
     The columns ``path``, ``status``, ``error`` and ``notes`` are in every ``schema``.  ``what``
-    happened to the files that changed in their place; None where they are as they were.
+    says what happened to files that were changed in place. It is None if files are unchanged.
     """
 
     schema: RowSchema
@@ -78,7 +79,7 @@ class FileJob:
 def reporting(
     on_error: str, report: str | os.PathLike[str] | None, progress: Progress | None
 ) -> Reporting:
-    """Return the caller's wishes, checked: PolicyError before anything is done."""
+    """Return how the caller wants the report. Raises PolicyError before anything is done."""
     if on_error not in set(OnError):
         raise PolicyError(
             f"on_error is {on_error!r}",
@@ -92,7 +93,7 @@ def reporting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """The report of a job; how many files it had, and how many of them failed or have notes."""
+    """The report of a job, the number of its files, and how many of them failed or have notes."""
 
     report: DataFrame
     files: int
@@ -107,7 +108,7 @@ class Reported:
 
 
 def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
-    """Do the job on every file, in tasks; notes are given as warnings."""
+    """Do the job on every file, in tasks. Notes are given as warnings."""
     if wanted.path is not None:
         refuse_inside(wanted.path, files.roots)
     work = row_by_row(functools.partial(result_rows, job.rows, job.work), at_once=AT_ONCE)
@@ -126,9 +127,9 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
 
 
 def prepare_report(files: JobFiles, schema: RowSchema) -> None:
-    """Make an empty report aside, once in a session, while the first job waits for its workers.
+    """Make an empty report in another thread, once in a session, while the first job starts.
 
-    A session's first DataFrame takes one or two seconds, most of it to load classes.
+    A session's first DataFrame takes one or two seconds, mostly for loading classes.
     """
     if files.are_few and files.spark not in _PREPARED:
         _PREPARED.add(files.spark)
@@ -142,7 +143,7 @@ def _make_nothing(spark: SparkSession, schema: RowSchema) -> None:
 
 
 def _collected(files: JobFiles, work: TaskWork, schema: RowSchema, path: str | None) -> Reported:
-    """Return the rows of a small job, which the driver holds: no query has to keep them."""
+    """Return the rows of a small job, which the driver holds, so that no query keeps them."""
     rows = files.collected(work, schema)
     report = frame_of(files.spark, schema, rows)
     if path is not None:
@@ -162,7 +163,7 @@ def _stored(rows: DataFrame, schema: RowSchema, path: str) -> DataFrame:
 
 
 def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> Reported:
-    """Return the rows, made now and never again, and counted on the way."""
+    """Return the rows of a large job, computed once, and count them on the way."""
     from pyspark.sql import Observation
 
     counts = Observation()
@@ -175,7 +176,7 @@ def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> R
 
 
 def _counts() -> tuple[Column, ...]:
-    """Return the numbers of files that failed, and that have notes; a file has both in one row."""
+    """Return the numbers of files that failed and that have notes. A file has both in one row."""
     from pyspark.sql import functions as f
 
     failed, noted = f.col("status") == "failed", f.size("notes") > 0
@@ -183,7 +184,7 @@ def _counts() -> tuple[Column, ...]:
 
 
 def _tell(notes: Iterable[str]) -> None:
-    """Warn of what the run left that somebody should know of."""
+    """Warn of leftovers of the run that need attention."""
     for note in notes:
         warnings.warn(note, stacklevel=5)
 

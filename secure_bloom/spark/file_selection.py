@@ -1,4 +1,4 @@
-"""Select the files of a job: by their partition, and by the time they were written."""
+"""Select the files of a job: by their partition, and by the time at which they were written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ANSWERS = 4096
 class FileSelection:
     """The files under ``roots`` whose partition fits ``predicate``, written at ``since`` or later.
 
-    ``since`` counts nanoseconds after 1970.
+    ``since`` is in nanoseconds after 1970.
     """
 
     roots: tuple[str, ...]
@@ -55,8 +55,8 @@ class FileSelection:
     def file(self, tree: Tree, path: str, /) -> bool:
         """Return whether the file is wanted.
 
-        PolicyError where its path lacks a column of the predicate.
-        The time is looked up last: in an object store it may cost a request.
+        Raises PolicyError if its path lacks a column of the predicate. The time is checked last,
+        because it may cost a request in an object store.
         """
         if self.predicate is not None:
             values = partition_values(path, self.roots)
@@ -71,7 +71,7 @@ class FileSelection:
 def file_selection(
     roots: Sequence[str], where: str | None, since: datetime | str | None
 ) -> FileSelection:
-    """Return the selection that a caller wrote; times without a zone count in UTC."""
+    """Return the selection that a caller described. Times without a zone are UTC."""
     return FileSelection(
         roots=tuple(roots),
         predicate=None if where is None else from_text(where),
@@ -80,7 +80,7 @@ def file_selection(
 
 
 def since_nanos(since: datetime | str) -> int:
-    """Return a time in nanoseconds after 1970; PolicyError for a text that is none."""
+    """Return a time in nanoseconds after 1970. Raises PolicyError for a text that is not a time."""
     if isinstance(since, str):
         try:
             return timestamp_nanos(since, is_utc=True)
@@ -100,8 +100,8 @@ def _holds(condition: Condition, values: Values) -> bool:
 def _is_met(condition: Condition, text: str | None) -> bool:
     """Return whether the value of a folder meets the condition.
 
-    It is compared as a number or a date if it reads as one and the condition allows that.  Else it
-    is compared as a text: beside the folder ``code=123`` there may be ``code=abc``.
+    The value is compared as a number or a date if it reads as one and the condition allows that.
+    Otherwise it is compared as a text: beside the folder ``code=123`` there may be ``code=abc``.
     """
     if text is None:
         return condition.operator is Operator.IS_NULL

@@ -1,8 +1,8 @@
-"""Hudi's lookup as a job on Spark: a DataFrame of record keys in, keys and files out.
+"""Look up Hudi's record keys in a Spark job: a DataFrame of keys in, keys and files out.
 
     blocks of keys, each key once  ->  a copy for each group of files  ->  one task a group
 
-A task reads the footers of its files once.  While the keys stream by, it checks them against the
+A task reads the footers of its files once.  It checks the keys, as they stream by, against the
 ranges and filters.  Then it reads the key column of the files that have candidates.  No machine
 holds all keys, so there may be many.
 """
@@ -58,20 +58,20 @@ def hudi_lookup(
     """Find the base files that hold record keys, as :func:`secure_bloom.hudi.lookup` does.
 
     ``paths`` are files, folders or globs that driver and executors see alike.  ``keys`` has the
-    record keys in its column ``key``, which may be left out where there is one column: text, or
-    PolicyError.  Nulls are passed over and duplicates count once; an empty key, which Hudi refuses,
-    fails the job.  ``column`` is the key column of the files.  Encrypted
-    files need a ``policy``: the executors ask its KMS.
+    record keys, which must be texts, in its column ``key``. The name may be left out if there is
+    only one column.  Nulls are skipped and duplicates count once. An empty key, which Hudi refuses,
+    fails the job.  ``column`` is the key column of the files.  Encrypted files need a ``policy``:
+    the executors ask its KMS.
 
     Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none for
     a key that no file holds.  A file that cannot be read fails the job, because an answer without
-    it would be wrong.  With a policy two more kinds of files fail it: a signed file whose key is
-    not available, unless ``allow_unverified``; and a file that is protected less than the policy
-    says, unless ``allow_unprotected``.  Without a policy files are taken as they are, and a warning
-    says that signatures are not checked.
+    it would be wrong.  With a policy two more kinds of files fail the job: a signed file whose key
+    is not available, unless ``allow_unverified``, and a file that is protected less than the policy
+    says, unless ``allow_unprotected``.  Without a policy, signatures are not checked, and a warning
+    says so.
 
-    ``file_groups`` is the number of tasks; the keys are sent to each of them once.  By default it
-    is twice the session's cores, and at least one for 128 files.
+    ``file_groups`` is the number of tasks. The keys are sent to each task once.  By default it is
+    twice the session's cores, and at least one for 128 files.
     """
     check_table_arguments()
     from pyspark.sql import functions as f
@@ -105,7 +105,7 @@ def _key_column(keys: DataFrame, key: str | None) -> str:
 
 
 def _wanted(keys: DataFrame, name: str) -> DataFrame:
-    """Return the keys to look for, in a column ``key``; Spark raises for an empty one."""
+    """Return the keys to look for, in a column ``key``. Spark raises an error for an empty one."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import CharType, StringType, VarcharType
 
@@ -170,7 +170,7 @@ def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:
 
 
 class _GroupSearch:
-    """The files of one task: footers are read once; candidates are gathered, then looked up."""
+    """Searches the files of one task: reads footers once, collects candidates, looks them up."""
 
     def __init__(self, paths: list[str], column: str, resolver: KeyResolver) -> None:
         self._column = column
@@ -180,7 +180,7 @@ class _GroupSearch:
         self._candidates: dict[str, set[bytes]] = {path: set() for path in paths}
 
     def take(self, keys: list[str]) -> Iterator[tuple[str, str]]:
-        """Take more keys; there are results only when many candidates have been gathered."""
+        """Take more keys. Yields results only when many candidates have been collected."""
         self._keys += keys_bytes(keys)
         if len(self._keys) >= _BATCH:
             self._probe_filters()

@@ -1,7 +1,7 @@
-"""The files of a job as a DataFrame: listed by tasks, never all of them on the driver.
+"""The files of a job as a DataFrame: listed by tasks, so that the driver never holds all of them.
 
-The driver lists a table from above until there are folders to share out (``split_listing``).  A
-small table is listed then, and needs no job.
+The driver lists a table from the top until there are folders to share out (``split_listing``).  A
+small table is listed completely by then, and needs no job.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _EVEN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFiles:
-    """``count`` files of a table: known to the driver if they are few, else rows of ``frame``.
+    """``count`` files of a table, in ``known`` on the driver if they are few, else in ``frame``.
 
-    ``known`` are paths and sizes, and so are the rows; ``size`` is the sum of the sizes.
-    ``summaries`` are the summary files beside and above them; ``roots`` what led to them.
+    Both have paths and sizes. ``size`` is the sum of the sizes.  ``summaries`` are the summary
+    files beside and above them. ``roots`` are the paths that led to them.
     """
 
     spark: SparkSession
@@ -81,13 +81,13 @@ class JobFiles:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks of a job over the files, about."""
+        """About how many tasks a job over the files has."""
         return task_count(self.count, self.size, cores_of(self.spark))
 
     def in_tasks(self, work: TaskWork, schema: RowSchema) -> DataFrame:
-        """Return the rows that ``work`` makes of the paths of each task.
+        """Return the rows that ``work`` makes from the paths of each task.
 
-        There are about :attr:`tasks` of them, of about equal bytes.  See :func:`in_tasks`.
+        There are about :attr:`tasks` tasks, of about equal bytes.  See :func:`in_tasks`.
         """
         if self.frame is not None:
             rows, tasks = self._placed(self.frame)
@@ -95,7 +95,7 @@ class JobFiles:
         return given_in_tasks(self.spark, self._given, _PATHS, work, schema)
 
     def collected(self, work: TaskWork, schema: RowSchema) -> list[Row]:
-        """As :meth:`in_tasks`, done now, with all rows on the driver."""
+        """Return the rows of :meth:`in_tasks`, computed now and held by the driver."""
         return collected(self.spark, self._given, _PATHS, work, schema)
 
     @property
@@ -114,8 +114,8 @@ class JobFiles:
     def _placed(self, frame: DataFrame) -> tuple[DataFrame, int]:
         """Return the paths, each with its task, and the number of tasks.
 
-        Small files are spread by their hashes, which makes tasks of about equal bytes of them.
-        Tasks for the larger ones are planned on the driver, and come first.
+        Small files are spread by their hashes, which makes tasks of about equal bytes.  Tasks for
+        the larger files are planned on the driver, and come first.
         """
         from pyspark.sql import functions as f
 
@@ -146,7 +146,7 @@ class JobFiles:
         return [row.path for row in self.frame.limit(most).collect()]
 
     def __iter__(self) -> Iterator[str]:
-        """Return all paths, one after the other; not all of them are in memory."""
+        """Yield all paths, without holding all of them in memory."""
         if self.frame is None:
             return (path for path, _ in self.known)
         return (row.path for row in self.frame.toLocalIterator())
@@ -160,10 +160,10 @@ def job_files(
     where: str | None = None,
     since: datetime | str | None = None,
 ) -> Iterator[JobFiles]:
-    """The files that paths or names of tables mean, as far as ``where`` and ``since`` want them.
+    """Yield the files that paths or names of tables mean, if ``where`` and ``since`` select them.
 
-    Raises as :func:`secure_bloom.storage.find_unmanaged` does; without a selection, a path that
-    leads to no file is an error too.
+    Raises the errors of :func:`secure_bloom.storage.find_unmanaged`. Without a selection, a path
+    that leads to no file is an error too.
     """
     roots = tuple(absolute_path(table_location(spark, path)) for path in as_paths(paths))
     selection = file_selection(roots, where, since)
@@ -181,7 +181,7 @@ def job_files(
 
 
 def _known(spark: SparkSession, entries: Sequence[Entry], selection: FileSelection) -> JobFiles:
-    """Return the files of a table that is listed already."""
+    """Return the files of a table that is already listed."""
     files = [entry for entry in entries if not entry.is_summary]
     _require_files(selection, {entry.root for entry in files})
     known = {entry.key: (_as_text(entry.path), entry.size) for entry in reversed(files)}
@@ -196,7 +196,7 @@ def _listing(
     entries: Sequence[Entry],
     selection: FileSelection,
 ) -> DataFrame:
-    """Return all entries, those of the branches by tasks; a row for each."""
+    """Return all entries, one in each row. Tasks list the branches."""
     # To list a folder takes less than to start a task.
     tasks = plan_tasks([0] * len(branches), cores_of(spark))
     rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
@@ -227,12 +227,14 @@ def _as_text(path: str) -> str:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise PolicyError("the path is no UTF-8 text, so Spark cannot name it", path=path) from None
+        raise PolicyError(
+            "the path is not UTF-8 text, so Spark cannot name it", path=path
+        ) from None
     return path
 
 
 def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -> JobFiles:
-    """Return the files of a listing, each once however many paths lead to it; an error raised."""
+    """Return the files of a listing, each once, or raise the error of the listing."""
     from pyspark.sql import functions as f
 
     is_file = ~f.col("is_summary") & f.col("error").isNull()

@@ -1,8 +1,8 @@
-"""Java classes for Spark, compiled where they are needed: no JDK, no Maven.
+"""Compile Java classes for Spark where they are needed, without a JDK or Maven.
 
-Spark carries the Janino compiler, so a Java runtime is enough.  A compiled jar is kept in the
-user's cache folder.  Its name is made of the source and of Spark's own jars.  So another source or
-another Spark gets another jar, and the same ones cost nothing.
+Spark contains the Janino compiler, so a Java runtime is enough.  A compiled jar is kept in the
+user's cache folder.  Its name depends on the source and on Spark's own jars, so another source or
+another Spark gets another jar, and the same ones are compiled once.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _INSTALL_JAVA = (
 def kms_jar(name: str) -> Path:
     """Return the jar with a KMS client of this package for parquet-java, for `spark.jars`.
 
-    Janino writes classes for Java 6, and the sources use nothing newer than Java 8.  Compiled on
-    the first call (about a second), found in the cache after that.  Raises
+    Janino writes classes for Java 6, and the sources use nothing newer than Java 8.  It is compiled
+    by the first call (about a second) and found in the cache after that.  Raises
     :class:`SparkUnavailableError` without PySpark or Java, :class:`SecureBloomError` when the
     source does not compile.
     """
@@ -46,8 +46,8 @@ def kms_jar(name: str) -> Path:
 def compile_jar(class_name: str, source: bytes) -> Path:
     """Return the jar of one Java source with the public class ``class_name``, cached or new.
 
-    The source may use every class on Spark's class path, and must stay within what Janino
-    understands: raw types, no lambdas, no diamonds.
+    The source may use every class on Spark's class path, but only the Java that Janino supports:
+    raw types, no lambdas, no diamonds.
     """
     jars = spark_jars()
     name = f"{class_name}-{_fingerprint(source, jars)}.jar"
@@ -59,10 +59,7 @@ def compile_jar(class_name: str, source: bytes) -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """Return the jars of the Spark that PySpark will start.
-
-    `$SPARK_HOME/jars`, else PySpark's own.
-    """
+    """Return the jars of the Spark that PySpark will start: in `$SPARK_HOME/jars` or its own."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SparkUnavailableError("PySpark is not installed", hint=install_hint("spark"))
@@ -77,9 +74,9 @@ def spark_jars() -> list[Path]:
 
 
 def java() -> Path:
-    """Return the Java that Spark will run on, found in Spark's way.
+    """Return the Java that Spark will run on, found as Spark does it.
 
-    `$JAVA_HOME/bin/java`, else PATH.
+    This is `$JAVA_HOME/bin/java`, else the one on PATH.
     """
     home = os.environ.get("JAVA_HOME")
     command = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
@@ -95,7 +92,10 @@ def _core_jar() -> str:
 
 
 def _require_recent(command: str, oldest: int) -> None:
-    """Refuse an older Java: `version "17.0.15"`, or `"1.8.0_402"` for 8."""
+    """Raise SparkUnavailableError for an older Java, as its `-version` says.
+
+    A version is a text such as `version "17.0.15"`, or `"1.8.0_402"` for 8.
+    """
     answer = _release(command) or _answer(command)
     found = re.search(r'(?:version |JAVA_VERSION=)"(?:1\.)?(\d+)', answer)
     if found is None:
@@ -107,7 +107,7 @@ def _require_recent(command: str, oldest: int) -> None:
 
 
 def _release(command: str) -> str:
-    """Return what the file `release` of a Java says, which takes no process; empty without it."""
+    """Return the text of a Java's file `release`, which needs no process, or ""."""
     try:
         return Path(command).resolve().parents[1].joinpath("release").read_text()
     except OSError:
@@ -128,7 +128,7 @@ def _fingerprint(source: bytes, jars: list[Path]) -> str:
 
 @functools.cache
 def _temporary_folder() -> Path:
-    """Return a folder of this process alone: nobody else can put a jar there for Spark to run."""
+    """Return a folder of this process alone, so that nobody else can put a jar there for Spark."""
     folder = Path(tempfile.mkdtemp(prefix="secure-bloom-")).resolve()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if not is_own_folder(folder):
@@ -141,14 +141,14 @@ def _temporary_folder() -> Path:
 
 
 def _build(class_name: str, source: bytes, jars: list[Path], jar: Path) -> None:
-    """Compile and zip beside ``jar``, then rename: others see all of it or nothing."""
+    """Compile and zip beside ``jar``, then rename: others see the whole jar or none."""
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix="build-") as work:
         classes = _compile(class_name, source, jars, Path(work))
         _zip(classes, Path(work, jar.name)).replace(jar)
 
 
 def _compile(class_name: str, source: bytes, jars: list[Path], work: Path) -> Path:
-    """Compile into a new folder below ``work``; returns that folder."""
+    """Compile into a new folder below ``work``. Return that folder."""
     classes, java_file = work / "classes", work / f"{class_name}.java"
     classes.mkdir()
     java_file.write_bytes(source)

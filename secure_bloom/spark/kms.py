@@ -1,7 +1,7 @@
-"""The KMS client of the JVM for each client of ``[kms]``, and the properties that it needs.
+"""The JVM's KMS client for each client of ``[kms]``, and the properties that it needs.
 
-Spark's pages and event logs show properties, so none holds a secret: tokens and the like come from
-files or from the environment of each process.
+Spark's pages and event logs show properties, so none holds a secret: tokens and other secrets come
+from files or from the environment of each process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from secure_bloom.spark.jvm import java, kms_jar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JvmClient:
-    """A Java source of this package, and what makes its properties of a [kms] table."""
+    """A Java source of this package, and how its properties are made from a [kms] table."""
 
     name: str
     properties: Callable[[ConfigTable, Path], dict[str, str]]
@@ -33,8 +33,8 @@ class JvmClient:
 def kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str]:
     """Return the configuration of a session whose JVM asks the policy's KMS.
 
-    ``kms_client_class`` is a class of the user's own, whose jar is in ``spark.jars`` already.
-    Raises PolicyError where neither it nor this package serves the policy's client.
+    ``kms_client_class`` is a class of the user, whose jar must be in ``spark.jars``.  Raises
+    PolicyError if neither that class nor this package serves the policy's client.
     """
     if kms_client_class is not None:
         return {"spark.hadoop.parquet.encryption.kms.client.class": kms_client_class}

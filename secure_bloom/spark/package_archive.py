@@ -1,4 +1,4 @@
-"""Ship a value to the executors of one run; each Python worker opens it once."""
+"""Send a value to the executors of one run. Each Python worker opens it once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def ship(value: object) -> bytes:
-    """``value`` for the tasks of one run.
+    """Return ``value`` as bytes for the tasks of one run.
 
-    It gets an id of its own, so that the next run in the same Python worker opens its value anew.
-    So keys that were unwrapped for one run are not used in another.
+    The bytes have an id of their own, so that the next run in the same Python worker opens its
+    value again.  So keys that were unwrapped for one run are not used in another.
     """
     return pickle.dumps((value, uuid.uuid4().hex))
 

@@ -1,10 +1,10 @@
-"""Partition columns: the values in folders' names, in the types that Spark gives them.
+"""Partition columns: give the values in folders' names the types that Spark gives them.
 
     table/day=2024-03-01/part-0.parquet    a DATE
 
-The type is the first of INT, BIGINT, DOUBLE and DATE that fits every value, else STRING.
-Spark's own reader also has DECIMAL, TIME and TIMESTAMP; TIMESTAMP is in the session's time zone,
-which a Python data source does not know.
+The type is the first of INT, BIGINT, DOUBLE and DATE that fits every value, else STRING.  Spark's
+own reader also has DECIMAL, TIME and TIMESTAMP. TIMESTAMP is in the session's time zone, which a
+Python data source does not know.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def folder_type(texts: Iterable[str | None]) -> st.DataType:
-    """Return the type of a column with these values, None for null."""
+    """Return the type of a column with these values. None is null."""
     present = {text for text in texts if text is not None}
     for accepts, found in _TYPES:
         if present and all(map(accepts, present)):
@@ -34,7 +34,10 @@ def folder_type(texts: Iterable[str | None]) -> st.DataType:
 
 
 def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -> pa.Array:
-    """Return the values of partition column ``name``; FormatError for a text that does not fit."""
+    """Return the values of partition column ``name``.
+
+    Raises FormatError for a text that is not of its type.
+    """
     if _is_number(wanted):
         # pyarrow takes no other sign.
         texts = [None if text is None else text.removeprefix("+") for text in texts]

@@ -22,8 +22,8 @@ def task_progress(
 ) -> Iterator[None]:
     """Report to ``progress`` how many files the job inside the block has done.
 
-    ``tasks`` share the ``total`` files evenly.  A Spark Connect session does not show its tasks:
-    there only the start and the end are reported.
+    ``tasks`` share the ``total`` files evenly.  A Spark Connect session does not show its tasks, so
+    only the start and the end are reported there.
     """
     if progress is None:
         yield
@@ -39,7 +39,7 @@ def task_progress(
 
 
 def context_of(spark: SparkSession) -> Any | None:
-    """Return the session's context; None in a Spark Connect session."""
+    """Return the session's context, or None in a Spark Connect session."""
     from pyspark.errors import PySparkException
 
     try:
@@ -50,7 +50,7 @@ def context_of(spark: SparkSession) -> Any | None:
 
 @contextmanager
 def _polled(context: Any, tell: Callable[[int], None]) -> Iterator[None]:
-    """Poll now and then, in a thread, with the finished tasks of the block's jobs."""
+    """Poll regularly, in a thread, and report the finished tasks of the block's jobs."""
     # A tag, not a job group: the caller keeps its own group, and the way to cancel it.
     tag = f"secure-bloom-{uuid.uuid4().hex}"
     over = threading.Event()

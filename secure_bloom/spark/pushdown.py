@@ -1,8 +1,8 @@
-"""Filters that Spark pushes down -> conditions that rule out row groups.
+"""Translate the filters that Spark pushes down into conditions that rule out row groups.
 
-Spark applies every filter to the rows once more, so a filter is used here only if that cannot lose
-a row.  To Spark NaN equals NaN and is greater than any number; here NaN equals nothing.  For
-example, `x > 1` becomes "not at most 1", and a comparison with NaN is left to Spark.
+Spark applies every filter to the rows again, so a filter is only used here if that cannot lose a
+row.  To Spark NaN equals NaN and is greater than any number; here NaN equals nothing.  For example,
+`x > 1` becomes "not at most 1", and a comparison with NaN is left to Spark.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Table:
     """The table that filters are about.
 
     ``stored`` is the schema of the files' columns.  ``spark`` is the schema of the query, ``own``
-    that of the table itself.  ``names`` maps Spark's names of columns to the table's.  ``folders``
-    has the values of partition columns, file by file.
+    the schema of the table itself.  ``names`` maps Spark's names of columns to the table's.
+    ``folders`` has the values of partition columns, file by file.
     """
 
     stored: pa.Schema
@@ -44,7 +44,7 @@ class Table:
 
 
 def conditions(filters: Iterable[sd.Filter], table: Table) -> list[Structure]:
-    """Return conditions that are all true for every row for which the filters are true."""
+    """Return conditions that are all true for every row that satisfies the filters."""
     return [found for pushed in filters for found in _condition(_plain(pushed), table)]
 
 
@@ -71,7 +71,7 @@ def in_utc(predicate: Predicate, instants: Collection[str]) -> Predicate:
 
 
 def _without_zone(value: object) -> object:
-    """Return the timestamp of a text with a zone; another value as it is."""
+    """Return the timestamp in a text with a zone, or any other value unchanged."""
     if not isinstance(value, str):
         return value
     # Nanoseconds do not reach far years; microseconds do.
@@ -85,7 +85,7 @@ def _without_zone(value: object) -> object:
 
 @functools.cache
 def _operators() -> Mapping[type[sd.Filter], tuple[Operator, Operator]]:
-    """Return the operators of a filter and of its negation; Spark 4.0 has no filters."""
+    """Return the operators of a filter and of its negation. Spark 4.0 has no filters."""
     return {
         sd.EqualTo: (Operator.EQUAL, Operator.NOT_EQUAL),
         sd.In: (Operator.IN, Operator.NOT_IN),
@@ -99,7 +99,7 @@ def _operators() -> Mapping[type[sd.Filter], tuple[Operator, Operator]]:
 
 
 def _plain(pushed: sd.Filter) -> sd.Filter:
-    """`<=>` as what it means: an equality, or a test for null."""
+    """Return `<=>` as an equality, or a test for null, and other filters unchanged."""
     if isinstance(pushed, sd.EqualNullSafe):
         if pushed.value is None:
             return sd.IsNull(pushed.attribute)
@@ -147,12 +147,15 @@ def _values(asked: Any) -> list[Any]:
 
 
 def _is_beyond(value: Any) -> bool:
-    """Return whether comparing with this value has another meaning here than in Spark."""
+    """Return whether Spark compares with this value differently than we do."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _member(schema: pa.Schema, attribute: Sequence[str]) -> pa.DataType:
-    """Return the type of a column, or of a member of structures; ValueError if there is none."""
+    """Return the type of a column, or of a member of structures.
+
+    Raises ValueError if it is missing.
+    """
     found: pa.DataType = pa.struct(list(schema))
     for name in attribute:
         index = found.get_field_index(name) if pa.types.is_struct(found) else -1
@@ -180,7 +183,7 @@ def _of_files(
 
 
 def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
-    """Return the value in Spark's type; ValueError where that is another value."""
+    """Return the value in Spark's type. Raises ValueError if that would be another value."""
     scalar = pa.scalar(value, wanted)
     if scalar.as_py() != value:
         raise ValueError

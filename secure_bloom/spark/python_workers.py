@@ -1,4 +1,4 @@
-"""Keep the garbage collector of a Python worker off what the worker has imported."""
+"""Keep the garbage collector of a Python worker away from the modules that it has imported."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _frozen_with: set[int] = set()
 
 
 def freeze_imports() -> None:
-    """Take all that this worker holds out of the garbage collector's sight, if it imported more.
+    """Hide all objects of this worker from the garbage collector, if it has imported more.
 
-    To be called at the end of a task.  PySpark looks for garbage after each one, among everything
-    that was ever imported: 40 to 100 ms.  Frozen objects are still freed with their last reference.
+    Call this at the end of a task.  PySpark collects garbage after each task, among everything that
+    was ever imported, which takes 40 to 100 ms.  Frozen objects are still freed with their last
+    reference.
     """
     modules = len(sys.modules)
     if modules not in _frozen_with:

@@ -1,8 +1,8 @@
-"""Types of files, and the other types as which they can be read if the caller gives a schema.
+"""Which types of files can be read as which other types, if the caller gives a schema.
 
-Accepted are the pairs under which every value stays what it is.  These are the pairs of Spark's own
-reader, and the pairs that the union of files needs.  Pairs of Spark's that only show the stored
-number are left out (a DATE as INT, a DECIMAL without its scale).
+A pair is accepted if every value keeps its meaning.  These are the pairs of Spark's own reader, and
+the pairs that the union of files needs.  Spark's pairs that only show the stored number are left
+out (a DATE as INT, a DECIMAL without its scale).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from secure_bloom.reading.table.type_promotion import plain_type
 
 
 def check_types(stored: pa.Schema, schema: pa.Schema, names: Mapping[str, str]) -> None:
-    """Raise PolicyError for a column of ``schema`` whose stored type is not read as its type."""
+    """Raise PolicyError for a column whose stored type cannot be read as its type in ``schema``."""
     for field in schema:
         name = names.get(field.name, field.name)
         if name in stored.names:
@@ -26,7 +26,7 @@ def check_types(stored: pa.Schema, schema: pa.Schema, names: Mapping[str, str]) 
 
 
 def check_type(stored: pa.DataType, wanted: pa.DataType, name: str) -> None:
-    """Raise PolicyError for a column whose stored type is not read as the wanted one."""
+    """Raise PolicyError for a column whose stored type cannot be read as the wanted one."""
     stored = plain_type(stored)
     if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
         for member in wanted:
@@ -46,7 +46,10 @@ def check_type(stored: pa.DataType, wanted: pa.DataType, name: str) -> None:
 
 
 def _check_member(stored: pa.DataType, member: pa.Field, name: str) -> None:
-    """Members are found by name, where case counts; a member that the files lack is null."""
+    """Raise PolicyError for a member in another spelling: members are found by exact name.
+
+    A member that the files lack is null.
+    """
     if stored.get_field_index(member.name) >= 0:
         check_type(stored.field(member.name).type, member.type, name)
         return
@@ -89,7 +92,7 @@ def _has_digits(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_int32(of: pa.DataType) -> bool:
-    """Return an integer that Parquet stores as INT32."""
+    """Return whether it is an integer that Parquet stores as INT32."""
     return bool(pa.types.is_integer(of) and of.bit_width <= 32)
 
 
@@ -150,7 +153,7 @@ _READABLE: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], boo
 
 
 def _in_spark(of: pa.DataType) -> str:
-    """Spark's name of a type, Arrow's where Spark has no such type."""
+    """Return Spark's name of a type, or Arrow's if Spark has no such type."""
     try:
         return from_arrow_type(of, prefer_timestamp_ntz=True).simpleString()
     except (PySparkException, ValueError):

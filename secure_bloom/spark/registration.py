@@ -1,4 +1,4 @@
-"""The one line that makes `spark.read.format("secure_bloom")` known to a session."""
+"""Make `spark.read.format("secure_bloom")` known to a session."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SOURCE_IN_THE_JVM = "org.apache.spark.sql.execution.datasources.v2.python.Pytho
 
 @checked_arguments
 def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
-    """Make ``format("secure_bloom")`` known to ``spark``; may be called again.
+    """Make ``format("secure_bloom")`` known to ``spark``. May be called again.
 
     With ``push_filters`` the filters of Spark's queries skip row groups too, and
-    `spark.sql.python.filterPushdown.enabled` is set for the session.  The default is to push only
-    where this Spark keeps the filters of different queries apart.  Spark 4.1 to 4.3 do not:
+    `spark.sql.python.filterPushdown.enabled` is set for the session.  By default this is done only
+    if this Spark keeps the filters of different queries apart.  Spark 4.1 to 4.3 do not:
     `people.where("id = 1")` and then `people.count()`, or the join of two such filters, gave wrong
-    answers.  If you set ``push_filters=True`` there, load the table anew for each query and each
+    answers.  If you set ``push_filters=True`` there, load the table again for each query and each
     side of a join.  The option ``where`` of the source is safe everywhere.  Spark 4.0 pushes
     nothing.  Raises UnsupportedFeatureError on Spark 3.5, which has no Python data sources.
     """
@@ -41,7 +41,7 @@ def keeps_filters_apart(spark: SparkSession) -> bool:
     """Return whether Spark keeps the filters pushed to a Python source with their query.
 
     If it does not, its source class in the JVM has a method that takes the plan made with them.  A
-    Spark Connect session does not show its JVM, and counts as one that mixes filters up.
+    Spark Connect session does not show its JVM, so it counts as one that mixes filters up.
     """
     context = context_of(spark)
     if context is None:

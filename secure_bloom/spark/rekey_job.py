@@ -1,7 +1,7 @@
-"""Files under other keys, on the executors: re-encryption and rotation as Spark jobs.
+"""Re-encrypt files, or rotate their keys, on the executors.
 
-The driver ships the policy and where the files are, never a key.  A task that runs twice finds the
-file as it should be.
+The driver sends the policy and the names of files, never a key.  A task that runs twice finds that
+the file needs no change.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def reencrypt(
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Bring files under ``policy`` on the executors; see :func:`secure_bloom.reencrypt`.
+    """Bring files under ``policy`` on the executors. See :func:`secure_bloom.reencrypt`.
 
-    Files of a Delta table with key material outside them are not made here.
+    Does not write files of a Delta table with key material outside them.
 
     Args:
         spark: The session.
@@ -93,21 +93,21 @@ def reencrypt(
         policy: A KeyPolicy, or the path of one.
         old_policy: The policy that the files leave.
         where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
-        since: A datetime or ISO text: only files written then or later; of a Delta table also a
-            version.  Times without a zone count in UTC.
-        output: Folder below which new files are written.  The driver then holds all paths.
-        new_data_keys: Change files too that are already as the policy says.
+        since: A datetime or ISO text, for a Delta table also a version. Only files written then or
+            later are changed. Times without a zone are UTC.
+        output: Folder for the new files. The driver then holds all paths.
+        new_data_keys: Also change files that are already as the policy says.
         verify: Read the first page of every column of a new file before it takes its place.
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
-        report: A new folder for the report, as Parquet, which outlives the executors.
-        progress: Called with the number of files done, and of all.
+        report: A new folder in which the report is kept as Parquet.
+        progress: Called with the number of files done and the number of all files.
 
     Returns:
         A DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).  A file that failed has
-        a row with its ``error``, and is as it was.
+            a row with its ``error`` and is unchanged.
 
     Raises:
-        FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
+        FilesFailedError: Files failed, after all were tried. Its ``report`` is the DataFrame.
         PolicyError: The request cannot be met.  No file was written.
         SparkUnavailableError: The executors' Python lacks this package.
     """
@@ -150,29 +150,29 @@ def rotate_keys(
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Change the master keys of files on the executors; see :func:`secure_bloom.rotate_keys`.
+    """Change the master keys of files on the executors. See :func:`secure_bloom.rotate_keys`.
 
     Args:
         spark: The session.
         paths: Files, folders or globs that driver and executors see alike, or names of tables in
             Spark's catalog (``"db.customers"``), or the folder of one Delta table.
         policy: A KeyPolicy, or the path of one.
-        moves: Maps old master keys to new ones; by default every file comes to the keys of
+        moves: Mapping of old master keys to new ones. By default every file gets the keys of
             ``policy``.
-        old_policy: The policy that the files leave; not together with ``moves``.
+        old_policy: The policy that the files leave. Not together with ``moves``.
         verify: Open the keys and the first pages of a new file before it takes its place.
         where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
-        since: A datetime or ISO text: only files written then or later; of a Delta table also a
-            version.  Times without a zone count in UTC.
+        since: A datetime or ISO text, for a Delta table also a version. Only files written then or
+            later are changed. Times without a zone are UTC.
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
-        report: A new folder for the report, as Parquet, which outlives the executors.
-        progress: Called with the number of files done, and of all.
+        report: A new folder in which the report is kept as Parquet.
+        progress: Called with the number of files done and the number of all files.
 
     Returns:
         A DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).
 
     Raises:
-        FilesFailedError: Files failed, after all were tried; its ``report`` is the DataFrame.
+        FilesFailedError: Files failed, after all were tried. Its ``report`` is the DataFrame.
         PolicyError: The request cannot be met.  No file was written.
         SparkUnavailableError: The executors' Python lacks this package.
     """

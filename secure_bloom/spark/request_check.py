@@ -1,6 +1,6 @@
 """Check a request against footers before any file is written.
 
-A few footers show most mistakes.  All are read only for a column that none of those has.
+A few footers show most errors.  All footers are read only to find a column that the few lack.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SurveyFile = Callable[[str], Survey]
 
 
 def check_request(files: JobFiles, survey: SurveyFile) -> None:
-    """Raise what :func:`check_surveys` raises, of a few files, or of all where it takes them."""
+    """Raise the errors of :func:`check_surveys` for a few files, or for all if necessary."""
     few = files.some(_FEW)
     tasks = evenly([0] * len(few), min(len(few), _FEW_TASKS))
     surveys = run_tasks(files.spark, few, survey, tasks=tasks)
@@ -37,7 +37,7 @@ def check_request(files: JobFiles, survey: SurveyFile) -> None:
 
 
 def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:
-    """Yield the surveys of all files, those of a task as one."""
+    """Yield the surveys of all files. The surveys of a task are combined."""
     with executors_errors():
         rows = files.in_tasks(partial(_joined_surveys, survey), _SURVEYS).collect()
     # Safe to unpickle: our own tasks have just written this.

@@ -1,4 +1,4 @@
-"""Columns of a DataFrame that tasks make: their types for Spark, and rows as Arrow batches."""
+"""Columns of a DataFrame that tasks make: their types in Spark, and rows as Arrow batches."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class RowSchema:
 
     @property
     def ddl(self) -> str:
-        """The schema as Spark takes it."""
+        """The schema in the form that Spark takes."""
         return ", ".join(f"{name} {of}" for name, of in self.types.items())
 
     @property
     def struct(self) -> str:
-        """One row as a type of Spark's."""
+        """The type of one row in Spark's form."""
         return f"struct<{', '.join(f'{name}: {of}' for name, of in self.types.items())}>"
 
     @property
     def arrow(self) -> pa.Schema:
-        """The schema as Arrow has it."""
+        """The schema as an Arrow schema."""
         import pyarrow as pa
 
         arrow = {
@@ -54,11 +54,11 @@ class RowSchema:
         return pa.schema([(name, arrow[of]) for name, of in self.types.items()])
 
     def row(self, values: Mapping[str, object]) -> tuple[object, ...]:
-        """Return one row; a column without a value is null."""
+        """Return one row. A column without a value is null."""
         return tuple(map(values.get, self.types))
 
     def plain(self, row: Sequence[object]) -> tuple[object, ...]:
-        """Return one row in types of Python alone, as a task hands it to the JVM.
+        """Return one row in plain Python types, as a task gives it to the JVM.
 
         The JVM takes a whole number in a column of doubles for null, and knows no enumerations.
         """

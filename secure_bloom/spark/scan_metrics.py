@@ -1,4 +1,4 @@
-"""The rows that Spark's scans returned: those of row groups that were not pruned."""
+"""Count the rows that Spark's scans returned: those of row groups that were not pruned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows_scanned(df: DataFrame) -> int:
 def collect_scanned(df: DataFrame) -> tuple[list[Row], int]:
     """Return the rows of ``df``, and how many rows its file scans returned.
 
-    Counted are scans of Spark's own file sources, whose metric is ``numOutputRows``; a plan without
+    Only scans of Spark's own file sources count, whose metric is ``numOutputRows``. A plan without
     a scan gives 0.  This does not work on Spark Connect, which does not show its plans.
     """
     rows = df.collect()

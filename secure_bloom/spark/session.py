@@ -1,7 +1,7 @@
-"""The configuration of a Spark session that writes and reads a policy's tables.
+"""Configure a Spark session that writes and reads a policy's tables.
 
-parquet-java does the encryption; it learns the keys of the columns from `parquet.encryption.*`
-properties and asks a KMS class to wrap and unwrap them.  All of it fits into the session's
+parquet-java does the encryption. It reads the keys of the columns from `parquet.encryption.*`
+properties and asks a KMS class to wrap and unwrap them.  All of this fits into the session's
 configuration.
 """
 
@@ -34,12 +34,12 @@ def session_config(
     """Return the configuration for `SparkSession.builder.config(map=...)` under ``policy``.
 
     ``policy`` is a :class:`KeyPolicy` or the path of a `policy.toml`.  Keyrings, Vault and OpenBao
-    are served by Java classes that come along; for another `[kms]` name a class of your own in
-    ``kms_client_class``, and bring its jar in `spark.jars`.  The result is empty for a policy that
-    encrypts nothing.  ``schema`` is that of the table to be written, if it is available.  Then a
-    column that Spark cannot encrypt by its name is refused here, and not by a task.  Raises
-    :class:`PolicyError` for that column, and where no class serves the policy's KMS, and what
-    :func:`.jvm.kms_jar` raises.
+    are served by Java classes of this package.  For another `[kms]`, name your own class in
+    ``kms_client_class``, and add its jar to `spark.jars`.  The result is empty for a policy that
+    encrypts nothing.  ``schema`` is the schema of the table to be written, if available.  With it,
+    a column that Spark cannot encrypt by its name is refused here, and not by a task.  Raises
+    :class:`PolicyError` for that column, and if no class serves the policy's KMS. Also raises the
+    errors of :func:`.jvm.kms_jar`.
 
     Things to know:
 
@@ -49,16 +49,17 @@ def session_config(
       to read, and give each encrypted write `.options(**policy.spark_properties())`.  To write one
       plain table in an encrypting session, give that write an empty `parquet.encryption.footer.key`
       and an empty `parquet.encryption.column.keys`.
-    - `spark.jars` and `spark.hadoop.*` count when the session starts; keyring, token and CA files
-      must lie under the same path on every executor's machine.  Jars of your own: join them to
+    - `spark.jars` and `spark.hadoop.*` are read when the session starts.  Keyring, token and CA
+      files must have the same path on every executor's machine.  Add your own jars to
       `spark.jars` with a comma.
     - No secret is part of the configuration: with Vault or OpenBao the driver and each executor
-      need VAULT_TOKEN or its like in their environment, or the files that `[kms]` names.
+      need VAULT_TOKEN or BAO_TOKEN in their environment, or the files that `[kms]` names.
     - Python workers run `$PYSPARK_PYTHON`, else the `python3` on PATH: where `secure_bloom` is
       installed elsewhere, as in a virtual environment, set that variable before the session
-      starts.  No entry of this configuration can: a Python driver ignores `spark.pyspark.python`.
+      starts.  This configuration cannot set it, because a Python driver ignores
+      `spark.pyspark.python`.
     - The JVM keeps unwrapped keys for ten minutes (`parquet.encryption.cache.lifetime.seconds`):
-      a changed keyring counts after that.
+      a changed keyring is used only after that.
     """
     loaded = policy if isinstance(policy, KeyPolicy) else KeyPolicy.load(policy)
     properties = loaded.spark_properties()

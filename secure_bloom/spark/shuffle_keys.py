@@ -1,9 +1,9 @@
-"""Integers that a Spark shuffle brings to chosen partitions.
+"""Find integers that a Spark shuffle sends to chosen partitions.
 
-`repartition(n, column)` takes a row to the partition `pmod(hash(column), n)`.  `hash` of an INT is
+`repartition(n, column)` sends a row to the partition `pmod(hash(column), n)`.  `hash` of an INT is
 Murmur3_x86_32 with seed 42, the same in each Spark since 2.0.  So a key can be chosen for each
-partition, and each task gets just the rows that were planned for it.  Spark 4.1 has
-`repartitionById`; older versions have nothing else.
+partition, and each task gets exactly the rows that were planned for it.  Spark 4.1 has
+`repartitionById`; older versions have no other way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def shuffle_keys(partitions: int) -> tuple[int, ...]:
 
 
 def hash_of_int(value: int) -> int:
-    """Return what `hash(value)` of an INT is in Spark: signed, 32 bits."""
+    """Return what Spark's `hash(value)` of an INT returns: signed, 32 bits."""
     word = _rotated(value * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
     mixed = _rotated(_SEED ^ word, 13) * 5 + 0xE6546B64 & _BITS
     mixed ^= 4  # the length of an INT in bytes

@@ -4,13 +4,13 @@
     a query   filters rule out row groups, the others become tasks       the driver's Python
     a task    unwraps keys, decrypts, filters, returns Arrow batches     the executors' Python
 
-The policy and the plan travel to the executors, never a key: each Python worker asks the policy's
+The policy and the plan are sent to the executors, never a key: each Python worker asks the policy's
 KMS itself.
 
-Spark 4.1 to 4.3 keep the plan that pushed filters led to with the loaded DataFrame, and use it for
-every scan of it: `people.where(a)` and then `people.count()` count the rows of `a`.  Hence only a
-:class:`PushdownSource` takes filters from Spark.  The option ``where`` is a part of what is loaded,
-and always safe.
+Spark 4.1 to 4.3 keep the plan made with pushed filters in the loaded DataFrame, and use it for
+every scan of the DataFrame: `people.where(a)` and then `people.count()` count the rows of `a`.
+Hence only a :class:`PushdownSource` takes filters from Spark.  The option ``where`` belongs to the
+loaded DataFrame, and is always safe.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class SecureBloomSource(sd.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that `format` takes."""
+        """Return the name for `format`."""
         return "secure_bloom"
 
     def schema(self) -> StructType:
-        """Return all columns of all files, or those of the option."""
+        """Return all columns of all files, or those in the option ``columns``."""
         with _explained():
             options = source_options(self.options)
             table = _read_schema(options, functools.partial(_chosen, options.columns))
@@ -84,7 +84,7 @@ class SecureBloomSource(sd.DataSource):
         return table.spark
 
     def reader(self, schema: StructType) -> sd.DataSourceReader:
-        """Return a reader of the columns in ``schema``; a column that the table lacks is null."""
+        """Return a reader of the columns in ``schema``. A column that the table lacks is null."""
         with _explained():
             check_carried(schema)
             options = source_options(self.options)
@@ -98,15 +98,15 @@ class SecureBloomSource(sd.DataSource):
         return SecureBloomReader(**query)
 
     def writer(self, *_: object, **__: object) -> NoReturn:
-        """Raise UnsupportedFeatureError: tables are only read."""
+        """Raise UnsupportedFeatureError: the source only reads."""
         _refuse_to("write a table", hint=_WRITE)
 
     def streamWriter(self, *_: object, **__: object) -> NoReturn:  # noqa: N802 - PySpark's name
-        """Raise UnsupportedFeatureError: tables are only read."""
+        """Raise UnsupportedFeatureError: the source only reads."""
         _refuse_to("write a stream", hint=_WRITE)
 
     def streamReader(self, *_: object, **__: object) -> NoReturn:  # noqa: N802 - PySpark's name
-        """Raise UnsupportedFeatureError: tables are read as they are now."""
+        """Raise UnsupportedFeatureError: the source does not read streams."""
         _refuse_to("read a stream", hint='spark.read.format("secure_bloom") reads what is there')
 
 
@@ -163,7 +163,7 @@ class SecureBloomReader(sd.DataSourceReader):
                     )
 
     def _where(self, folders: list[Values]) -> list[Structure] | None:
-        """Return the option and the filters: all must be true."""
+        """Return the conditions of the option and of Spark's filters. All must be true."""
         table = Table(
             stored=self._stored,
             spark=self._schema,
@@ -178,18 +178,18 @@ class SecureBloomReader(sd.DataSourceReader):
         return found or None
 
     def _stored_columns(self) -> list[str]:
-        """Return the columns to read: at least one, because it says how many rows there are."""
+        """Return the columns to read: at least one, because it shows the number of rows."""
         wanted = [self._names.get(name, name) for name in self._schema.names]
         return [name for name in wanted if name in self._stored.names] or self._stored.names[:1]
 
 
 class PushdownReader(SecureBloomReader):
-    """A query that knows Spark's filters."""
+    """A query that uses Spark's filters."""
 
     def pushFilters(  # noqa: N802 - PySpark's name
         self, filters: list[sd.Filter]
     ) -> Iterable[sd.Filter]:
-        """Take all filters, and return all: Spark applies them to the rows once more."""
+        """Take all filters, and return all of them: Spark applies them to the rows again."""
         self._filters = filters
         return filters
 
@@ -221,7 +221,7 @@ def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
-    """Return the wanted columns, all where none is named."""
+    """Return the wanted columns, or all if none is named."""
     for name in wanted:
         if name not in names:
             raise unknown_column(name, names)
@@ -230,14 +230,14 @@ def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
 
 @opened_once
 def _opened_keys(options: SourceOptions) -> GivenKeys:
-    """Return the keys of a query; a KEK is unwrapped once."""
+    """Return the keys of a query. A KEK is unwrapped once."""
     return asked_once(options.access().key_source())
 
 
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
-    """Return names in a given schema -> names in the table.
+    """Return the mapping from names in a given schema to names in the table.
 
-    Case counts only where it distinguishes two names.
+    Case counts only if it distinguishes two names.
     """
     known = [*table.stored.names, *table.spark.names]
     found = {}
@@ -250,7 +250,7 @@ def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Give errors the form for Spark: with the hint, and without causes, which may hold secrets."""
+    """Raise errors as Spark shows them: with the hint, without causes that may hold secrets."""
     try:
         yield
     except SecureBloomError as error:

@@ -50,7 +50,7 @@ class SourceOptions:
     columns: tuple[str, ...] = ()
 
     def access(self) -> Access:
-        """Return whose keys a query uses, and what it accepts; a keyring is read now."""
+        """Return whose keys a query uses, and which files it accepts. A keyring is read now."""
         return Access(
             keys=None if self.keyring is None else Keyring.load(self.keyring),
             policy=self.policy,
@@ -60,7 +60,7 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Return the options; PolicyError for an unknown one, or one that makes no sense.
+    """Return the options. Raises PolicyError for an unknown or invalid one.
 
     Spark writes their names in lower case.  Paths become absolute.
     """
@@ -109,7 +109,7 @@ def _flag(options: Mapping[str, str], word: str) -> bool:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    """`a, b`, or a JSON list where a name has a comma."""
+    """Return the names in `a, b`, or in a JSON list if a name has a comma."""
     if text.lstrip().startswith("["):
         return tuple(_texts("columns", text))
     return tuple(name.strip() for name in text.split(",") if name.strip())

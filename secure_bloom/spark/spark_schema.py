@@ -70,8 +70,8 @@ def _interval(text: str) -> st.DataType | None:
 class TableSchema:
     """A table's columns: ``stored`` as the files' columns are read, ``spark`` as Spark gets them.
 
-    ``spark`` ends with the columns that the names of folders make; ``stored`` has none of those.
-    ``instants`` are the dotted paths of INT96 columns: instants that ``stored`` has without a zone.
+    ``spark`` ends with the partition columns, which ``stored`` does not have.  ``instants`` are the
+    dotted paths of INT96 columns, which are instants although ``stored`` has no zone for them.
     """
 
     stored: pa.Schema
@@ -82,10 +82,10 @@ class TableSchema:
 def table_schema(
     paths: list[str], resolver: KeyResolver, choose: Callable[[list[str]], list[str]]
 ) -> TableSchema:
-    """Return the schema of the files at ``paths``; ``choose`` picks the wanted ones of all columns.
+    """Return the schema of the files at ``paths``. ``choose`` picks the wanted columns.
 
-    Raises UnsupportedFeatureError, with the column, for a type that Spark does not have, and what
-    reading a footer raises.
+    Raises UnsupportedFeatureError, with the column, for a type that Spark does not have, and the
+    errors of reading a footer.
     """
     files = find_unmanaged(paths)
     known = SchemaCache()
@@ -140,14 +140,14 @@ class _FileSchema:
 
 
 def _instants(kinds: Iterable[_FileSchema]) -> frozenset[str]:
-    """Return the paths at which every file that has them has INT96."""
+    """Return the paths that are INT96 in every file that has them."""
     leaves = [leaf for kind in kinds for leaf in kind.columns.leaves]
     others = {leaf.name for leaf in leaves if leaf.type is not Type.INT96}
     return frozenset({leaf.name for leaf in leaves} - others)
 
 
 def _field(stored: pa.Field, kinds: Iterable[_FileSchema]) -> st.StructField:
-    """Return the column as Spark gets it, by a file that stores it in the table's type."""
+    """Return the column as Spark gets it, from a file that stores it in the table's type."""
     name = stored.name
     kind = next((k for k in kinds if _has(k.columns.arrow, stored)), None)
     with located(column=name):

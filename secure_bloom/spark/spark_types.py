@@ -20,7 +20,7 @@ _LEAVE_OUT = 'leave the column out: .option("columns", "the others, ...")'
 
 
 def merged_type(stored: pa.DataType) -> st.DataType:
-    """Spark's type for ``stored``, the common type of files that store a column differently."""
+    """Return Spark's type for ``stored``, the common type of files with different types."""
     try:
         found = from_arrow_type(stored, prefer_timestamp_ntz=True)
         # Only the way back finds a decimal with more digits than Spark has.
@@ -109,12 +109,12 @@ _TYPES: dict[Kind, Callable[[Leaf, Logical], st.DataType | None]] = {
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """Return the Arrow schema in which Spark wants the rows of ``schema``."""
+    """Return the Arrow schema that Spark wants for rows of ``schema``."""
     return arrow_schema_in_utc(schema)
 
 
 def check_carried(schema: st.StructType) -> None:
-    """Raise UnsupportedFeatureError for a column that no Python data source may have."""
+    """Raise UnsupportedFeatureError for a column that a Python data source cannot return."""
     for field in schema:
         try:
             arrow_schema(st.StructType([field]))

@@ -1,4 +1,4 @@
-"""A plan cut into the tasks of one Spark job, each with row groups of about as many bytes."""
+"""Split a plan into the tasks of one Spark job, with row groups of about equal bytes in each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPENING = 1024 * 1024
 
 
 def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
-    """Return the files in groups, in their order; a large file is in several groups."""
+    """Return the files in groups, in their order. A large file is in several groups."""
     pieces = [(piece, size) for file in files for piece, size in _pieces(file)]
     total = sum(size for _, size in pieces)
     target = min(max(total // _TASKS, _LEAST), _MOST)
@@ -55,7 +55,7 @@ def _groups(pieces: Sequence[tuple[PlannedFile, int]], target: int) -> Iterator[
 
 
 def _joined(pieces: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
-    """Put the row groups of a file together again, so that a task reads its footer once."""
+    """Join the row groups of a file again, so that a task reads its footer once."""
     found: dict[str, PlannedFile] = {}
     for piece in pieces:
         before = found.get(piece.path)

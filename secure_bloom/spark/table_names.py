@@ -1,4 +1,4 @@
-"""Names of tables in Spark's catalog, and the folders where their files lie."""
+"""Names of tables in Spark's catalog, and the folders of their files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 def table_location(spark: SparkSession, text: str) -> str:
-    """Return the folder of the table that ``text`` names; ``text`` itself if it is a path.
+    """Return the folder of the table that ``text`` names, or ``text`` itself if it is a path.
 
-    A file or folder of that name is taken for what is meant.  Raises
+    If a file or folder has that name, it is the one that is meant.  Raises
     :class:`UnsupportedFeatureError` for views and for tables whose files are not Parquet.
     """
     if not _NAME.fullmatch(text) or _is_there(text) or not spark.catalog.tableExists(text):

@@ -1,8 +1,8 @@
-"""Which files a task has: tasks of about equal bytes, planned from the sizes of the files.
+"""Plan which files a task has: tasks of about equal bytes, by the sizes of the files.
 
-A task costs tens of milliseconds whatever it does, so small files share one.  A large file has one
-to itself.  Tasks are in the order of their bytes, because Spark starts them in this order: a large
-one that starts last would keep one core busy while the others wait.
+A task costs tens of milliseconds whatever it does, so small files share one.  A large file has a
+task of its own.  Tasks are in the order of their bytes, because Spark starts them in this order: a
+large task that starts last would keep one core busy while the others wait.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def task_count(files: int, size: int, cores: int) -> int:
 
 
 def plan_tasks(sizes: Sequence[int], cores: int) -> list[list[int]]:
-    """Return the files of each task, by their places in ``sizes``."""
+    """Return the files of each task, by their indexes in ``sizes``."""
     return evenly(sizes, task_count(len(sizes), sum(sizes), cores))
 
 
 def evenly(sizes: Sequence[int], tasks: int) -> list[list[int]]:
-    """Return that many tasks of about equal bytes, the largest one first.
+    """Return ``tasks`` tasks of about equal bytes, the largest one first.
 
     Each file in turn, the largest one first, goes to the task that has the fewest bytes.  No task
-    then has more than 4/3 of what the best plan's largest one has (Graham's LPT rule).
+    then has more than 4/3 of the bytes of the best plan's largest task (Graham's LPT rule).
     """
     # Of equally full tasks the first one is taken: equal files are dealt out in their order.
     filled: list[tuple[int, int, list[int]]] = [(0, task, []) for task in range(tasks)]

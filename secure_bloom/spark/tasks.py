@@ -1,8 +1,8 @@
 """Work on rows in the tasks of a Spark job.
 
-Many items of work are a column, never part of a closure: a closure goes to every task whole.  A
-plain Python UDF does the work, because every version of Spark has it, Spark Connect too, without
-pandas.  Its argument is all that one task has to do.
+Many items of work are a column, never part of a closure, because a closure is sent whole to every
+task.  A plain Python UDF does the work, because every version of Spark supports it without pandas,
+also with Spark Connect.  Its argument is all work of one task.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def given_in_tasks(
     work: TaskWork,
     schema: RowSchema,
 ) -> DataFrame:
-    """As :func:`in_tasks`, of rows that the driver holds: ``given`` has the rows of each task."""
+    """Like :func:`in_tasks`, for rows on the driver: ``given`` has the rows of each task."""
     if sum(map(len, given)) > _IN_CLOSURE:
         numbered = ((*row, task) for task, rows in enumerate(given) for row in rows)
         frame = frame_of(spark, RowSchema({**columns.types, _TASK: "int"}), numbered)
@@ -79,10 +79,9 @@ def _given(rows: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
 
 
 def in_tasks(rows: DataFrame, work: TaskWork, schema: RowSchema, *, tasks: int) -> DataFrame:
-    """Return the rows that ``work`` makes of the rows that have the same task in column ``task``.
+    """Return the rows that ``work`` makes from the rows that have the same task in column ``task``.
 
-    Nothing runs before it is asked for.  ``work`` runs again whenever the result is evaluated: keep
-    it, or write it.
+    The result is lazy, and ``work`` runs again whenever it is evaluated: keep it, or write it.
     """
     from pyspark.sql import functions as f
 
@@ -93,7 +92,7 @@ def in_tasks(rows: DataFrame, work: TaskWork, schema: RowSchema, *, tasks: int) 
 
 
 def in_partitions(rows: DataFrame, column: str, partitions: int) -> DataFrame:
-    """Return the rows in that many partitions, each in the one that its ``column`` numbers."""
+    """Return the rows in ``partitions`` partitions, each in the one that its ``column`` numbers."""
     from pyspark.sql import functions as f
 
     keys = f.array(*map(f.lit, shuffle_keys(partitions)))
@@ -101,7 +100,7 @@ def in_partitions(rows: DataFrame, column: str, partitions: int) -> DataFrame:
 
 
 def by_hash(column: str, tasks: int) -> Column:
-    """Return the task of a row: the same for the same row whenever it is asked."""
+    """Return the task of a row: always the same for the same row."""
     from pyspark.sql import functions as f
 
     return f.pmod(f.xxhash64(column), f.lit(tasks)).cast("int")
@@ -119,7 +118,7 @@ def _done(
     work: TaskWork,
     schema: RowSchema,
 ) -> DataFrame:
-    """Return what the work makes of the rows that ``rows_of`` finds in the column of each task."""
+    """Return the results of the work on the rows that ``rows_of`` finds in each task's column."""
     from pyspark.sql.functions import inline, udf
 
     done = _in_worker(rows_of, work, schema)
@@ -146,9 +145,9 @@ def _done_plainly(
 
 
 def _with_same_version(shipped: bytes, package: str, version: str) -> Callable[[Any], list[Row]]:
-    """Return the shipped function, which is opened by an executor that has the same package.
+    """Return the shipped function. It raises an error on an executor with another version.
 
-    What another version would make of it nobody knows.
+    What another version would do with it is unknown.
     """
 
     # The closure is pickled by value: it must not name anything of this package before it looked.
@@ -166,7 +165,7 @@ def _with_same_version(shipped: bytes, package: str, version: str) -> Callable[[
 
 
 def row_by_row(work: Work, *, at_once: int = 1) -> TaskWork:
-    """Return work on one row as that on a task's, with that many rows ``at_once``, in threads."""
+    """Return work on a task's rows from work on one row, ``at_once`` rows at a time in threads."""
     return functools.partial(_each_row, work, at_once)
 
 
@@ -178,7 +177,7 @@ def _each_row(work: Work, at_once: int, rows: Sequence[Row]) -> Iterator[Row]:
 def result_rows(
     rows: Callable[[T], Iterable[Row]], work: Callable[[str], T], path: str
 ) -> Iterable[Row]:
-    """Return the rows of the result that the work on one path has."""
+    """Return the rows of the result of the work on one path."""
     return rows(work(path))
 
 
@@ -189,10 +188,10 @@ def collected(
     work: TaskWork,
     schema: RowSchema,
 ) -> list[Row]:
-    """As :func:`given_in_tasks`, done now, with all rows on the driver.
+    """Return the rows of :func:`given_in_tasks`, computed now and held by the driver.
 
     Without a query there is nothing to plan and no code to generate, which takes a session's first
-    job two seconds.  Spark Connect has queries alone.
+    job two seconds.  Spark Connect has only queries.
     """
     context = context_of(spark)
     with executors_errors():
@@ -221,7 +220,8 @@ def run_tasks(
 ) -> list[T]:
     """Do ``work`` on each item, and return the results in the order of ``items``.
 
-    Each of ``tasks`` has the items at these places.  The driver holds all items and all results.
+    ``tasks`` lists the indexes of the items of each task.  The driver holds all items and all
+    results.
     """
     if not items:
         return []
@@ -238,7 +238,7 @@ def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[
 
 @contextmanager
 def executors_errors() -> Iterator[None]:
-    """Say it if the executors' Python lacks this package, or has another version of it."""
+    """Raise an error that says so if the executors lack this package, or have another version."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PythonException
 

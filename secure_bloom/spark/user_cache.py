@@ -1,14 +1,14 @@
-"""A folder for code that this package compiles: only its user can put something into it.
+"""A folder for code that this package compiles, into which only its user can put files.
 
-The JVM runs what it finds there, with the keys of the session.  So a folder or a file counts only
-if no other user than root can have written it, or can put another one in its place:
+The JVM runs the code in this folder, with the keys of the session.  So a folder or a file is only
+used if no other user than root can have written it, or can replace it:
 
 - folder, and each folder above it: owned by the user or root; not writable by a group or by others,
   unless it is sticky, as /tmp is, where nobody can exchange what others own.
 - file: a regular file of the user or root, which neither a group nor others may write.
 
-An ACL that lets somebody write shows as the group's permission.  All checks are made on
-descriptors that follow no link, each opened below the one that was checked before it.
+An ACL that lets somebody write is visible as the group's permission.  All checks use descriptors
+that follow no link, each opened below the one that was checked before.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def user_cache() -> Path | None:
-    """Return `$XDG_CACHE_HOME/secure-bloom`, else `~/.cache/secure-bloom`, made if need be.
+    """Return `$XDG_CACHE_HOME/secure-bloom`, else `~/.cache/secure-bloom`, created if necessary.
 
-    None if it cannot be made or written, or if others can put files into it.
+    Return None if it cannot be created or written, or if others can put files into it.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     folder = Path(home, "secure-bloom")
@@ -47,9 +47,9 @@ def user_cache() -> Path | None:
 
 
 def is_own_folder(folder: Path) -> bool:
-    """Return whether only the user or root can put files into this folder, or exchange it.
+    """Return whether only the user or root can put files into this folder, or replace it.
 
-    ``folder`` is absolute; a link anywhere in it makes it another's.
+    ``folder`` is absolute. A link anywhere in the path makes the result False.
     """
     with ExitStack() as opened:
         try:
@@ -60,7 +60,7 @@ def is_own_folder(folder: Path) -> bool:
 
 
 def is_own_file(path: Path) -> bool:
-    """Return whether only the user or root can have written this regular file or exchange it."""
+    """Return whether only the user or root can have written or can replace this regular file."""
     with ExitStack() as opened:
         try:
             *parents, folder, status = _statuses(opened, path, 0)
@@ -89,7 +89,7 @@ def _is_written_by_its_owner(status: os.stat_result) -> bool:
 
 
 def _keeps_its_names(status: os.stat_result) -> bool:
-    """Return whether others cannot exchange what the user or root owns in this folder."""
+    """Return whether others cannot replace what the user or root owns in this folder."""
     shared = status.st_mode & _OTHERS_WRITE
     return _is_trusted(status) and not (shared and not status.st_mode & stat.S_ISVTX)
 
