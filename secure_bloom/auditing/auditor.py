@@ -26,7 +26,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import InputFile
+from secure_bloom.storage import InputFile, file_key
 from secure_bloom.storage.paths import is_object_uri
 
 #: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
@@ -94,6 +94,8 @@ def _copy_search(plan: AuditPlan, request: AuditRequest) -> copies.CopySearch:
         listed=frozenset(plan.listed),
         tables=plan.tables,
         audit=audit_copy,
+        policy=request.policy,
+        folders={file_key(each) for each in folders.looked_into(plan.files, plan.roots)},
         keys=forms_of(resolver.known_keys()),
     )
 

@@ -89,6 +89,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     contradictions.check_page_indexes,
     key_use.check_footer_key_length,
     key_use.check_shared_keys,
+    key_use.check_sealed_key_texts,
     leaks.check_hudi,
     leaks.check_schemas,
     unreferenced_bytes.check_gaps,

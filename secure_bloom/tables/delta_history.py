@@ -61,6 +61,17 @@ def actions_in(path: str) -> Iterator[Action]:
             yield from _checkpoint_actions(path)
 
 
+def stray_actions(path: str) -> Iterator[Action]:
+    """Yield the actions in a file of any name that is no part of a log: a commit or a checkpoint.
+
+    Raises FormatError for a file that is neither.
+    """
+    with located(path=path):
+        content = read_log_file(path)
+        is_parquet = content.endswith(b"PAR1")
+        yield from _checkpoint_actions(path) if is_parquet else json_lines(content)
+
+
 def _checksum_actions(path: str) -> Iterator[Action]:
     """Yield the actions that the checksum file of a version repeats."""
     try:

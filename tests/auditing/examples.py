@@ -378,6 +378,17 @@ def column_alike(folder: Path) -> Example:
     return Example(path=folder)
 
 
+@example("column-derived-in-clear")
+def column_derived(folder: Path) -> Example:
+    """The log of a Delta table computes `start` by `substring(email, 1, 3)`."""
+    path = sound(folder)
+    computed = column("start", "string", **{"delta.generationExpression": "substring(email, 1, 3)"})
+    names = (column("email", "string"), column("iban", "string"), computed)
+    commit(folder, 0, protocol(), metadata(*names))
+    commit(folder, 1, add(path.name, path.stat().st_size))
+    return Example(path=folder)
+
+
 @example("column-wrong-key")
 def column_wrong_key(folder: Path) -> Example:
     """pyarrow was given `k_finance` for `email`."""

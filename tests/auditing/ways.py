@@ -381,6 +381,44 @@ def _(folder: Path) -> Example:
     return Example(path=folder, policy=replace(POLICY, columns=columns))
 
 
+# Packed in other ways, and archives that cannot be unpacked.
+
+
+def _many_members(data: bytes) -> bytes:
+    with io.BytesIO() as content:
+        with zipfile.ZipFile(content, "w") as archive:
+            for number in range(300):
+                archive.writestr(f"{number}.txt", "text")
+            archive.writestr("x.parquet", data)
+        return content.getvalue()
+
+
+_packed("x.b64", base64.encodebytes)
+_packed("x.gz.gz", lambda data: gzip.compress(gzip.compress(data)))
+_packed("x.lz4", lambda data: _streamed(data, "lz4"))
+_packed("many.zip", _many_members)
+_packed("in.zip.gz", lambda data: gzip.compress(_zipped(data)))
+_packed("x.7z", lambda data: b"7z\xbc\xaf\x27\x1c" + data[::-1])
+_packed("x.rar", lambda data: b"Rar!\x1a\x07\x01\x00" + data[::-1])
+_packed("x.parquet.sz", lambda data: b"\xff\x06\x00\x00sNaPpY" + data[::-1])
+
+
+def _streamed(data: bytes, codec: str) -> bytes:
+    content = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(content, codec) as stream:
+        stream.write(data)
+    return content.getvalue().to_pybytes()
+
+
+@way("a copy whose footer cannot be decoded", "unchecked-copy")
+def _(folder: Path) -> None:
+    lake(folder)
+    path = clear(folder / "x.bak")
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[: -8 - length] + b"\xff" * length + content[-8:])
+
+
 # The log of a Delta table.
 
 
@@ -465,6 +503,38 @@ def _(folder: Path) -> None:
     clear(folder / "_change_data" / "cdc-1.parquet")
 
 
+@way("the condition of a merge, with the name of a table", "table-log-in-clear")
+def _(folder: Path) -> None:
+    delta(folder)
+    matched = json.dumps([{"predicate": f"t.email = '{EMAIL}'", "actionType": "delete"}])
+    info = {"operation": "MERGE", "operationParameters": {"matchedPredicates": matched}}
+    commit(folder, 2, {"commitInfo": info})
+
+
+@way("a column that the table computes", "column-derived-in-clear")
+def _(folder: Path) -> None:
+    delta(folder)
+    computed = column("start", "string", **{"delta.generationExpression": "substring(email, 1, 3)"})
+    commit(folder, 2, metadata(column("email", "string"), column("iban", "string"), computed))
+
+
+for _name in ("_delta_log.bak/1.json", "_old/_delta_log/1.json", "backup.txt"):
+
+    def _log(folder: Path, name: str = _name) -> None:
+        delta(folder)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(lines([add("x", 1, stats=bounds())]))
+
+    way(f"a commit of a log called {_name}", "table-log-in-clear")(_log)
+
+
+@way("a checkpoint in no log", "table-log-in-clear")
+def _(folder: Path) -> None:
+    lake(folder)
+    meta = metadata(column("email", "string"))
+    checkpoint(folder / "_checkpoint", protocol(), meta, add("x", 1, stats=bounds()))
+
+
 # Iceberg's own files.
 
 
@@ -501,18 +571,46 @@ def _(folder: Path) -> Example:
 def _(folder: Path) -> None:
     lake(folder)
     table = customers(ROWS)
-    table = table.rename_columns(["Email", "c1", *table.column_names[2:]])
+    _summarize(table.rename_columns(["Email", "c1", *table.column_names[2:]]), folder / "_metadata")
+
+
+def _summarize(table: pa.Table, path: Path) -> None:
     collected: list[Any] = []
-    pq.write_to_dataset(table, folder.parent / f"{folder.name} plain", metadata_collector=collected)
-    pq.write_metadata(table.schema, folder / "_metadata", metadata_collector=collected)
+    pq.write_to_dataset(table, path.parents[1] / "plain", metadata_collector=collected)
+    pq.write_metadata(table.schema, path, metadata_collector=collected)
+
+
+for _name in ("old/_metadata", ".old/_common_metadata"):
+
+    def _summary(folder: Path, name: str = _name) -> None:
+        inside = folder / "table"
+        inside.mkdir()
+        lake(inside)
+        (inside / name).parent.mkdir()
+        _summarize(customers(ROWS), inside / name)
+
+    way(f"a summary called {_name}", "column-in-clear")(_summary)
 
 
 @way("an index that spells the column otherwise", "paimon-index-in-clear")
 def _(folder: Path) -> None:
+    _index(folder, "EMAIL", "x.parquet.index")
+
+
+def _index(folder: Path, column: str, name: str) -> None:
     lake(folder)
     body = (4).to_bytes(4, "big") + bytes(8)
-    columns = ColumnIndexes(name="EMAIL", indexes=(Index(type="bloom-filter", body=body),))
-    (folder / "x.parquet.index").write_bytes(FileIndex(columns=(columns,)).to_bytes())
+    columns = ColumnIndexes(name=column, indexes=(Index(type="bloom-filter", body=body),))
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(FileIndex(columns=(columns,)).to_bytes())
+
+
+for _name in (".old/x.parquet.index", "x.parquet.index.bak"):
+
+    def _stray_index(folder: Path, name: str = _name) -> None:
+        _index(folder, "email", name)
+
+    way(f"an index called {_name}", "paimon-index-in-clear")(_stray_index)
 
 
 # Keys.
@@ -542,6 +640,32 @@ def _(folder: Path) -> Example:
     path = sound(folder, Mode.SIGNED)
     set_texts(path, {"note": base64.b64encode(MASTER_KEYS["k_pii"]).decode()})
     return Example(path=path, policy=SIGNED)
+
+
+@way("a master key in an encrypted footer", "keys-in-lake")
+def _(folder: Path) -> None:
+    key = base64.b64encode(MASTER_KEYS["k_pii"]).decode()
+    sound(folder, table=customers(ROWS).replace_schema_metadata({"note": key}))
+
+
+_OTHER_KEYRING = keyring_json({"k_other": b"another-16b-key."}).encode()
+for _name, _content in {
+    "k.json.gz": gzip.compress(_OTHER_KEYRING),
+    "k.zip": _zipped(_OTHER_KEYRING),
+    "UTF-16": _OTHER_KEYRING.decode().encode("utf-16"),
+    "k.json of two MiB": bytes(2 << 20) + _OTHER_KEYRING,
+    ".env": b"VAULT_TOKEN=hvs.CAESIJlUdC5Cf3aUcHk5aGtlbG9uZ3N0cmluZw\n",
+    "credentials": b"aws_secret_access_key = " + b"x" * 40,
+    "spark.conf": b"parquet.encryption.key.access.token  s.abcdef\n",
+    "keys.jks": b"\xfe\xed\xfe\xed\x00\x00\x00\x02" + bytes(100),
+    "keys.p12": b"\x30\x82\x0a\x00\x02\x01\x03\x30\x82" + bytes(100),
+}.items():
+
+    def _keys(folder: Path, content: bytes = _content) -> None:
+        lake(folder)
+        (folder / "k").write_bytes(content)
+
+    way(f"keys in a file such as {_name}", "keys-in-lake")(_keys)
 
 
 # Values, which are looked for on request.

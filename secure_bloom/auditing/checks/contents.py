@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import bz2
+import codecs
 import enum
 import io
 import lzma
@@ -11,6 +12,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 
 from secure_bloom.auditing.checks.filter_search import has_plain_page
 from secure_bloom.errors import SecureBloomError
@@ -19,14 +21,31 @@ from secure_bloom.storage import InputFile
 
 #: The first bytes of a file that are searched, and the most that they are unpacked to.
 _SEARCHED, _MOST_UNPACKED = 4 * 1024 * 1024, 1024 * 1024
-#: An archive of more bytes than this, and members beyond this number, are not unpacked.
-_LARGEST_ARCHIVE, _MOST_MEMBERS = 64 * 1024 * 1024, 100
-#: A file with keys is small.
-_MOST_KEYS = 1024 * 1024
+#: How often a packed file is unpacked, and the most bytes that all members of an archive take.
+_DEEPEST, _MOST_OF_ALL = 3, 64 * 1024 * 1024
+#: An archive of more bytes than this is not unpacked.
+_LARGEST_ARCHIVE = 64 * 1024 * 1024
 _KEYS = re.compile(
     rb'"master_keys"\s*:\s*\{\s*"|"data_keys"\s*:\s*\{\s*"|"explicit"\s*:\s*\{\s*"(?:footer|columns)"'
     rb"|parquet\.encryption\.key\.list\W+\w[^\r\n]*:"
     rb"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    # Credentials, with which a KMS gives its keys: of Vault, of AWS, and of any KMS of Spark.
+    rb"|\bhvs\.[\w-]{24,}|\bVAULT_TOKEN\W{1,3}[\w.-]{20,}"
+    rb"|(?i:aws_secret_access_key)\W{1,4}[A-Za-z0-9/+=]{40}"
+    rb"|parquet\.encryption\.key\.access\.token[\s=:\"',]+(?!DEFAULT\b)\w"
+)
+#: The beginnings of keystores: of Java (JKS, JCEKS), and PKCS #12 (RFC 7292, version 3).
+_KEYSTORE = re.compile(
+    rb"\xfe\xed\xfe\xed\x00\x00\x00|\xce\xce\xce\xce\x00\x00\x00|\x30\x82..\x02\x01\x03\x30",
+    re.DOTALL,
+)
+#: The first bytes of archives that are not unpacked: 7-Zip, RAR, framed Snappy, lzip, lzop.
+_NOT_UNPACKED = (
+    b"7z\xbc\xaf\x27\x1c",
+    b"Rar!\x1a\x07",
+    b"\xff\x06\x00\x00sNaPpY",
+    b"LZIP",
+    b"\x89LZO\x00",
 )
 
 
@@ -36,19 +55,34 @@ class Content(enum.Enum):
     FOOTER = "ends with the footer of a Parquet file"
     PAGES = "has pages of a Parquet file in clear, and no footer"
     KEYS = "holds keys"
+    PACKED = "is packed, and cannot be unpacked here"
     OTHER = "anything else"
 
 
+class _PackedError(Exception):
+    """An archive of a kind that is not known, or with a password."""
+
+
 def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
-    """Return the kind of the file. ``keys`` are the forms of master keys to look for."""
+    """Return what the file is; ``keys`` are the forms of master keys to look for."""
     if _ends_with_footer(file):
         return Content.FOOTER
     head = file.read_at(0, min(file.size, _SEARCHED))
-    if has_plain_page(head):
-        return Content.PAGES
-    if file.size <= _MOST_KEYS and holds_keys(head, keys):
-        return Content.KEYS
-    return Content.PAGES if any(map(has_plain_page, _unpacked(file, head))) else Content.OTHER
+    found = Content.OTHER
+    try:
+        for part in _Unpacker(file).parts(head):
+            if has_plain_page(part):
+                return Content.PAGES
+            if holds_keys(part, keys) or _KEYSTORE.match(part):
+                found = Content.KEYS
+    except _PackedError:
+        return Content.PACKED if found is Content.OTHER else found
+    return found
+
+
+def begins_with_pages(file: InputFile) -> bool:
+    """Return whether pages in clear are among the first bytes that are searched."""
+    return has_plain_page(file.read_at(0, min(file.size, _SEARCHED)))
 
 
 def _ends_with_footer(file: InputFile) -> bool:
@@ -67,7 +101,7 @@ def _ends_with_footer(file: InputFile) -> bool:
 def holds_keys(content: bytes, keys: Collection[bytes]) -> bool:
     """Return whether bytes hold a keyring, keys in properties, a private key, or one of ``keys``.
 
-    ``keys`` come from :func:`forms_of`.
+    Credentials for a KMS count too.  ``keys`` come from :func:`forms_of`.
     """
     return _KEYS.search(content) is not None or any(key in content for key in keys)
 
@@ -83,36 +117,73 @@ def forms_of(keys: Collection[bytes]) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def _unpacked(file: InputFile, head: bytes) -> Iterator[bytes]:
-    """Yield the first bytes of each packed content, or nothing if the file is no archive."""
-    for magic, unpack in _PACKED.items():
-        if head.startswith(magic):
-            try:
-                yield unpack(head)
-            # Damaged, or of another kind: nobody unpacks it either.
-            except (OSError, ValueError, EOFError, zlib.error, lzma.LZMAError):
-                return
-    if head.startswith(b"PK\3\4") and file.size <= _LARGEST_ARCHIVE:
-        yield from _members(file.read_at(0, file.size))
+class _Unpacker:
+    """Unpacks what is in one file, up to a number of bytes for all archives inside it."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self._left = _MOST_OF_ALL
+
+    def parts(self, head: bytes, depth: int = _DEEPEST) -> Iterator[bytes]:
+        """Yield the first bytes of a file or member, and of what is packed in it."""
+        yield head
+        if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            yield head.decode("utf-16", "replace").encode("utf-8", "replace")
+        if depth == 0:
+            return
+        if head.startswith(_NOT_UNPACKED):
+            raise _PackedError
+        for packed in self._packed(head, is_whole_file=depth == _DEEPEST):
+            yield from self.parts(packed, depth - 1)
+
+    def _packed(self, head: bytes, *, is_whole_file: bool) -> Iterator[bytes]:
+        if head.startswith(b"PK\3\4"):
+            if is_whole_file and self._file.size > _LARGEST_ARCHIVE:
+                raise _PackedError
+            yield from self._members(self._file.all_bytes() if is_whole_file else head)
+        for magic, unpack in _PACKED.items():
+            if head.startswith(magic):
+                with suppress(*_DAMAGED):
+                    yield unpack(head)
+
+    def _members(self, data: bytes) -> Iterator[bytes]:
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                for info in archive.infolist():
+                    if info.flag_bits & _WITH_PASSWORD or self._left <= 0:
+                        raise _PackedError
+                    with archive.open(info) as member:
+                        content = member.read(_MOST_UNPACKED)
+                    self._left -= max(len(content), _LEAST_OF_MEMBER)
+                    yield content
+        except NotImplementedError:
+            raise _PackedError from None
+        except (zipfile.BadZipFile, *_DAMAGED):
+            return
 
 
-def _members(data: bytes) -> Iterator[bytes]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for info in archive.infolist()[:_MOST_MEMBERS]:
-                with archive.open(info) as member:
-                    yield member.read(_MOST_UNPACKED)
-    # With a password, damaged, or packed in a way that is not known here.
-    except (zipfile.BadZipFile, RuntimeError, OSError, ValueError, EOFError, zlib.error):
-        return
+#: What a member counts at least: archives may have millions of empty ones.
+_LEAST_OF_MEMBER = 1024
+#: The bit of a member's flags that says that it is encrypted (APPNOTE.TXT 4.4.4).
+_WITH_PASSWORD = 1
+#: Errors for what is damaged, or of another kind: nobody unpacks it either.
+_DAMAGED = (OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError)
 
 
-def _from_zstd(head: bytes) -> bytes:
-    import pyarrow as pa
+def _by_pyarrow(codec: str) -> Callable[[bytes], bytes]:
+    def unpack(head: bytes) -> bytes:
+        import pyarrow as pa
 
-    with pa.CompressedInputStream(pa.BufferReader(head), "zstd") as stream:
-        found: bytes = stream.read(_MOST_UNPACKED)
-        return found
+        with pa.CompressedInputStream(pa.BufferReader(head), codec) as stream:
+            found: bytes = stream.read(_MOST_UNPACKED)
+            return found
+
+    return unpack
+
+
+def _from_base64(head: bytes) -> bytes:
+    text = b"".join(head.split())
+    return base64.b64decode(text[: len(text) // 4 * 4])[:_MOST_UNPACKED]
 
 
 #: The first bytes of a packed file -> its unpacked beginning.
@@ -122,5 +193,8 @@ _PACKED: dict[bytes, Callable[[bytes], bytes]] = {
     b"\xfd7zXZ\0": lambda head: lzma.LZMADecompressor(memlimit=1 << 28).decompress(
         head, _MOST_UNPACKED
     ),
-    b"\x28\xb5\x2f\xfd": _from_zstd,
+    b"\x28\xb5\x2f\xfd": _by_pyarrow("zstd"),
+    b"\x04\x22\x4d\x18": _by_pyarrow("lz4"),
+    # The magic bytes of Parquet in Base64.
+    b"UEFSM": _from_base64,
 }

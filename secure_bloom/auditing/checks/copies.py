@@ -12,7 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from secure_bloom.auditing.checks.contents import Content, content_of
+from secure_bloom.auditing.checks.contents import Content, begins_with_pages, content_of
+from secure_bloom.auditing.checks.folders import folder_of, index_findings
+from secure_bloom.auditing.checks.table_logs import check_stray_log
+from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.filter_rules import FILTER_IN_CLEAR, FILTER_STRAY
@@ -38,6 +41,8 @@ from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_FILE,
     UNCHECKED_FOOTER,
 )
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
@@ -123,8 +128,14 @@ class CopySearch:
     listed: Collection[str]
     tables: TableListing
     audit: AuditFile
+    policy: KeyPolicy
+    folders: Collection[Hashable] = ()
     keys: Collection[bytes] = field(default=(), repr=False)
     partitions: dict[str, None] = field(default_factory=dict)
+
+    def is_looked_into(self, path: str) -> bool:
+        """Return whether the check of folders looks at summaries and indexes beside a file."""
+        return file_key(folder_of(path)) in self.folders
 
 
 def check_copies(roots: Iterable[str], search: CopySearch) -> Iterator[Finding]:
@@ -167,26 +178,51 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
     try:
         with open_input(path) as file:
             content = content_of(file, search.keys)
-            if content is Content.FOOTER and _is_read_elsewhere(candidate, file):
+            if content is Content.FOOTER and _is_read_elsewhere(candidate, file, search):
                 return []
+            if content is Content.FOOTER and _is_checkpoint(file):
+                return check_stray_log(path, search.policy)
             if content is Content.OTHER:
-                return [] if _is_known(candidate, file) else None
+                found = _beside(candidate, file, search)
+                return found or ([] if _is_known(candidate, file) else None)
+    except PermissionError as error:
+        # Others may read it.
+        return [file_failure(path, error)]
     except Exception:
-        # Nobody else can read this file either.
+        # Nobody can read this file.
         return []
     if content is Content.KEYS:
         return [KEYS_IN_LAKE.finding("the file holds keys", path=path)]
-    if content is Content.PAGES:
-        what = "pages of a Parquet file in clear, in a file that readers skip"
+    if content is Content.PACKED:
+        what = "an archive that cannot be unpacked here, in which a copy may be"
         return [UNCHECKED_COPY.finding(what, path=path)]
+    if content is Content.PAGES:
+        return [_torn(path)]
     return [_as_copy(finding, candidate.table) for finding in _audited(candidate, search)]
 
 
-def _is_read_elsewhere(candidate: _Candidate, file: InputFile) -> bool:
+def _torn(path: str) -> Finding:
+    what = "pages of a Parquet file in clear, in a file that readers skip"
+    return UNCHECKED_COPY.finding(what, path=path)
+
+
+def _is_read_elsewhere(candidate: _Candidate, file: InputFile, search: CopySearch) -> bool:
     """Return whether another check reads the file: summaries without pages, and checkpoints."""
     if candidate.in_log:
         return _is_checkpoint(file)
-    return candidate.name in _SUMMARIES and read_tail(file).offset <= len(MAGIC)
+    is_summary = candidate.name in _SUMMARIES and read_tail(file).offset <= len(MAGIC)
+    return is_summary and search.is_looked_into(candidate.path)
+
+
+def _beside(candidate: _Candidate, file: InputFile, search: CopySearch) -> list[Finding]:
+    """Return what a file shows that is like an index of Paimon, or like a part of a Delta log."""
+    if not search.is_looked_into(candidate.path) or not candidate.name.endswith(".index"):
+        found = list(index_findings(file, search.policy))
+        if found:
+            return found
+    if candidate.in_log or file.read_at(0, 1) != b"{":
+        return []
+    return check_stray_log(candidate.path, search.policy)
 
 
 def _is_checkpoint(file: InputFile) -> bool:
@@ -194,7 +230,10 @@ def _is_checkpoint(file: InputFile) -> bool:
     tail = read_tail(file)
     if tail.scan is None:
         return False
-    return {leaf.path[0] for leaf in read_unverified(tail).leaves} <= ACTION_NAMES
+    try:
+        return {leaf.path[0] for leaf in read_unverified(tail).leaves} <= ACTION_NAMES
+    except SecureBloomError:
+        return False
 
 
 def _is_known(candidate: _Candidate, file: InputFile) -> bool:
@@ -221,6 +260,10 @@ def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
     if table is not None and any(finding.id == UNCHECKED_FILE.id for finding in found):
         # The table's names do not fit the file: it has those that it brings.
         found = search.audit(candidate.path, open_input).findings
+    if any(finding.id == UNCHECKED_FILE.id for finding in found):
+        # A footer that is none: its pages count.
+        with open_input(candidate.path) as file:
+            return [_torn(file.path)] if begins_with_pages(file) else []
     return [finding for finding in found if finding.id in _COUNTS]
 
 

@@ -43,11 +43,7 @@ def check_folders(
     The search upwards ends at one of ``roots``, or at the folder that a pattern begins with. It
     always leaves the folders of partitions.
     """
-    by_folder: dict[str, list[str]] = {}
-    for file in files:
-        by_folder.setdefault(_folder(file), []).append(file)
-    tops = [_PATTERN.split(local_path(root), maxsplit=1)[0].rstrip("/") for root in roots]
-    for folder in sorted(by_folder.keys() | set(_above(by_folder, tops))):
+    for folder in looked_into(files, roots):
         tree = tree_of(folder)
         names = frozenset(tree.names(folder))
         yield from _check_orphans(tree, folder, names)
@@ -57,7 +53,14 @@ def check_folders(
             yield from _check_indexes(tree, folder, names, policy)
 
 
-def _folder(path: str) -> str:
+def looked_into(files: Iterable[str], roots: Iterable[str]) -> list[str]:
+    """Return the folders that are checked."""
+    tops = [_PATTERN.split(local_path(root), maxsplit=1)[0].rstrip("/") for root in roots]
+    found = set(map(folder_of, files))
+    return sorted(found | set(_above(found, tops)))
+
+
+def folder_of(path: str) -> str:
     """Return the folder of a file as a path."""
     return sibling(path, "").rstrip("/") or ("/" if path.startswith("/") else ".")
 
@@ -67,7 +70,7 @@ def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
     for folder in folders:
         # A path may name one partition alone: its table, and the summary there, stand above it.
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):
-            folder = _folder(folder)
+            folder = folder_of(folder)
             yield folder
 
 
@@ -89,7 +92,7 @@ def check_partitions(
     The folders are those of ``files``, and ``folders`` without data files.
     """
     found: dict[tuple[str, str], None] = {}
-    for folder in {**dict.fromkeys(map(_folder, files)), **dict.fromkeys(folders)}:
+    for folder in {**dict.fromkeys(map(folder_of, files)), **dict.fromkeys(folders)}:
         parts = folder.split("/")
         for depth, part in enumerate(parts):
             column = secret_partition(part, policy)
@@ -108,10 +111,11 @@ def _check_indexes(
     # Of files that are gone too: an index that stayed shows what it showed.
     for name in sorted(names):
         if name.endswith(".index"):
-            yield from _read(tree.join(folder, name), policy, _index_findings)
+            yield from _read(tree.join(folder, name), policy, index_findings)
 
 
-def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+def index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+    """Yield the sensitive columns of a Paimon index; nothing for another file."""
     # Imported here: few files have an index beside them.
     from secure_bloom.paimon import container
 

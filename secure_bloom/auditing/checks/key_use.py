@@ -84,6 +84,16 @@ def check_key_texts(subject: FileSubject) -> Findings:
         yield subject.finding(KEYS_IN_LAKE, "the footer, which anyone can read, holds keys")
 
 
+def check_sealed_key_texts(subject: FooterSubject) -> Findings:
+    """Check that an encrypted footer gives no key to whoever has the footer's."""
+    if subject.of.is_readable:
+        return
+    pairs = subject.footer.metadata.key_value_metadata or []
+    texts = "\n".join(f"{pair.key}={pair.value or ''}" for pair in pairs)
+    if holds_keys(texts.encode("utf-8", "surrogatepass"), subject.of.key_forms):
+        yield subject.finding(KEYS_IN_LAKE, "the encrypted footer holds keys")
+
+
 def check_footer_key(subject: FileSubject) -> Findings:
     """Check that the footer's key is the policy's."""
     if subject.tail.algorithm is not None:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_named
+from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED
 from secure_bloom.auditing.rules.leak_rules import TABLE_LOG_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import located
+from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.reports.text import counted
 from secure_bloom.tables import Snapshot, TableListing
 from secure_bloom.tables.delta_actions import Action
-from secure_bloom.tables.delta_history import actions_in, log_paths, texts_of
+from secure_bloom.tables.delta_history import actions_in, log_paths, stray_actions, texts_of
 from secure_bloom.tables.log_bounds import bounded_columns
 
 if TYPE_CHECKING:
@@ -32,13 +34,22 @@ _OLD = "entries of older versions in the log show"
 _LITERAL = re.compile(r"['\"]|=\s*-?\d|[<>]\s*-?\d")
 
 
+def check_stray_log(path: str, policy: KeyPolicy) -> list[Finding]:
+    """Return what a file shows that is like one of a log, and in no log of a table."""
+    shown = _Shown(policy)
+    # A file of any kind: only what was understood of it counts.
+    with suppress(SecureBloomError):
+        shown.take_actions(stray_actions(path))
+    return list(shown.findings(path))
+
+
 def check_table_logs(tables: TableListing, policy: KeyPolicy) -> Iterator[Finding]:
     """Yield one finding for each table, sensitive column, and kind of what the log shows of it."""
     for table in tables.snapshots:
         shown = _Shown(policy, table)
         for path in log_paths(table.folder):
             yield from guarded(shown.take(path))
-        yield from shown.findings()
+        yield from shown.findings(table.folder)
     for metadata in tables.iceberg:
         yield from _bounds(metadata.path, metadata.files_with_bounds, policy)
         yield from _partitions(metadata.path, metadata.partition_columns, policy)
@@ -53,34 +64,40 @@ def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[F
 
 
 class _Shown:
-    """What the log of one Delta table shows of sensitive columns."""
+    """What the log of one Delta table shows of sensitive columns; of no table, a part of a log."""
 
-    def __init__(self, policy: KeyPolicy, table: Snapshot) -> None:
+    def __init__(self, policy: KeyPolicy, table: Snapshot | None = None) -> None:
         self._policy = policy
-        self._table = table
-        self._live = {file.add.get("path") for file in table.files}
-        self._partitions: set[str] = set()
+        self._live = set() if table is None else {it.add.get("path") for it in table.files}
+        self._schema = {} if table is None else table.metadata.schema
+        self._names = {} if table is None else table.metadata.physical_names
+        has_files = table is not None and table.files
+        self._partitions = set(table.metadata.partition_columns if table and has_files else ())
         #: For each column the files with bounds in the log, by their names there.
         self._bounds: dict[str, set[str]] = {}
         self._texts: dict[tuple[str, str], None] = {}
+        #: Columns in clear that the table computes, and what they are computed from.
+        self._derived: dict[tuple[str, str], None] = {}
 
     def take(self, path: str) -> Iterator[Finding]:
         """Read all actions in one file of the log."""
         with located(path=path):
-            for action in actions_in(path):
-                for name in ("add", "remove", "cdc"):
-                    fields = action.get(name)
-                    if isinstance(fields, dict):
-                        self._take_file(fields)
-                self._take_texts(action)
-                self._take_schema(action)
+            self.take_actions(actions_in(path))
         yield from ()
 
-    def findings(self) -> Iterator[Finding]:
+    def take_actions(self, actions: Iterable[Action]) -> None:
+        """Note what actions show."""
+        for action in actions:
+            for name in ("add", "remove", "cdc"):
+                fields = action.get(name)
+                if isinstance(fields, dict):
+                    self._take_file(fields)
+            self._take_texts(action)
+            self._take_schema(action)
+
+    def findings(self, folder: str) -> Iterator[Finding]:
         """Yield a finding for each column and kind. No value is quoted."""
-        folder, policy = self._table.folder, self._policy
-        if self._table.files:
-            self._partitions.update(self._table.metadata.partition_columns)
+        policy = self._policy
         yield from _partitions(folder, sorted(self._partitions), policy)
         live = {name: len(found & self._live) for name, found in self._bounds.items()}
         old = {name: len(found - self._live) for name, found in self._bounds.items()}
@@ -89,6 +106,9 @@ class _Shown:
         for column, kind in self._texts:
             what = f"the log shows values of the column in {kind}"
             yield TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
+        for column, source in self._derived:
+            what = f"the table computes it from {source}, and the policy gives it no key"
+            yield COLUMN_DERIVED.finding(what, path=folder, column=column)
 
     def _take_file(self, fields: Mapping[str, Any]) -> None:
         for name in ("partitionValues", "partitionValues_parsed"):
@@ -97,12 +117,11 @@ class _Shown:
                 self._partitions.update(
                     self._logical(column) for column, value in values.items() if value is not None
                 )
-        for path in bounded_columns(fields, self._table.metadata.schema):
+        for path in bounded_columns(fields, self._schema):
             self._bounds.setdefault(".".join(path), set()).add(str(fields.get("path")))
 
     def _logical(self, name: str) -> str:
-        names = self._table.metadata.physical_names
-        return next((logical for logical, stored in names.items() if stored == name), name)
+        return next((logical for logical, stored in self._names.items() if stored == name), name)
 
     def _take_texts(self, action: Action) -> None:
         for kind, text in texts_of(action):
@@ -111,9 +130,12 @@ class _Shown:
                     self._take_text((found[1] or found[2]).split("."), kind)
 
     def _take_text(self, path: list[str], kind: str) -> None:
-        column = secret_named(path, self._policy)
-        if column is not None:
-            self._texts[column, kind] = None
+        # A condition may have the name of the table before that of the column.
+        for place in range(len(path)):
+            column = secret_named(path[place:], self._policy)
+            if column is not None:
+                self._texts[column, kind] = None
+                return
 
     def _take_schema(self, action: Action) -> None:
         metadata = action.get("metaData")
@@ -125,8 +147,18 @@ class _Shown:
         fields = schema.get("fields") if isinstance(schema, dict) else None
         for field in fields if isinstance(fields, list) else ():
             said = field.get("metadata") if isinstance(field, dict) else None
-            if isinstance(said, dict) and said.keys() & _WITH_VALUES:
-                self._take_text([str(field.get("name"))], "the column's default")
+            if isinstance(said, dict):
+                self._take_said(str(field.get("name")), said)
+
+    def _take_said(self, name: str, said: Mapping[str, Any]) -> None:
+        """Take the metadata of a column."""
+        if said.keys() & _WITH_VALUES:
+            self._take_text([name], "the column's default")
+        if secret_named([name], self._policy) is None and name not in self._policy.columns:
+            for found in _WORD.finditer(str(said.get("delta.generationExpression") or "")):
+                source = secret_named((found[1] or found[2]).split("."), self._policy)
+                if source is not None:
+                    self._derived[name, source] = None
 
 
 #: Metadata of a column that quote values of it.

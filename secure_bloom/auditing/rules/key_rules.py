@@ -8,9 +8,12 @@ from secure_bloom.auditing.rules.rule import Rule
 KEYS_IN_LAKE = Rule(
     id="keys-in-lake",
     severity=Severity.CRITICAL,
-    meaning="A file of the lake, or a readable footer, holds keys: a keyring, "
-    "`parquet.encryption.key.list`, a private key, or one of the master keys of the audit's own "
-    "keyring (raw, in Base64 or hexadecimal). Files up to 1 MiB are searched.",
+    meaning="A file of the lake, or a footer, holds keys: a keyring, "
+    "`parquet.encryption.key.list`, a private key, a keystore, one of the master keys of the "
+    "audit's own keyring (raw, in Base64 or hexadecimal), or a credential with which a KMS gives "
+    "its keys (a token of Vault, a secret access key of AWS, "
+    "`parquet.encryption.key.access.token`). The first 4 MiB of a file are searched, packed ones "
+    "too.",
     fix="move the keys out of the lake, and replace them: secure-bloom rotate PATH --policy FILE "
     "with new master keys; whoever could read the lake may have them",
 )
@@ -31,6 +34,13 @@ COLUMN_ALIKE = Rule(
     "or more, about one letter in five changed. Compared are the first 2,000 columns in clear.",
     fix="write the file again with the policy's name and destroy this copy; if it is another "
     "column, give it a rule without a key",
+)
+COLUMN_DERIVED = Rule(
+    id="column-derived-in-clear",
+    severity=Severity.HIGH,
+    meaning="A Delta table computes a column from a sensitive one (`delta.generationExpression`), "
+    "and the policy has no rule for it: it shows what the expression leaves of the values.",
+    fix="give the column the key of its source, or a rule without a key if it may be in clear",
 )
 COLUMN_WRONG_KEY = Rule(
     id="column-wrong-key",
