@@ -11,7 +11,7 @@ from unittest import mock
 import secure_bloom as sb
 from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX, key_material_name
-from secure_bloom.rekeying import RekeyReport
+from secure_bloom.rekeying.rekey_report import RekeyReport
 from testing.tables import KEYRING
 
 Files = dict[str, tuple[bytes, int]]

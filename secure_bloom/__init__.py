@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from secure_bloom.api.add import add_bloom_filters
     from secure_bloom.api.advise import advise
     from secure_bloom.api.audit import audit
-    from secure_bloom.api.inspect import inspect
-    from secure_bloom.api.rekey import keys_used
+    from secure_bloom.api.inspect import inspect, keys_used
+    from secure_bloom.api.rekey import decrypt, reencrypt, rotate_keys
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
-    from secure_bloom.rekeying import decrypt, reencrypt, rotate_keys
     from secure_bloom.running.time_limit import time_limit
     from secure_bloom.storage.paths import Paths
 
@@ -76,8 +75,8 @@ _HOMES = {
     "api.add": ["add_bloom_filters"],
     "api.advise": ["advise"],
     "api.audit": ["audit"],
-    "api.inspect": ["inspect"],
-    "api.rekey": ["keys_used"],
+    "api.inspect": ["inspect", "keys_used"],
+    "api.rekey": ["decrypt", "reencrypt", "rotate_keys"],
     "auditing.findings": ["AuditReport", "Finding"],
     "bloom.probe": ["ProbeReport", "Verdict", "probe"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
@@ -120,7 +119,6 @@ _HOMES = {
     ],
     "running.time_limit": ["time_limit"],
     "storage.paths": ["Paths"],
-    "rekeying": ["decrypt", "reencrypt", "rotate_keys"],
 }
 
 __all__ = [

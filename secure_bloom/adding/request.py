@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,6 +49,19 @@ class FilterRequest:
         file = open_input(path)
         file.column_names = self.names
         return file
+
+    def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> FilterRequest:
+        """Return the request for the files of a table, which have the names that ``stored`` gives.
+
+        ``known`` are the columns of the table.
+        """
+        return replace(
+            self,
+            columns={stored(name): options for name, options in self.columns.items()},
+            policy=None if self.policy is None else self.policy.renamed(stored),
+            known=frozenset(map(stored, known)),
+            whole=None if self.whole is None else frozenset(map(stored, self.whole)),
+        )
 
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Return leaf ordinal -> options, in column order.

@@ -44,6 +44,19 @@ class WrittenFile(Protocol):
     def changes(self) -> bool: ...  # noqa: D102
 
 
+class AnyTableRun(Protocol):
+    """A run over the live files of a table, whatever its format."""
+
+    @property
+    def paths(self) -> list[str]: ...  # noqa: D102
+    def logical(self, name: str, /) -> str: ...  # noqa: D102
+    def skipped(self) -> Iterable[FileAddReport]: ...  # noqa: D102
+    def rewrite(self, work: Work, /, *, dry_run: bool) -> TableChange: ...  # noqa: D102
+    def gone(  # noqa: D102
+        self, change: TableChange, reports: Iterable[WrittenFile], /
+    ) -> frozenset[str]: ...
+
+
 def new_sizes(reports: Iterable[WrittenFile]) -> dict[str, int | None]:
     """Return the result of each file by its old path: the new size, or None for a failure."""
     return {

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Final
 
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.adding.run import AddRequest, FileTask, add_to_files, rewrite_files
-from secure_bloom.adding.table_change import TableChange, Work, new_sizes, with_gone_files
+from secure_bloom.adding.table_change import AnyTableRun, new_sizes, with_gone_files
 from secure_bloom.calling.arguments import takes
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.paths import as_paths
 from secure_bloom.tables.iceberg_catalog import is_in_catalog, load_table
+
+if TYPE_CHECKING:
+    from secure_bloom.delta.selection import TableSelection
+    from secure_bloom.delta.table_run import TableRun
+
+#: The name of a commit of filters in the history of a Delta table.
+DELTA_OPERATION: Final = "ADD BLOOM FILTERS"
 
 
 @takes(AddRequest)
@@ -69,34 +77,18 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     paths = as_paths(asked.paths)
     asked = replace(asked, paths=paths)
     if any(map(is_in_catalog, paths)):
-        return _add_to_table(_iceberg_run(paths, asked), asked)
+        return _add_to_table(*_iceberg_run(paths, asked), asked)
     folder = delta_table(paths)
     if folder is not None:
-        return _add_to_table(_delta_run(folder, asked), asked)
+        return _add_to_table(*_delta_run(folder, asked), asked)
     refuse_options_of_tables(
         where=asked.where, since=asked.since, commit_every=asked.commit_every, branch=asked.branch
     )
     return add_to_files(asked)
 
 
-class AnyTableRun(Protocol):
-    """A run over the live files of a table, whatever its format."""
-
-    @property
-    def request(self) -> FilterRequest: ...  # noqa: D102
-    @property
-    def paths(self) -> list[str]: ...  # noqa: D102
-    def skipped(self) -> Iterable[FileAddReport]: ...  # noqa: D102
-    def in_report(self, report: FileAddReport, /) -> FileAddReport: ...  # noqa: D102
-    def rewrite(self, work: Work, /, *, dry_run: bool) -> TableChange: ...  # noqa: D102
-    def gone(  # noqa: D102
-        self, change: TableChange, reports: Iterable[FileAddReport], /
-    ) -> frozenset[str]: ...
-
-
 # Imported inside the functions, for tables alone: most runs are over files, and many are short.
-def _delta_run(folder: str, asked: AddRequest) -> AnyTableRun:
-    from secure_bloom.delta.add_run import open_run
+def _delta_run(folder: str, asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
     from secure_bloom.delta.selection import TableSelection
     from secure_bloom.delta.table_run import refuse_options_of_files
 
@@ -104,10 +96,35 @@ def _delta_run(folder: str, asked: AddRequest) -> AnyTableRun:
     if asked.branch is not None:
         raise PolicyError("branch is for Iceberg tables: a Delta table has none", path=folder)
     chosen = TableSelection(where=asked.where, since=asked.since)
-    return open_run(folder, asked.filters(), chosen, commit_every=asked.commit_every)
+    return open_delta_run(folder, asked.filters(), chosen, commit_every=asked.commit_every)
 
 
-def _iceberg_run(paths: Sequence[str], asked: AddRequest) -> AnyTableRun:
+def open_delta_run(
+    folder: str,
+    request: FilterRequest,
+    chosen: TableSelection,
+    *,
+    commit_every: int | None = None,
+) -> tuple[TableRun, FilterRequest]:
+    """Return the run on the Delta table in a folder, and the request for its files.
+
+    Raises before anything is written.
+    """
+    from secure_bloom.delta.actions import Operation
+    from secure_bloom.delta.table_run import open_run
+
+    fpps = {name: options.fpp for name, options in request.columns.items()}
+    parameters = {
+        "columns": json.dumps(fpps, ensure_ascii=False),
+        "replaceFilters": json.dumps(request.replace_filters),
+    }
+    operation = Operation(name=DELTA_OPERATION, parameters=parameters)
+    run = open_run(folder, operation, chosen, columns=request.columns, commit_every=commit_every)
+    known = frozenset(filter(run.names.has_field, request.columns))
+    return run, request.renamed(run.names.stored, known)
+
+
+def _iceberg_run(paths: Sequence[str], asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
     if len(paths) > 1:
         raise PolicyError(
             "a table of a catalog is given alone", path=next(filter(is_in_catalog, paths))
@@ -117,22 +134,23 @@ def _iceberg_run(paths: Sequence[str], asked: AddRequest) -> AnyTableRun:
     from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files, selection
 
     refuse_options_of_files(paths[0], in_place=asked.in_place, output=asked.output is not None)
-    return open_run(
+    run = open_run(
         paths[0],
         asked.filters(),
         selection(asked.where, asked.since),
         branch=asked.branch,
         commit_every=asked.commit_every,
     )
+    return run, run.request
 
 
-def _add_to_table(run: AnyTableRun, asked: AddRequest) -> AddReport:
+def _add_to_table(run: AnyTableRun, request: FilterRequest, asked: AddRequest) -> AddReport:
     """Write new files for the live ones, and commit them in place of the old ones."""
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
-    open_rewriter = asked.rewriter(run.request, mode)
+    open_rewriter = asked.rewriter(request, mode)
     rewriter = open_rewriter()
-    chunks = check_few(run.paths, run.request, rewriter.resolver)
+    chunks = check_few(run.paths, request, rewriter.resolver)
     reports: list[FileAddReport] = []
 
     def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
@@ -144,7 +162,7 @@ def _add_to_table(run: AnyTableRun, asked: AddRequest) -> AddReport:
             jobs=asked.jobs,
             progress=asked.progress,
         )
-        reports.extend(map(run.in_report, done))
+        reports.extend(report.renamed(run.logical) for report in done)
         return new_sizes(done)
 
     change = run.rewrite(work, dry_run=asked.dry_run)

@@ -1,14 +1,19 @@
-"""Describe files: footers, encryption, columns, keys and filters, as far as keys allow."""
+"""Describe files: what they contain, and which master keys they depend on, as far as keys allow."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
-from secure_bloom.inspecting.files import InspectReport, inspect_files
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableVersion, list_tables
+
+if TYPE_CHECKING:
+    from secure_bloom.inspecting.files import InspectReport
+    from secure_bloom.inspecting.key_use import KeyUseReport
 
 
 @checked_arguments
@@ -45,6 +50,54 @@ def inspect(
         >>> sb.inspect("out/", policy="keys/policy.toml")
         <InspectReport: 1 file (1 encrypted)>
     """
+    # Imported here and below: each door loads its own work.
+    from secure_bloom.inspecting.files import inspect_files
+
     resolver = Access.of(keys, policy).describing_resolver()
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
     return inspect_files(list_tables(as_paths(paths), at), resolver, check=check)
+
+
+@checked_arguments
+def keys_used(
+    paths: Paths,
+    *,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    only: Names = (),
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
+) -> KeyUseReport:
+    """Return the master keys, and versions of them, that open the footers and columns of files.
+
+    Names of keys are in clear. Only an encrypted footer hides the names of its columns' keys.  With
+    a policy, the report says which keys are retired, and which the policy does not name.  A file
+    that cannot be read is reported.
+
+    Args:
+        paths: Files, folders, globs or URIs, or one table with a log.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        only: Master keys to report. Files that depend on none of them are left out, unless their
+            footers were not opened.
+        version: Version of a Delta table; by default the latest.
+        timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
+        snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+
+    Returns:
+        A report with ``files`` and ``files_by_key``.
+
+    Raises:
+        PolicyError: A path leads to no file.
+
+    Example:
+        >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
+        1
+    """
+    from secure_bloom.inspecting.key_use import find_key_use
+
+    access = Access.of(keys, policy)
+    resolver, names = access.describing_resolver(), as_names("only", only)
+    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
+    return find_key_use(list_tables(as_paths(paths), at), resolver, access.policy, names)

@@ -172,7 +172,7 @@ def used_command(
 
     Exit code: 0 done, 1 a key is in use that the policy says is retired, 2 error.
     """
-    from secure_bloom.api.rekey import keys_used
+    from secure_bloom.api.inspect import keys_used
     from secure_bloom.cli.rekey_verbs import print_used_keys
 
     policy = load_policy(policy_path)

@@ -28,8 +28,7 @@ from secure_bloom.reports.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.inspecting.key_use import KeyUseReport
-    from secure_bloom.rekeying import RekeyReport
-    from secure_bloom.rekeying.rekey_report import RekeyedFile
+    from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
 
 
 _POLICY = click.option(
@@ -95,7 +94,7 @@ def reencrypt_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.rekeying import reencrypt
+    from secure_bloom.api.rekey import reencrypt
 
     access = _access(policy_path, old_policy_path, keyring)
     with progress_bar("re-encrypting", quiet=as_json) as progress:
@@ -129,7 +128,7 @@ def decrypt_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.rekeying import decrypt
+    from secure_bloom.api.rekey import decrypt
 
     with progress_bar("decrypting", quiet=as_json) as progress:
         report = decrypt(
@@ -184,7 +183,7 @@ def rotate_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.rekeying import rotate_keys
+    from secure_bloom.api.rekey import rotate_keys
 
     if len(old_keys) != len(new_keys) or len(set(old_keys)) < len(old_keys):
         raise PolicyError("--from and --to come in pairs, each old key once")

@@ -7,12 +7,9 @@ nested columns are dotted paths, as everywhere here: ``address.zip``, ``tags.lis
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import FilterRequest
-from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.tables import TableMetadata
@@ -40,44 +37,6 @@ class ColumnNames:
             is_mapped=metadata.column_mapping_mode != "none",
         )
 
-    def in_files(self, request: FilterRequest) -> FilterRequest:
-        """Return the request with the names that the files have.
-
-        Raises PolicyError for a column that the table does not have.
-        """
-        for name in request.columns:
-            self.require(name)
-        known = frozenset(name for name in request.columns if _is_field(self.fields, name))
-        if not self.is_mapped:
-            return replace(request, known=known)
-        columns = {self._physical(name): options for name, options in request.columns.items()}
-        policy = None if request.policy is None else self.policy_in_files(request.policy)
-        whole = None if request.whole is None else frozenset(map(self._physical, request.whole))
-        return replace(
-            request,
-            columns=columns,
-            policy=policy,
-            known=frozenset(map(self._physical, known)),
-            whole=whole,
-        )
-
-    def policy_in_files(self, policy: KeyPolicy) -> KeyPolicy:
-        """Return the policy with the names that the files have."""
-        if not self.is_mapped:
-            return policy
-        rules = {
-            self._physical(name): replace(rule, path=self._physical(name))
-            for name, rule in policy.columns.items()
-        }
-        return replace(policy, columns=rules)
-
-    def in_report(self, report: FileAddReport) -> FileAddReport:
-        """Return the report with the table's names of columns."""
-        if not self.is_mapped:
-            return report
-        filters = tuple(replace(it, column=self.logical(it.column)) for it in report.filters)
-        return replace(report, filters=filters)
-
     def require(self, name: str) -> None:
         """Raise PolicyError for a column that no file of the table can have."""
         if name in self.partition_columns:
@@ -88,7 +47,10 @@ class ColumnNames:
         if _translated(self.fields, name, _logical_name, _physical_name) is None:
             raise unknown_column(name, (field["name"] for field in self.fields))
 
-    def _physical(self, name: str) -> str:
+    def stored(self, name: str) -> str:
+        """Return the name that files have for a column; PolicyError for one that is not there."""
+        if not self.is_mapped:
+            return name
         found = _translated(self.fields, name, _logical_name, _physical_name)
         if found is None:
             raise unknown_column(name, (field["name"] for field in self.fields))
@@ -96,7 +58,13 @@ class ColumnNames:
 
     def logical(self, name: str) -> str:
         """Return the table's name of a column of a file."""
+        if not self.is_mapped:
+            return name
         return _translated(self.fields, name, _physical_name, _logical_name) or name
+
+    def has_field(self, name: str) -> bool:
+        """Return whether a dotted path is a field of the table, and no level of a list or a map."""
+        return _is_field(self.fields, name)
 
 
 def _logical_name(field: Field) -> str:

@@ -38,6 +38,11 @@ class TableSelection:
             files = [file for file in files if file.add["modificationTime"] >= self.written]
         return files if self.where is None else _where(table, files, self.where)
 
+    def parameters(self) -> dict[str, str]:
+        """Return the choice as the table's history has it."""
+        given = {"predicate": self.where, "since": self.since, "written": self.written}
+        return {name: str(value) for name, value in given.items() if value is not None}
+
 
 def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[LiveFile]:
     """Return the files that were added after a version."""

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from secure_bloom.adding.new_files import new_run
 from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import TableChange, Work, WrittenFile
+from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
 from secure_bloom.delta.columns import ColumnNames
 from secure_bloom.delta.commit import commit, open_table
 from secure_bloom.delta.run_record import clean_up, is_of_run, new_path, recorded, remove_files
-from secure_bloom.errors import SecureBloomError, UnfinishedWriteError, UnsupportedFeatureError
+from secure_bloom.delta.selection import TableSelection
+from secure_bloom.errors import (
+    FormatError,
+    SecureBloomError,
+    UnfinishedWriteError,
+    UnsupportedFeatureError,
+    located,
+)
 from secure_bloom.tables import LiveFile, Snapshot
 from secure_bloom.tables.delta_log_files import resolve
+from secure_bloom.tables.log_bounds import IsSecret, bounded_columns
+
+_CLUSTERING = "delta.clustering"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +39,16 @@ class TableRun:
     names: ColumnNames
     operation: Operation
     commit_every: int | None
+    shows_secrets: bool = False
 
     @property
     def paths(self) -> list[str]:
         """The files, as paths that can be opened."""
         return [file.path for file in self.files]
+
+    def logical(self, name: str) -> str:
+        """Return the table's name of a column of a file."""
+        return self.names.logical(name)
 
     def skipped(self) -> Iterable[FileAddReport]:
         """Return reports of live files that a run leaves out. A Delta table has none."""
@@ -58,6 +74,40 @@ class TableRun:
         return change.gone | lost
 
 
+def open_run(
+    folder: str,
+    operation: Operation,
+    chosen: TableSelection,
+    *,
+    columns: Iterable[str] = (),
+    commit_every: int | None = None,
+) -> TableRun:
+    """Return the run on the table in a folder, which must have ``columns``.
+
+    Raises before anything is written.
+    UnsupportedFeatureError where the table is clustered by a column that is to be secret: its
+    bounds would have to stay in the log.
+    """
+    check_commit_every(commit_every)
+    table = open_table(folder)
+    names = ColumnNames.of(table.metadata)
+    for name in columns:
+        # Checked before anything is written: a misspelt column that is to get a key would stay in
+        # clear, and nobody would be told.
+        names.require(name)
+    files, is_secret = tuple(chosen.files(table)), operation.is_secret
+    if is_secret is not None:
+        _refuse_secret_clusters(table, names, is_secret)
+    return TableRun(
+        table=table,
+        files=files,
+        names=names,
+        operation=replace(operation, parameters={**operation.parameters, **chosen.parameters()}),
+        commit_every=commit_every,
+        shows_secrets=is_secret is not None and _shows(table, files, is_secret),
+    )
+
+
 def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> None:
     """Raise an error for ways of writing that a table's log does not allow."""
     if in_place:
@@ -72,6 +122,39 @@ def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> Non
             hint="leave out --output: new files take their places by a commit",
             path=folder,
         )
+
+
+def _refuse_secret_clusters(table: Snapshot, names: ColumnNames, is_secret: IsSecret) -> None:
+    text = table.domains.get(_CLUSTERING)
+    if text is None:
+        return
+    try:
+        columns = [[str(it) for it in path] for path in json.loads(text)["clusteringColumns"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise FormatError(f"the domain {_CLUSTERING} is malformed", path=table.folder) from None
+    for path in columns:
+        # The domain has the physical names (PROTOCOL.md, "Clustered Table").
+        name = names.logical(".".join(path))
+        if is_secret(tuple(name.split("."))):
+            raise UnsupportedFeatureError(
+                f"the table is clustered by {name}, whose bounds its log must have in clear",
+                hint="cluster the table by columns without a key (ALTER TABLE ... CLUSTER BY)",
+                path=table.folder,
+            )
+
+
+def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> bool:
+    """Return whether the log has bounds of secret columns.
+
+    Raises FormatError if this is unknown.
+    """
+    shown = False
+    for file in files:
+        # All of them: a run that met one later would have done its work for nothing.
+        with located(path=file.path):
+            columns = bounded_columns(file.add, table.metadata.schema)
+        shown = shown or any(map(is_secret, columns))
+    return shown
 
 
 def rewrite_table(

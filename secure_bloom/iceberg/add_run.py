@@ -16,7 +16,7 @@ from secure_bloom.adding.new_files import marked_name, new_run, remove_new_file
 from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import TableChange, Work, check_commit_every
+from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.errors import PolicyError, SecureBloomError, UnfinishedWriteError
 from secure_bloom.iceberg.catalog import CommitTable, open_table
 from secure_bloom.iceberg.commit import commit
@@ -61,9 +61,9 @@ class IcebergRun:
         for path, reason in self.chosen.skipped.items():
             yield FileAddReport(path=path, status="unchanged", notes=(f"skipped: {reason}",))
 
-    def in_report(self, report: FileAddReport) -> FileAddReport:
-        """Return the report with the table's names of columns, which the files have already."""
-        return report
+    def logical(self, name: str) -> str:
+        """Return the name of a column in the table. Files are opened with these names."""
+        return name
 
     def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
         """Do the work on the files. Commit after every ``commit_every`` files."""
@@ -73,7 +73,7 @@ class IcebergRun:
             self._rewrite_some(dict(entries[start : start + step]), work, is_dry=dry_run)
         return TableChange(commits=tuple(self.commits), gone=frozenset(self._gone))
 
-    def gone(self, change: TableChange, reports: Iterable[FileAddReport]) -> frozenset[str]:
+    def gone(self, change: TableChange, reports: Iterable[WrittenFile]) -> frozenset[str]:
         """Return files, also failed ones, that other writers removed from the table."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:

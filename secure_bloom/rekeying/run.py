@@ -11,17 +11,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.run import FileTask, files_to_write, summary_notes
-from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
-from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import refuse_options_of_files
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
-from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import MissingPathError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.protection import missing_columns
@@ -30,231 +23,33 @@ from secure_bloom.rekeying.rekey_work import (
     FileProgress,
     RekeyWork,
     closed_notes,
-    decryption,
-    reencryption,
     rekey_files,
-    rotation,
 )
-from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
 from secure_bloom.storage import join, local_path, name_of, open_input
-from secure_bloom.storage.listing import check_targets, refuse_inside
-from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.storage.listing import check_targets
+from secure_bloom.storage.paths import Paths
 from secure_bloom.tables import LiveFile, Snapshot, snapshot
 
 
-@checked_arguments
-def reencrypt(
+def rekey_paths(
     paths: Paths,
+    open_work: Callable[[], RekeyWork],
     *,
-    policy: KeyPolicy | str | PathLike[str],
-    keys: GivenKeys = None,
-    old_policy: GivenPolicy = None,
     output: str | PathLike[str] | None = None,
-    new_data_keys: bool = False,
-    dry_run: bool = False,
-    verify: bool = False,
-    where: str | None = None,
-    since: int | None = None,
-    commit_every: int | None = None,
-    jobs: int | None = None,
-    progress: FileProgress | None = None,
+    has_columns: bool = True,
+    jobs: int | None,
+    progress: FileProgress | None,
 ) -> RekeyReport:
-    """Bring files under ``policy``, whatever protection they have. No page is decoded.
+    """Do the work on files, each in its place or below ``output``.
 
-    Plain files are encrypted.  Encrypted files get new data keys and a new AAD and, if the policy
-    says so, other keys for columns, another footer mode or another algorithm.  A file that is
-    already as the policy says is left unchanged.  A file that fails is reported and stays
-    unchanged.  Many small files are shared by processes, and each process asks the policy's KMS
-    itself.
-
-    A Delta table, given alone, gets new files and a commit.  Bounds of columns with a key are
-    removed from its statistics.  The old files stay, under their old keys, until its VACUUM.
-
-    Args:
-        paths: Files, folders, globs or URIs, or one Delta table.
-        policy: A KeyPolicy, or the path of one.
-        keys: A keyring or KMS client that opens the old files. It also wraps the new keys if the
-            policy has no KMS.
-        old_policy: The policy that the files leave.  No KMS is asked for a key that neither policy
-            names.
-        output: Folder for the new files. By default files are replaced.
-        new_data_keys: Also change files that are already as the policy says.
-        dry_run: Write nothing, but report what a run would do.
-        verify: Read the first page of every column of a new local file before it takes its place,
-            not only of the columns that are copied.
-        where: Condition on partition columns that chooses files of a Delta table.
-        since: Version of a Delta table. Only files added later are changed.
-        commit_every: Number of files after which to commit to a Delta table. By default once, at
-            the end.
-        jobs: Number of cores; by default all.
-        progress: Called for each file that is done.
-
-    Returns:
-        A report with a record for each file.
-
-    Raises:
-        PolicyError: The policy encrypts nothing, or its KMS lacks a master key.  Nothing was
-            written.
-
-    Example:
-        >>> sb.reencrypt("plain/", policy="keys/policy.toml")
-        <RekeyReport: 1 file (1 reencrypted)>
+    ``has_columns``: the policy's columns with keys must be in some file.
     """
-    setting = partial(
-        reencryption,
-        keys=keys,
-        old_policy=old_policy,
-        new_data_keys=new_data_keys,
-        dry_run=dry_run,
-        verify=verify,
-    )
-    folder = delta_table(as_paths(paths))
-    if folder is not None:
-        refuse_options_of_files(folder, in_place=False, output=output is not None)
-        chosen = TableSelection(where=where, since=since)
-        run = open_reencryption(folder, policy, chosen, commit_every=commit_every)
-        open_beside = partial(setting, run.policy, only_changes=True)
-        return rekey_table(run, open_beside, jobs=jobs, progress=progress)
-    refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-    open_work = partial(setting, policy)
     work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
-    check_columns(files, work)
-    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
-    return _run(work, open_work, tasks, jobs=jobs, progress=progress)
-
-
-@checked_arguments
-def decrypt(
-    paths: Paths,
-    *,
-    output: str | PathLike[str],
-    policy: GivenPolicy = None,
-    keys: GivenKeys = None,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    verify: bool = False,
-    jobs: int | None = None,
-    progress: FileProgress | None = None,
-) -> RekeyReport:
-    """Write files in clear below ``output``. The old files stay.
-
-    The live files of a Delta table, given alone, are written to a folder without a log. Partition
-    values become names of folders.
-
-    Args:
-        paths: Files, folders or globs, or one Delta table.
-        output: Folder for the new files.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
-        allow_unverified: Read a signed file whose footer key is missing.
-        allow_unprotected: Read a file that is protected less than the policy says.
-        verify: Read the first page of every column of a new local file before it gets its name.
-        jobs: Number of cores; by default all.
-        progress: Called for each file that is done.
-
-    Returns:
-        A report with a record for each file.
-
-    Raises:
-        PolicyError: The request cannot be met.  No file was written.
-
-    Example:
-        >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
-        <RekeyReport: 1 file (1 decrypted)>
-    """
-    open_work = partial(
-        decryption,
-        Access.of(
-            keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-        ),
-        verify=verify,
-    )
-    work = open_work()
-    every, output = as_paths(paths), as_path(output)
-    folder = delta_table(every)
-    targets = (
-        files_to_write(every, in_place=False, output=output)[1]
-        if folder is None
-        else bare_targets(folder, output)
-    )
-    refuse_inside(output, every)
-    tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
-    return _run(work, open_work, tasks, jobs=jobs, progress=progress)
-
-
-@checked_arguments
-def rotate_keys(
-    paths: Paths,
-    *,
-    policy: KeyPolicy | str | PathLike[str],
-    moves: Mapping[str, str] | None = None,
-    keys: GivenKeys = None,
-    old_policy: GivenPolicy = None,
-    dry_run: bool = False,
-    verify: bool = False,
-    where: str | None = None,
-    since: int | None = None,
-    commit_every: int | None = None,
-    jobs: int | None = None,
-    progress: FileProgress | None = None,
-) -> RekeyReport:
-    """Wrap the keys of files under other master keys, or under their newest versions.
-
-    Data keys stay, and so do pages, filters and indexes.  Each wrapped key encryption key is
-    rewrapped once in a run, inside the KMS if it can.  A Delta table is handled as by
-    :func:`reencrypt`.
-
-    Args:
-        paths: Files, folders, globs or URIs, or one Delta table.
-        policy: A KeyPolicy, or the path of one.
-        moves: Mapping of old master keys to new ones. Other keys stay. By default every file gets
-            the master keys that ``policy`` names.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        old_policy: The policy that the files leave. Not together with ``moves``.
-        dry_run: Write nothing, but report what a run would do.
-        verify: Unwrap the keys of a new local file by its KMS, and read the first page of every
-            column, before the file takes its place.
-        where: Condition on partition columns that chooses files of a Delta table.
-        since: Version of a Delta table. Only files added later are changed.
-        commit_every: Number of files after which to commit to a Delta table. By default once, at
-            the end.
-        jobs: Number of cores; by default all.
-        progress: Called for each file that is done.
-
-    Returns:
-        A report with a record for each file.
-
-    Raises:
-        PolicyError: The KMS lacks a master key.  No file was written.
-
-    Example:
-        >>> sb.rotate_keys("out/", policy="keys/policy.toml")
-        <RekeyReport: 1 file (1 unchanged)>
-    """
-    setting = partial(
-        rotation,
-        moves=moves or {},
-        keys=keys,
-        old_policy=old_policy,
-        dry_run=dry_run,
-        verify=verify,
-    )
-    folder = delta_table(as_paths(paths))
-    if folder is not None:
-        chosen = TableSelection(where=where, since=since)
-        run = open_rotation(folder, policy, moves or {}, chosen, commit_every=commit_every)
-        open_beside = partial(setting, run.policy)
-        return rekey_table(run, open_beside, jobs=jobs, progress=progress)
-    refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-    open_work = partial(setting, policy)
-    work = open_work()
-    files, _ = files_to_write(paths, in_place=False, output=None)
-    tasks = [FileTask(path=path) for path in files]
-    # With moves the policy is asked for its KMS alone.
-    if not moves:
+    if has_columns:
         check_columns(files, work)
-    return _run(work, open_work, tasks, jobs=jobs, progress=progress)
+    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
+    return rekey_tasks(work, open_work, tasks, jobs=jobs, progress=progress)
 
 
 def check_columns(files: Iterable[str], work: RekeyWork) -> None:
@@ -281,7 +76,7 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
         raise unknown_column(name, known)
 
 
-def _run(
+def rekey_tasks(
     work: RekeyWork,
     open_work: Callable[[], RekeyWork],
     tasks: Sequence[FileTask],
@@ -289,6 +84,7 @@ def _run(
     jobs: int | None,
     progress: FileProgress | None,
 ) -> RekeyReport:
+    """Return the report of a run over files, whose new content each task has a place for."""
     reports = rekey_files(work, open_work, tasks, jobs=jobs, progress=progress)
     changed = [
         task.target or task.path

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import Columns, filter_request
 from secure_bloom.adding.rewrite import WriteMode
+from secure_bloom.api.add import open_delta_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
-from secure_bloom.delta.table_run import refuse_options_of_files
+from secure_bloom.delta.table_run import TableRun, refuse_options_of_files
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_task
@@ -115,8 +115,10 @@ def add_bloom_filters(
     if folder is not None:
         refuse_options_of_files(folder, in_place=in_place, output=False)
         chosen = table_selection(where, since)
-        run = open_run(folder, request, chosen)
-        beside = _beside_job(spark, run, access, dry_run=dry_run)
+        run, stored = open_delta_run(folder, request, chosen)
+        # In the names of the files, which may differ from the table's.
+        access = replace(access, policy=stored.policy)
+        beside = _beside_job(spark, run, ship((stored, access)), dry_run=dry_run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=dry_run)
     shared = ship((request, access))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
@@ -131,11 +133,9 @@ def add_bloom_filters(
 
 
 def _beside_job(
-    spark: SparkSession, run: AddRun, access: Access, *, dry_run: bool
+    spark: SparkSession, run: TableRun, shared: bytes, *, dry_run: bool
 ) -> BesideJob[FileAddReport]:
     """Return the work on the files of a Delta table, after a check of a few of them."""
-    # The request in the names of the files, which may differ from the table's.
-    shared = ship((run.request, replace(access, policy=run.request.policy)))
     check_request(
         table_files(spark, run, {path: path for path in run.paths}),
         functools.partial(add_task.survey, shared=shared),
@@ -144,6 +144,6 @@ def _beside_job(
     return BesideJob(
         schema=add_task.REPORT,
         rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
-        in_names=run.names.in_report,
+        in_names=functools.partial(FileAddReport.renamed, shown=run.names.logical),
         rows=add_task.rows,
     )

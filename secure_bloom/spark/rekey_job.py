@@ -13,22 +13,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from secure_bloom.api.rekey import open_delta_reencryption, open_delta_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.recognition import delta_table
-from secure_bloom.delta.table_run import refuse_options_of_files
+from secure_bloom.delta.table_run import TableRun, refuse_options_of_files
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
 from secure_bloom.rekeying.run import check_columns
-from secure_bloom.rekeying.table_runs import (
-    RekeyRun,
-    in_logical_names,
-    open_reencryption,
-    open_rotation,
-    table_notes,
-)
+from secure_bloom.rekeying.table_runs import table_notes
 from secure_bloom.spark.delta_job import BesideJob, rewrite_delta, table_selection, time_of_files
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import JobFiles, job_files
@@ -122,8 +117,8 @@ def reencrypt(
     if table is not None:
         refuse_options_of_files(table, in_place=False, output=output is not None)
         _refuse_outside_keys(checked.policy, table)
-        run = open_reencryption(table, policy, table_selection(where, since))
-        beside = _beside_job(("reencrypt", run.policy, {**setting, "only_changes": True}), run)
+        run, stored = open_delta_reencryption(table, policy, table_selection(where, since))
+        beside = _beside_job(("reencrypt", stored, {**setting, "only_changes": True}), run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=False)
     shipped = ("reencrypt", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
@@ -185,8 +180,9 @@ def rotate_keys(
     checked = rotation(policy, keys=None, **setting)
     table = delta_table([absolute_path(path) for path in as_paths(paths)])
     if table is not None:
-        run = open_rotation(table, policy, moves or {}, table_selection(where, since))
-        beside = _beside_job(("rotate", run.policy, setting), run)
+        chosen = table_selection(where, since)
+        run, stored = open_delta_rotation(table, policy, moves or {}, chosen)
+        beside = _beside_job(("rotate", stored, setting), run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=False)
     shipped = ("rotate", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
@@ -205,11 +201,11 @@ def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
         )
 
 
-def _beside_job(shipped: tuple[object, ...], run: RekeyRun) -> BesideJob[RekeyedFile]:
+def _beside_job(shipped: tuple[object, ...], run: TableRun) -> BesideJob[RekeyedFile]:
     return BesideJob(
         schema=_REPORT,
         rewrite=functools.partial(_done_beside, shared=ship(shipped)),
-        in_names=functools.partial(in_logical_names, run.names),
+        in_names=functools.partial(RekeyedFile.renamed, shown=run.names.logical),
         rows=_rows,
         notes=functools.partial(table_notes, run),
     )

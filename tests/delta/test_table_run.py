@@ -9,15 +9,13 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import filter_request
 from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.table_change import TableChange, Work, new_sizes
 from secure_bloom.delta import table_run as module
 from secure_bloom.delta.actions import Operation
-from secure_bloom.delta.add_run import open_run
 from secure_bloom.delta.commit import open_table
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import refuse_options_of_files, rewrite_table
+from secure_bloom.delta.table_run import open_run, refuse_options_of_files, rewrite_table
 from secure_bloom.errors import PolicyError, UnfinishedWriteError
 from testing import delta_logs as logs
 from testing.delta_tables import data_files
@@ -42,7 +40,7 @@ def test_files_that_failed_are_told_from_those_that_stay() -> None:
 def test_a_file_that_failed_because_others_took_it_away_is_gone(tmp_path: Path) -> None:
     columns = [logs.column("email", "string")]
     logs.commit(tmp_path, 0, *logs.start(*columns), *(logs.add(name) for name in "abc"))
-    run = open_run(str(tmp_path), filter_request("email", None), TableSelection())
+    run = open_run(str(tmp_path), Operation(name="TEST", parameters={}), TableSelection())
     logs.commit(tmp_path, 1, logs.remove("a"))
     change = TableChange(commits=(), gone=frozenset({str(tmp_path / "c")}))
     failed = [FileAddReport(path=str(tmp_path / name), status="failed") for name in "ab"]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.api.rekey import keys_used
+from secure_bloom.api.inspect import keys_used
 from secure_bloom.cli import main
 from secure_bloom.errors import (
     FormatError,

@@ -63,5 +63,5 @@ __all__ = [
     "wrap_with",
 ]
 
-#: The clients of all KMSs are loaded when one is wanted.
+#: The clients of KMSs are loaded when one is wanted.
 __getattr__, _ = lazy_names(__name__, {"providers": ["kms_client", "version_in"]})

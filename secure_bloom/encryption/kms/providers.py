@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable, close_match
-from secure_bloom.encryption.kms import aws, azure, gcp, vault
-from secure_bloom.encryption.kms.aws import AwsKmsClient
-from secure_bloom.encryption.kms.azure import AzureKmsClient
 from secure_bloom.encryption.kms.client import KmsClient
-from secure_bloom.encryption.kms.gcp import GcpKmsClient
 from secure_bloom.encryption.kms.keyring import Keyring
-from secure_bloom.encryption.kms.vault import VaultKmsClient, VaultSettings
 from secure_bloom.errors import PolicyError
 
 
@@ -28,7 +23,7 @@ def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
     """
     client, table = check_kms(config)
     if client in _PROVIDERS:
-        return _PROVIDERS[client].build(table, base)
+        return _PROVIDERS[client]().build(table, base)
     return _foreign_client(client, table)
 
 
@@ -42,13 +37,14 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
     if client is None:
         raise PolicyError("[kms] names no client", hint=f"known: {', '.join(_PROVIDERS)}")
     if client in _PROVIDERS:
-        table.allow({"client", *_PROVIDERS[client].words})
-        for word, kind in _PROVIDERS[client].words.items():
+        provider = _PROVIDERS[client]()
+        table.allow({"client", *provider.words})
+        for word, kind in provider.words.items():
             # For its error alone: `text` also refuses an empty one.
             table.text(word) if kind is str else table.get(word, kind)
         if (table.get("retry_seconds", int) or 0) < 0:
             raise PolicyError("'retry_seconds' of [kms] is negative")
-        _PROVIDERS[client].check(table)
+        provider.check(table)
     elif ":" not in client:
         raise PolicyError(
             f"[kms] has the unknown client {client!r}",
@@ -62,7 +58,7 @@ def version_in(wrapped_key: str) -> str | None:
 
     Return None for a KMS whose wrapped keys name no version.
     """
-    found = (provider.version_in(wrapped_key) for provider in _PROVIDERS.values())
+    found = (provider().version_in(wrapped_key) for provider in _PROVIDERS.values())
     return next((version for version in found if version is not None), None)
 
 
@@ -80,7 +76,11 @@ class _Provider:
     version_in: Callable[[str], str | None] = lambda _: None
 
 
-def _keyring(table: ConfigTable, base: Path) -> KmsClient:
+def _keyring() -> _Provider:
+    return _Provider(words={"keyring": str}, build=_load_keyring)
+
+
+def _load_keyring(table: ConfigTable, base: Path) -> KmsClient:
     path = table.text("keyring")
     if path is None:
         raise PolicyError('[kms] with client "keyring" names no keyring', hint='keyring = "PATH"')
@@ -88,33 +88,46 @@ def _keyring(table: ConfigTable, base: Path) -> KmsClient:
     return Keyring.load(base / path)
 
 
-def _aws(table: ConfigTable, _base: Path) -> KmsClient:
-    return AwsKmsClient.of(table)
+# Each is imported when a policy names it.
+def _aws() -> _Provider:
+    from secure_bloom.encryption.kms.aws import WORDS, AwsKmsClient, encryption_context
+
+    return _Provider(
+        words=WORDS, check=encryption_context, build=lambda table, _: AwsKmsClient.of(table)
+    )
 
 
-def _gcp(table: ConfigTable, _base: Path) -> KmsClient:
-    return GcpKmsClient.of(table)
+def _gcp() -> _Provider:
+    from secure_bloom.encryption.kms.gcp import WORDS, GcpKmsClient
+
+    return _Provider(words=WORDS, build=lambda table, _: GcpKmsClient.of(table))
 
 
-def _azure(table: ConfigTable, _base: Path) -> KmsClient:
-    return AzureKmsClient.of(table)
+def _azure() -> _Provider:
+    from secure_bloom.encryption.kms.azure import WORDS, AzureKmsClient, version_in
+
+    return _Provider(
+        words=WORDS, build=lambda table, _: AzureKmsClient.of(table), version_in=version_in
+    )
 
 
-def _vault(table: ConfigTable, base: Path) -> KmsClient:
-    return VaultKmsClient(VaultSettings.of(table, base))
+def _vault() -> _Provider:
+    from secure_bloom.encryption.kms import vault
 
-
-_PROVIDERS = {
-    "keyring": _Provider(words={"keyring": str}, build=_keyring),
-    "aws": _Provider(words=aws.WORDS, check=aws.encryption_context, build=_aws),
-    "gcp": _Provider(words=gcp.WORDS, build=_gcp),
-    "azure": _Provider(words=azure.WORDS, build=_azure, version_in=azure.version_in),
-    "vault": _Provider(
+    return _Provider(
         words=vault.WORDS,
         check=vault.check_words,
-        build=_vault,
+        build=lambda table, base: vault.VaultKmsClient(vault.VaultSettings.of(table, base)),
         version_in=vault.version_in,
-    ),
+    )
+
+
+_PROVIDERS: Mapping[str, Callable[[], _Provider]] = {
+    "keyring": _keyring,
+    "aws": _aws,
+    "gcp": _gcp,
+    "azure": _azure,
+    "vault": _vault,
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
-from secure_bloom.delta.add_run import open_run
+from secure_bloom.api.add import open_delta_run
 from secure_bloom.delta.selection import TableSelection
 from testing import delta_logs as logs
 
@@ -29,7 +29,8 @@ def table(tmp_path: Path) -> str:
 
 
 def names(table: str, **chosen: Any) -> list[str]:
-    return [Path(path).name for path in open_run(table, REQUEST, TableSelection(**chosen)).paths]
+    run, _ = open_delta_run(table, REQUEST, TableSelection(**chosen))
+    return [Path(path).name for path in run.paths]
 
 
 def test_files_are_chosen_by_partition_version_and_time(table: str) -> None:
@@ -41,7 +42,7 @@ def test_files_are_chosen_by_partition_version_and_time(table: str) -> None:
 
 
 def test_the_history_says_how_it_was_asked_for(table: str) -> None:
-    run = open_run(table, REQUEST, TableSelection(where="day is not null", since=0))
+    run, _ = open_delta_run(table, REQUEST, TableSelection(where="day is not null", since=0))
     assert run.operation.name == "ADD BLOOM FILTERS"
     assert run.operation.parameters == {
         "columns": '{"email": 0.001}',
@@ -53,4 +54,4 @@ def test_the_history_says_how_it_was_asked_for(table: str) -> None:
 
 def test_what_makes_no_sense_is_refused(table: str) -> None:
     with pytest.raises(sb.PolicyError, match="commit_every"):
-        open_run(table, REQUEST, TableSelection(), commit_every=0)
+        open_delta_run(table, REQUEST, TableSelection(), commit_every=0)
