@@ -77,6 +77,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
+_FILE, _PROJECT = "secure-bloom.toml", "pyproject.toml"
+
+
+#: Word of the file -> its variable in the environment.
+_VARIABLES: Final = {"policy": "SECURE_BLOOM_POLICY", "keyring": "SECURE_BLOOM_KEYRING"}
+
+
+def default_policy() -> str | None:
+    """Return the path of the default policy, or None."""
+    return _default("policy")
+
+
+def default_keyring() -> str | None:
+    """Return the path of the default keyring, or None."""
+    return _default("keyring")
+
+
+def _default(word: str) -> str | None:
+    return os.environ.get(_VARIABLES[word]) or _file_defaults().get(word)
+
+
 def policy_option(text: str, *, required: bool = False) -> Callable[[F], F]:
     """Add ``--policy``, whose default the environment or a file may give."""
     return click.option(
@@ -300,27 +321,6 @@ def load_policy(path: Path | None) -> KeyPolicy | None:
     from secure_bloom.encryption.policy import KeyPolicy
 
     return KeyPolicy.load(path)
-
-
-_FILE, _PROJECT = "secure-bloom.toml", "pyproject.toml"
-
-
-#: Word of the file -> its variable in the environment.
-_VARIABLES: Final = {"policy": "SECURE_BLOOM_POLICY", "keyring": "SECURE_BLOOM_KEYRING"}
-
-
-def default_policy() -> str | None:
-    """Return the path of the default policy, or None."""
-    return _default("policy")
-
-
-def default_keyring() -> str | None:
-    """Return the path of the default keyring, or None."""
-    return _default("keyring")
-
-
-def _default(word: str) -> str | None:
-    return os.environ.get(_VARIABLES[word]) or _file_defaults().get(word)
 
 
 def _file_defaults() -> dict[str, str]:
