@@ -45,10 +45,17 @@ class WrittenFile(Protocol):
 
 
 class AnyTableRun(Protocol):
-    """A run over the live files of a table, whatever its format."""
+    """A run over the live files of a table, whatever its format.
+
+    ``root`` is the table's folder. ``sizes`` are those of the files in its log, by their paths.
+    """
 
     @property
+    def root(self) -> str: ...  # noqa: D102
+    @property
     def paths(self) -> list[str]: ...  # noqa: D102
+    @property
+    def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
     def logical(self, name: str, /) -> str: ...  # noqa: D102
     def skipped(self) -> Iterable[FileAddReport]: ...  # noqa: D102
     def rewrite(self, work: Work, /, *, dry_run: bool) -> TableChange: ...  # noqa: D102

@@ -17,11 +17,12 @@ from secure_bloom.calling.arguments import takes
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.paths import as_paths
-from secure_bloom.tables.iceberg_catalog import is_in_catalog, load_table
+from secure_bloom.tables.iceberg_catalog import is_in_catalog, require_pyiceberg
 
 if TYPE_CHECKING:
     from secure_bloom.delta.selection import TableSelection
     from secure_bloom.delta.table_run import TableRun
+    from secure_bloom.iceberg.add_run import IcebergRun
 
 #: The name of a commit of filters in the history of a Delta table.
 DELTA_OPERATION: Final = "ADD BLOOM FILTERS"
@@ -77,7 +78,8 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     paths = as_paths(asked.paths)
     asked = replace(asked, paths=paths)
     if any(map(is_in_catalog, paths)):
-        return _add_to_table(*_iceberg_run(paths, asked), asked)
+        run = open_iceberg_run(asked)
+        return _add_to_table(run, run.request, asked)
     folder = delta_table(paths)
     if folder is not None:
         return _add_to_table(*_delta_run(folder, asked), asked)
@@ -124,24 +126,25 @@ def open_delta_run(
     return run, request.renamed(run.names.stored, known)
 
 
-def _iceberg_run(paths: Sequence[str], asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
+def open_iceberg_run(asked: AddRequest) -> IcebergRun:
+    """Return the run on a table of an Iceberg catalog. Raises before anything is written."""
+    paths = as_paths(asked.paths)
     if len(paths) > 1:
         raise PolicyError(
             "a table of a catalog is given alone", path=next(filter(is_in_catalog, paths))
         )
-    # First: it says how to install pyiceberg, which the other modules import.
-    load_table(paths[0])
-    from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files, selection
+    require_pyiceberg(paths[0])
+    from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files
+    from secure_bloom.iceberg.live_files import IcebergSelection
 
     refuse_options_of_files(paths[0], in_place=asked.in_place, output=asked.output is not None)
-    run = open_run(
+    return open_run(
         paths[0],
         asked.filters(),
-        selection(asked.where, asked.since),
+        IcebergSelection(where=asked.where, since=asked.since),
         branch=asked.branch,
         commit_every=asked.commit_every,
     )
-    return run, run.request
 
 
 def _add_to_table(run: AnyTableRun, request: FilterRequest, asked: AddRequest) -> AddReport:

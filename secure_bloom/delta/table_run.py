@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
@@ -45,6 +45,16 @@ class TableRun:
     def paths(self) -> list[str]:
         """The files, as paths that can be opened."""
         return [file.path for file in self.files]
+
+    @property
+    def root(self) -> str:
+        """The table's folder."""
+        return self.table.folder
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of the files, by their paths."""
+        return {file.path: file.size for file in self.files}
 
     def logical(self, name: str) -> str:
         """Return the table's name of a column of a file."""

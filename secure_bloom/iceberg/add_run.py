@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
@@ -53,6 +53,16 @@ class IcebergRun:
         return list(self._opened)
 
     @property
+    def root(self) -> str:
+        """The table's folder."""
+        return opened_location(self.table.metadata.location)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of the files, by their paths."""
+        return {path: it.data_file.file_size_in_bytes for path, it in self._opened.items()}
+
+    @property
     def _opened(self) -> dict[str, ManifestEntry]:
         return {self.table.location(path): entry for path, entry in self.chosen.wanted.items()}
 
@@ -61,7 +71,8 @@ class IcebergRun:
         for path, reason in self.chosen.skipped.items():
             yield FileAddReport(path=path, status="unchanged", notes=(f"skipped: {reason}",))
 
-    def logical(self, name: str) -> str:
+    @staticmethod
+    def logical(name: str) -> str:
         """Return the name of a column in the table. Files are opened with these names."""
         return name
 
@@ -220,13 +231,3 @@ def _remove(paths: Iterable[str]) -> None:
         # One that stays is an orphan file, which the table's own maintenance removes.
         with suppress(SecureBloomError):
             remove_new_file(path)
-
-
-def selection(where: str | None, since: Any) -> IcebergSelection:
-    """Return the choice of data files. ``since`` is the id of a snapshot."""
-    if since is not None and not isinstance(since, int):
-        raise PolicyError(
-            "since: an Iceberg table takes the id of a snapshot",
-            hint="the commits of a report have it as their version",
-        )
-    return IcebergSelection(where=where, since=since)

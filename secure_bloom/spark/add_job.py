@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,26 +17,30 @@ from typing import TYPE_CHECKING
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import Columns, filter_request
 from secure_bloom.adding.rewrite import WriteMode
-from secure_bloom.api.add import open_delta_run
+from secure_bloom.adding.run import AddRequest
+from secure_bloom.adding.table_change import AnyTableRun
+from secure_bloom.api.add import open_delta_run, open_iceberg_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.recognition import delta_table
-from secure_bloom.delta.table_run import TableRun, refuse_options_of_files
+from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
 from secure_bloom.spark import add_task
-from secure_bloom.spark.delta_job import (
-    BesideJob,
-    rewrite_delta,
-    table_files,
-    table_selection,
-    time_of_files,
-)
 from secure_bloom.spark.file_reports import FileJob, prepare_report, reporting, run_file_job
 from secure_bloom.spark.job_files import job_files
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
+from secure_bloom.spark.table_job import (
+    BesideJob,
+    rewrite_table,
+    table_files,
+    table_selection,
+    time_of_files,
+)
 from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
+from secure_bloom.tables import is_in_catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +60,7 @@ def add_bloom_filters(
     columns: Columns | None = None,
     where: str | None = None,
     since: datetime | str | int | None = None,
+    branch: str | None = None,
     in_place: bool = False,
     replace_filters: bool = False,
     dry_run: bool = False,
@@ -82,12 +88,17 @@ def add_bloom_filters(
     Args:
         spark: The session.
         paths: Files, folders or globs that driver and executors see alike, or names of tables in
-            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+            Spark's catalog (``"db.customers"``), the folder of one Delta table, or one table of an
+            Iceberg catalog that the driver's pyiceberg knows
+            (``"iceberg://CATALOG/NAMESPACE.TABLE"``).
         policy: A KeyPolicy, or the path of one.
         columns: As for :func:`secure_bloom.add_bloom_filters`; by default those of the policy.
-        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
-        since: A datetime or ISO text, for a Delta table also a version. Only files written then or
-            later are changed. Times without a zone are UTC.
+        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files. For
+            an Iceberg table, a condition on any columns, which partitions and bounds decide.
+        since: A datetime or ISO text, for a Delta table also a version, for an Iceberg table the id
+            of a snapshot. Only files written then or later are changed. Times without a zone are
+            UTC.
+        branch: The branch of an Iceberg table to write; by default main.
         in_place: Append to each file instead of replacing it.
         replace_filters: Build existing filters again.
         dry_run: Write nothing, but report what a run would do.
@@ -111,6 +122,23 @@ def add_bloom_filters(
     access = Access(policy=request.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
     every = as_paths(paths)
+    if any(map(is_in_catalog, every)):
+        asked = AddRequest(
+            every,
+            columns=columns,
+            policy=policy,
+            in_place=in_place,
+            replace_filters=replace_filters,
+            where=where,
+            since=_snapshot(since),
+            branch=branch,
+        )
+        table = open_iceberg_run(asked)
+        shared = ship((table.request, access, table.table.grant))
+        job = _beside_job(spark, table, table.logical, shared, dry_run=dry_run)
+        return rewrite_table(spark, table, job, wanted, dry_run=dry_run)
+    if branch is not None:
+        raise PolicyError("branch is for Iceberg tables", path=every[0])
     folder = delta_table([absolute_path(path) for path in every])
     if folder is not None:
         refuse_options_of_files(folder, in_place=in_place, output=False)
@@ -118,9 +146,10 @@ def add_bloom_filters(
         run, stored = open_delta_run(folder, request, chosen)
         # In the names of the files, which may differ from the table's.
         access = replace(access, policy=stored.policy)
-        beside = _beside_job(spark, run, ship((stored, access)), dry_run=dry_run)
-        return rewrite_delta(spark, run, beside, wanted, dry_run=dry_run)
-    shared = ship((request, access))
+        shared = ship((stored, access, None))
+        job = _beside_job(spark, run, run.names.logical, shared, dry_run=dry_run)
+        return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
+    shared = ship((request, access, None))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
@@ -128,14 +157,28 @@ def add_bloom_filters(
         prepare_report(files, add_task.REPORT)
         check_request(files, functools.partial(add_task.survey, shared=shared))
         work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
-        job = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
-        return run_file_job(files, job, wanted).wanted_by(wanted)
+        plain = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
+        return run_file_job(files, plain, wanted).wanted_by(wanted)
+
+
+def _snapshot(since: datetime | str | int | None) -> int | None:
+    if since is None or isinstance(since, int):
+        return since
+    raise PolicyError(
+        "since: an Iceberg table takes the id of a snapshot",
+        hint="the commits of a report have it as their version",
+    )
 
 
 def _beside_job(
-    spark: SparkSession, run: TableRun, shared: bytes, *, dry_run: bool
+    spark: SparkSession,
+    run: AnyTableRun,
+    logical: Callable[[str], str],
+    shared: bytes,
+    *,
+    dry_run: bool,
 ) -> BesideJob[FileAddReport]:
-    """Return the work on the files of a Delta table, after a check of a few of them."""
+    """Return the work on the files of a table with a log, after a check of a few of them."""
     check_request(
         table_files(spark, run, {path: path for path in run.paths}),
         functools.partial(add_task.survey, shared=shared),
@@ -144,6 +187,6 @@ def _beside_job(
     return BesideJob(
         schema=add_task.REPORT,
         rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
-        in_names=functools.partial(FileAddReport.renamed, shown=run.names.logical),
+        in_names=functools.partial(FileAddReport.renamed, shown=logical),
         rows=add_task.rows,
     )

@@ -19,6 +19,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.package_archive import opened_once
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row
+from secure_bloom.storage.store_grants import StoreGrant
 
 REPORT = RowSchema(
     {
@@ -55,9 +56,12 @@ def rows(report: FileAddReport) -> Iterator[Row]:
 
 
 @opened_once
-def _opened(shipped: tuple[FilterRequest, Access]) -> tuple[FilterRequest, KeyResolver]:
-    request, access = shipped
-    return request, access.checked_resolver()
+def _opened(
+    shipped: tuple[FilterRequest, Access, StoreGrant | None],
+) -> tuple[FilterRequest, KeyResolver, StoreGrant | None]:
+    request, access, grant = shipped
+    # The grant counts while it is kept here.
+    return request, access.checked_resolver(), grant
 
 
 # If an executor cannot reach the KMS, its files fail and not the whole job: hence two `except`.
@@ -66,7 +70,7 @@ def _opened(shipped: tuple[FilterRequest, Access]) -> tuple[FilterRequest, KeyRe
 def survey(path: str, *, shared: bytes) -> Survey:
     """Check the request against the footer of a file."""
     try:
-        request, resolver = _opened(shared)
+        request, resolver, _ = _opened(shared)
     except SecureBloomError as error:
         return Survey(path=path, failure=error)
     return survey_file(path, request, resolver)
@@ -77,7 +81,7 @@ def rewrite(
 ) -> FileAddReport:
     """Add the filters of the request to a file, and return its report."""
     try:
-        request, resolver = _opened(shared)
+        request, resolver, _ = _opened(shared)
     except SecureBloomError as error:
         return failed_report(path, error)
     return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path, target=target)

@@ -24,11 +24,11 @@ from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
 from secure_bloom.rekeying.run import check_columns
 from secure_bloom.rekeying.table_runs import table_notes
-from secure_bloom.spark.delta_job import BesideJob, rewrite_delta, table_selection, time_of_files
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_selection, time_of_files
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
@@ -119,7 +119,7 @@ def reencrypt(
         _refuse_outside_keys(checked.policy, table)
         run, stored = open_delta_reencryption(table, policy, table_selection(where, since))
         beside = _beside_job(("reencrypt", stored, {**setting, "only_changes": True}), run)
-        return rewrite_delta(spark, run, beside, wanted, dry_run=False)
+        return rewrite_table(spark, run, beside, wanted, dry_run=False)
     shipped = ("reencrypt", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
@@ -183,7 +183,7 @@ def rotate_keys(
         chosen = table_selection(where, since)
         run, stored = open_delta_rotation(table, policy, moves or {}, chosen)
         beside = _beside_job(("rotate", stored, setting), run)
-        return rewrite_delta(spark, run, beside, wanted, dry_run=False)
+        return rewrite_table(spark, run, beside, wanted, dry_run=False)
     shipped = ("rotate", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         if not moves:

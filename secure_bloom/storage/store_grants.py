@@ -13,7 +13,7 @@ import gc
 import itertools
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -35,6 +35,10 @@ class S3Settings:
     proxy: str | None = field(default=None, repr=False)
     connect_timeout: float | None = None
     request_timeout: float | None = None
+
+    def without_credentials(self) -> S3Settings:
+        """Return the settings that say where the store is, but not who asks."""
+        return replace(self, access_key=None, secret_key=None, session_token=None, proxy=None)
 
     def file_system(self, bucket: str) -> Any:
         """Return pyarrow's file system for a bucket."""
@@ -81,10 +85,18 @@ class StoreGrant:
                 )
             _grants.add(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave credentials out: another machine has its own."""
+        return _granted, (tuple(map(str, self.places)), self.settings.without_credentials())
+
     def _contradicts(self, other: StoreGrant) -> bool:
         return other.settings.endpoint != self.settings.endpoint and any(
             _covers(one, two) or _covers(two, one) for one in self.places for two in other.places
         )
+
+
+def _granted(places: Iterable[str], settings: S3Settings) -> StoreGrant:
+    return StoreGrant(places, settings)
 
 
 _grants: Final[WeakSet[StoreGrant]] = WeakSet()

@@ -104,6 +104,12 @@ def is_in_catalog(path: str) -> bool:
     return path.lower().startswith(_SCHEME)
 
 
+def require_pyiceberg(path: str) -> None:
+    """Raise MissingExtraError, which says how to install pyiceberg, if it is not there."""
+    with located(path=path), imported_for(PURPOSE, "iceberg"):
+        import pyiceberg.catalog  # noqa: F401
+
+
 def load_table(path: str) -> Any:
     """Return the pyiceberg table that ``iceberg://CATALOG/NAMESPACE.TABLE`` names.
 
@@ -111,8 +117,9 @@ def load_table(path: str) -> Any:
     catalog does not answer.
     """
     catalog_name, table_name = _parsed(path)
-    with located(path=path), imported_for(PURPOSE, "iceberg"):
-        from pyiceberg.catalog import load_catalog
+    require_pyiceberg(path)
+    from pyiceberg.catalog import load_catalog
+
     with catalog_errors(path):
         catalog = load_catalog(catalog_name)
         sent = _opened_by_the_catalog(catalog)

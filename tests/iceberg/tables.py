@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.utils.config import Config
 
+from testing.storage import Bucket
+
 NAME = "iceberg://lake/db.people"
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -45,15 +48,44 @@ SCHEMA = Schema(
 )
 
 
-def in_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    """A catalog called ``lake`` that pyiceberg's settings know."""
-    uri, warehouse = f"sqlite:///{folder / 'catalog.db'}", (folder / "warehouse").as_uri()
-    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", uri)
-    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", warehouse)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    catalog = SqlCatalog("lake", uri=uri, warehouse=warehouse)
+def in_settings(folder: Path, monkeypatch: pytest.MonkeyPatch, **properties: str) -> SqlCatalog:
+    """A catalog called ``lake`` that pyiceberg's settings know, on disk if nothing else is said."""
+    settings = {
+        "uri": f"sqlite:///{folder / 'catalog.db'}",
+        "warehouse": (folder / "warehouse").as_uri(),
+    } | properties
+    in_environment(settings, monkeypatch)
+    catalog = SqlCatalog("lake", **settings)
     catalog.create_namespace("db")
     return catalog
+
+
+def in_environment(settings: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of pyiceberg for the catalog ``lake``, and no other ones."""
+    prefix = "PYICEBERG_CATALOG__LAKE__"
+    for name in [it for it in os.environ if it.startswith(prefix)]:
+        monkeypatch.delenv(name)
+    for name, value in settings.items():
+        monkeypatch.setenv(prefix + name.upper().replace(".", "__").replace("-", "_"), value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+
+
+def in_store(port: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What a catalog says of a new bucket that the environment knows no way into."""
+    rights = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
+    with monkeypatch.context() as patch:
+        for name in rights:
+            patch.setenv(name, "us-east-1")
+        bucket = Bucket(port)
+    for name in (*rights, "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    return {
+        "warehouse": f"s3://{bucket.name}/lake",
+        "s3.endpoint": f"http://127.0.0.1:{port}",
+        "s3.region": "us-east-1",
+    }
 
 
 def people(

@@ -8,8 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import And, EqualTo, Or
 
-from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.iceberg.add_run import selection
+from secure_bloom.errors import FormatError
 from secure_bloom.iceberg.catalog import open_table
 from secure_bloom.iceberg.commit import still_standing
 from secure_bloom.iceberg.live_files import Manifests, group_by_spec
@@ -28,11 +27,6 @@ def test_conditions_become_filters_of_files() -> None:
     assert isinstance(found, And)
     assert found.left == EqualTo("id", 1)
     assert isinstance(found.right, Or)
-
-
-def test_mistakes_of_a_selection() -> None:
-    with pytest.raises(PolicyError, match="id of a snapshot"):
-        selection(None, "2026-01-01")
 
 
 def test_a_file_outside_the_table_is_an_error(catalog: SqlCatalog) -> None:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
-from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
@@ -17,48 +15,29 @@ from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import settings_for
 from secure_bloom.tables.iceberg_catalog import store_grant
 from testing.iceberg_rest import rest_catalog
-from testing.storage import Bucket
-from tests.iceberg.tables import NAME, all_rows, data_files, people
+from tests.iceberg.tables import (
+    NAME,
+    all_rows,
+    data_files,
+    in_environment,
+    in_settings,
+    in_store,
+    people,
+)
 
 SECRET = "s3cr3t-of-the-catalog"
 ABSENT = "nobody@example.org"
 
 
 @pytest.fixture
-def settings(port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A catalog with a bucket that the environment has neither an address nor credentials for."""
-    rights = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
-    with monkeypatch.context() as patch:
-        for name in rights:
-            patch.setenv(name, "us-east-1")
-        bucket = Bucket(port)
-    for name in (*rights, "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    return {
-        "uri": f"sqlite:///{tmp_path / 'catalog.db'}",
-        "warehouse": f"s3://{bucket.name}/lake",
-        "s3.endpoint": f"http://127.0.0.1:{port}",
-        "s3.access-key-id": "testing",
-        "s3.secret-access-key": SECRET,
-        "s3.region": "us-east-1",
-    }
+def settings(port: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    found = in_store(port, monkeypatch)
+    return found | {"s3.access-key-id": "testing", "s3.secret-access-key": SECRET}
 
 
 @pytest.fixture
-def table(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Table:
-    in_environment(settings, monkeypatch)
-    catalog = SqlCatalog("lake", **settings)
-    catalog.create_namespace("db")
-    return people(catalog, files=2)
-
-
-def in_environment(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in settings.items():
-        variable = name.upper().replace(".", "__").replace("-", "_")
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{variable}", value)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+def table(settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
+    return people(in_settings(tmp_path, monkeypatch, **settings), files=2)
 
 
 def test_add_and_each_verb_that_reads(table: Table) -> None:
@@ -110,9 +89,6 @@ def test_credentials_that_a_rest_catalog_sends_for_a_table(
     table: Table, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = {name: it for name, it in settings.items() if name.startswith("s3.")}
-    for name in settings:
-        variable = name.upper().replace(".", "__").replace("-", "_")
-        monkeypatch.delenv(f"PYICEBERG_CATALOG__LAKE__{variable}")
 
     def send(loaded: dict[str, Any]) -> None:
         loaded["storage-credentials"] = [{"prefix": table.location(), "config": theirs}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 
 import pytest
 
@@ -27,6 +28,9 @@ def test_they_are_for_what_is_at_or_below_a_place() -> None:
     # A URI that says itself where its store is.
     assert found("s3://a/lake/t/1.parquet?endpoint_override=127.0.0.1:3") is None
     assert "s3cr3t" not in repr(grant.settings)
+    # Another machine has credentials of its own.
+    assert b"s3cr3t" not in pickle.dumps(grant)
+    assert pickle.loads(pickle.dumps(grant)).settings == S3Settings(endpoint=OURS.endpoint)
     del grant
     gc.collect()
     assert found("s3://b/any") is None

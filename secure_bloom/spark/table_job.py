@@ -1,4 +1,4 @@
-"""The step after the write on a Delta table: tasks write new files, and the driver commits them."""
+"""The step after the write on a table with a log: tasks write files, the driver commits them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import GONE, TableChange
+from secure_bloom.adding.table_change import GONE, AnyTableRun, TableChange
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import TableRun
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_reports import (
@@ -71,8 +71,8 @@ def time_of_files(since: datetime | str | int | None) -> datetime | str | None:
     return since
 
 
-def rewrite_delta(
-    spark: SparkSession, run: TableRun, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
+def rewrite_table(
+    spark: SparkSession, run: AnyTableRun, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
 ) -> DataFrame:
     """Do the job on the files of a run, and commit the results. Return the report of the files."""
     done: list[Reported] = []
@@ -90,20 +90,22 @@ def rewrite_delta(
 
     change = run.rewrite(work, dry_run=dry_run)
     gone = (f"{path}: {GONE}" for path in sorted(change.gone))
-    for note in (*gone, *job.notes(change)):
+    skipped = tuple(run.skipped())
+    for note in (*gone, *file_notes(skipped), *job.notes(change)):
         warnings.warn(note, stacklevel=4)
+    rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
     if not done:
-        return frame_of(spark, job.schema, [])
+        return rest
     # Only now: the new files are committed, whatever failed beside them.
-    return done[0].wanted_by(wanted)
+    found = done[0].wanted_by(wanted)
+    return found.unionByName(rest) if skipped else found
 
 
-def table_files(spark: SparkSession, run: TableRun, texts: Mapping[str, str]) -> JobFiles:
+def table_files(spark: SparkSession, run: AnyTableRun, texts: Mapping[str, str]) -> JobFiles:
     """Return files of a run for a job: a text for each by its path, with the size in the log."""
-    known = tuple((texts[file.path], file.size) for file in run.files if file.path in texts)
+    known = tuple((texts[path], size) for path, size in run.sizes.items() if path in texts)
     size = sum(size for _, size in known)
-    roots = (run.table.folder,)
-    return JobFiles(spark=spark, roots=roots, count=len(known), size=size, known=known)
+    return JobFiles(spark=spark, roots=(run.root,), count=len(known), size=size, known=known)
 
 
 def _rewrite(rewrite: Callable[[str, str], R], pair: str) -> R:
