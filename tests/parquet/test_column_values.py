@@ -434,7 +434,7 @@ def test_a_list_that_is_cut_short_is_an_error(tmp_path: Path) -> None:
         it.footer.row_groups[0].num_rows = 60
         it.footer.metadata.num_rows = 60
         path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
-    with opened(path) as it, pytest.raises(FormatError, match="hold 50 rows, 60"):
+    with opened(path) as it, pytest.raises(FormatError, match="hold 50 rows, wanted 60"):
         _read(it, "x.list.element")
 
 
