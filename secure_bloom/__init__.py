@@ -19,9 +19,18 @@ if TYPE_CHECKING:
     from secure_bloom.api.advise import advise
     from secure_bloom.api.audit import audit
     from secure_bloom.api.inspect import inspect, keys_used
+    from secure_bloom.api.open_table import open_table
+    from secure_bloom.api.probe import probe
+    from secure_bloom.api.read import (
+        explain,
+        plan_read,
+        read_batches,
+        read_row_groups,
+        read_table,
+    )
     from secure_bloom.api.rekey import decrypt, reencrypt, rotate_keys
     from secure_bloom.auditing.findings import AuditReport, Finding
-    from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
+    from secure_bloom.bloom.probe import ProbeReport, Verdict
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
     from secure_bloom.calling.options import BloomFilterOptions
     from secure_bloom.encryption.access import GivenKeys, GivenPolicy
@@ -52,16 +61,7 @@ if TYPE_CHECKING:
         PyarrowKms,
         pyarrow_encryption,
     )
-    from secure_bloom.reading import (
-        ReadPlan,
-        ReadReport,
-        Where,
-        explain,
-        plan_read,
-        read_batches,
-        read_row_groups,
-        read_table,
-    )
+    from secure_bloom.reading import ReadPlan, ReadReport, Table, Where
     from secure_bloom.running.time_limit import time_limit
     from secure_bloom.storage.paths import Paths
 
@@ -76,9 +76,12 @@ _HOMES = {
     "api.advise": ["advise"],
     "api.audit": ["audit"],
     "api.inspect": ["inspect", "keys_used"],
+    "api.open_table": ["open_table"],
+    "api.probe": ["probe"],
+    "api.read": ["explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
     "api.rekey": ["decrypt", "reencrypt", "rotate_keys"],
     "auditing.findings": ["AuditReport", "Finding"],
-    "bloom.probe": ["ProbeReport", "Verdict", "probe"],
+    "bloom.probe": ["ProbeReport", "Verdict"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
     "encryption.access": ["GivenKeys", "GivenPolicy"],
     "encryption.kms": ["ExplicitKeys", "Keyring", "KmsClient"],
@@ -107,16 +110,7 @@ _HOMES = {
     "calling.options": ["BloomFilterOptions"],
     "paimon": [],
     "parquet.pyarrow_encryption": ["PyarrowEncryption", "PyarrowKms", "pyarrow_encryption"],
-    "reading": [
-        "ReadPlan",
-        "ReadReport",
-        "Where",
-        "explain",
-        "plan_read",
-        "read_batches",
-        "read_row_groups",
-        "read_table",
-    ],
+    "reading": ["ReadPlan", "ReadReport", "Table", "Where"],
     "running.time_limit": ["time_limit"],
     "storage.paths": ["Paths"],
 }
@@ -154,6 +148,7 @@ __all__ = [
     "ReadReport",
     "SecureBloomError",
     "SplitBlockBloomFilter",
+    "Table",
     "TableAdvice",
     "TimeLimitError",
     "UnfinishedWriteError",
@@ -170,6 +165,7 @@ __all__ = [
     "hudi",
     "inspect",
     "keys_used",
+    "open_table",
     "paimon",
     "plan_read",
     "probe",

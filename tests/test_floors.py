@@ -100,6 +100,7 @@ HEAVY = {
         "paimon",
         "advising",
         "auditing",
+        "api",
         "spark",
     },
     "pyiceberg": {"tables", "iceberg"},

@@ -54,9 +54,9 @@ from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.tables import snapshot
 from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85, positions

@@ -18,8 +18,9 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache, unite
+from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import TableState, table_state
 from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.storage.inputs import covered
@@ -139,7 +140,7 @@ def _read_footers(
     for done, path in enumerate(KeyPrefetch(resolver).each(listing.paths), start=1):
         footer = _footer(listing, path, resolver, scanner)
         facts.append(_facts(footer))
-        schemas.append((path, state.columns_of(footer.columns.arrow)))
+        schemas.append((path, state.columns_of(footer.arrow)))
         # Files of one schema share their columns, so this holds one footer for each schema.
         first.setdefault(id(footer.columns), footer)
         if progress is not None and len(listing.paths) > _MANY:

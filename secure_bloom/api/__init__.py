@@ -17,4 +17,8 @@ A door that writes asks which kind of table it has::
         files          adding.run.add_to_files
         a Delta table  delta.table_run.open_run   -> new files, a commit of the log
         Iceberg        iceberg.add_run.open_run   -> new files, a snapshot of the catalog
+    api.open_table.open_table(paths, ...)
+        reading.open_table.Table                  -> read, read_batches, explain, probe, plan
+    api.read.read_table(...), api.probe.probe(...)
+        a table that is opened, asked one question and closed
 """

@@ -12,9 +12,9 @@ import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache, wraps
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from os import PathLike
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from secure_bloom.errors import PolicyError
 
@@ -162,6 +162,7 @@ _ELSEWHERE = frozenset(
 _Given = ParamSpec("_Given")
 _Request = TypeVar("_Request")
 _Result = TypeVar("_Result")
+_Self = TypeVar("_Self")
 
 
 def takes(
@@ -172,20 +173,47 @@ def takes(
     def decorated(function: Callable[[_Request], _Result]) -> Callable[_Given, _Result]:
         @wraps(function)
         def public(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-            try:
-                asked = request(*args, **kwargs)
-            except TypeError as error:
-                # A caller who misspells an argument called the function, and never heard of its
-                # request.
-                called = str(error).replace(f"{request.__qualname__}.__init__", function.__name__)
-                raise TypeError(called) from None
-            return function(asked)
+            return function(_made(request, function.__name__, args, kwargs))
 
-        # help() and notebooks show the arguments, and not that they are handed on.
-        public.__signature__ = Signature(  # type: ignore[attr-defined]
-            list(signature(request).parameters.values()),
-            return_annotation=signature(function).return_annotation,
-        )
+        _show(public, function, signature(request).parameters.values())
         return public
 
     return decorated
+
+
+def asks(
+    request: Callable[_Given, _Request],
+) -> Callable[
+    [Callable[[_Self, _Request], _Result]], Callable[Concatenate[_Self, _Given], _Result]
+]:
+    """Return a decorator: :func:`takes` for a method."""
+
+    def decorated(
+        method: Callable[[_Self, _Request], _Result],
+    ) -> Callable[Concatenate[_Self, _Given], _Result]:
+        @wraps(method)
+        def public(self: _Self, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+            return method(self, _made(request, method.__name__, args, kwargs))
+
+        own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+        _show(public, method, (own, *signature(request).parameters.values()))
+        return public
+
+    return decorated
+
+
+def _made(
+    request: Callable[..., _Request], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> _Request:
+    try:
+        return request(*args, **kwargs)
+    except TypeError as error:
+        # A caller who misspells an argument called the function, and never heard of its request.
+        made = getattr(request, "__qualname__", "")
+        raise TypeError(str(error).replace(f"{made}.__init__", name)) from None
+
+
+def _show(public: Any, function: Callable[..., Any], parameters: Any) -> None:
+    """Let help() and notebooks show the fields as the arguments."""
+    returned = signature(function).return_annotation
+    public.__signature__ = Signature(list(parameters), return_annotation=returned)

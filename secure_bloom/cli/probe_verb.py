@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
+from secure_bloom.api.probe import probe
+from secure_bloom.bloom.probe import ProbeReport, Verdict
 from secure_bloom.cli.arguments import (
     AccessOptions,
     read_lines,

@@ -114,7 +114,7 @@ def read_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.reading import ReadRequest, TableRead
+    from secure_bloom.reading import ReadRequest, Table
 
     file = None if output is None else output_file(output)
     form = None if (explain or as_json) and file is None else format_of(form, file)
@@ -128,7 +128,8 @@ def read_command(
         **at,
         without_filter_keys=without_filter_keys,
     )
-    read = TableRead(request, explain=explain)
+    with Table(request) as table:
+        read = table.ask(request, explain=explain)
     if file is not None and form is not None:
         refuse_part_of_table(file, form, paths, read.paths)
     if plan_only:

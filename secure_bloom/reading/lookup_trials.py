@@ -25,9 +25,9 @@ from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.hive_partitions import Values
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.memory_budget import refuse_beyond

@@ -1,4 +1,7 @@
-"""A caller's request to read: the files, the rows and columns, and the keys."""
+"""A caller's requests: for a table, a question to it, and both at once.
+
+They load no pyarrow: a request for verdicts needs none.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +11,82 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-import pyarrow.compute as pc
-
 from secure_bloom.calling.arguments import check_fields
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.predicates.from_polars import from_polars, is_polars
-from secure_bloom.predicates.from_pyarrow import from_expression
-from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
+from secure_bloom.storage.memory_budget import size_of_text
 from secure_bloom.storage.paths import Paths
+from secure_bloom.tables.live_file import TableVersion
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow.compute as pc
 
 #: A condition in one of its forms, as :func:`read_table` describes them.
 Where: TypeAlias = "str | pc.Expression | pl.Expr | Mapping[str, object] | Sequence[object]"
 
 
-# No repr: the condition holds cell values, and they must not reach a log.
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReadRequest:
-    """The arguments of the functions that read, as :func:`read_table` describes them."""
+# No repr of any request: it holds keys or cell values, and they must not reach a log.
+@dataclass(frozen=True, eq=False, repr=False)
+class TableRequest:
+    """Where a table is, which version of it is meant, and the keys of its files."""
 
     paths: Paths
     _: KW_ONLY
-    where: Where | Predicate | None = None
-    columns: Names | None = None
-    limit: int | None = None
     keys: GivenKeys = None
     policy: GivenPolicy = None
-    without_filter_keys: bool = False
     allow_unverified: bool = False
     allow_unprotected: bool = False
     version: int | None = None
     timestamp: str | datetime | None = None
     snapshot: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def access(self) -> Access:
+        """Return whose keys are used, and which files are accepted."""
+        return Access.of(
+            self.keys,
+            self.policy,
+            allow_unverified=self.allow_unverified,
+            allow_unprotected=self.allow_unprotected,
+        )
+
+    def at(self) -> TableVersion:
+        """Return the version of the table that is asked for."""
+        return TableVersion(version=self.version, timestamp=self.timestamp, snapshot=self.snapshot)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OpenRequest(TableRequest):
+    """The arguments of :func:`secure_bloom.open_table`."""
+
+    _: KW_ONLY
+    memory: int | str = "256MiB"
+
+    def most_bytes(self) -> int:
+        """Return the bytes that the table may keep; PolicyError for what is no size."""
+        given = self.memory
+        size = size_of_text(given) if isinstance(given, str) else operator.index(given)
+        if size is None or size < 0:
+            raise PolicyError(
+                f"memory is {given!r}, wanted a size", hint='write memory="256MiB" or a number'
+            )
+        return size
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Question:
+    """The rows and columns that a read asks a table for."""
+
+    where: Where | Predicate | None = None
+    _: KW_ONLY
+    columns: Names | None = None
+    limit: int | None = None
+    without_filter_keys: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -66,24 +107,33 @@ class ReadRequest:
             raise PolicyError(f"limit is {rows}, it must not be negative")
         return rows
 
-    def access(self) -> Access:
-        """Return whose keys the read uses, and which files it accepts."""
-        return Access.of(
-            self.keys,
-            self.policy,
-            allow_unverified=self.allow_unverified,
-            allow_unprotected=self.allow_unprotected,
-        )
-
     def predicate(self) -> Predicate | None:
         """Return the predicate that ``where`` describes in one of its forms, or None."""
         where = self.where
         if where is None or isinstance(where, Condition | AllOf | AnyOf):
             return where
         if isinstance(where, str):
+            from secure_bloom.predicates.from_text import from_text
+
             return from_text(where)
+        import pyarrow.compute as pc
+
         if isinstance(where, pc.Expression):
+            from secure_bloom.predicates.from_pyarrow import from_expression
+
             return from_expression(where)
+        from secure_bloom.predicates.from_polars import from_polars, is_polars
+
         if is_polars(where):
             return from_polars(cast("pl.Expr", where))
+        from secure_bloom.predicates.from_tuples import from_structure
+
         return from_structure(where)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadRequest(TableRequest, Question):
+    """The arguments of the functions of one read, as :func:`read_table` describes them."""
+
+    _: KW_ONLY
+    where: Where | Predicate | None = None

@@ -1,4 +1,4 @@
-"""Read a table: its footers first, then its batches or its plan, and a report at the end.
+"""One read of a table: its batches or its plan, and a report in the end.
 
 The schema of a table is made from all footers.  After that, some files at a time are planned,
 decoded and filtered exactly.  Batches are in the order of the files and their rows.
@@ -14,24 +14,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from secure_bloom.encryption.trust import warn_unverified
+from secure_bloom.encryption.access import Access
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.request import request
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
-from secure_bloom.reading.read_request import ReadRequest
+from secure_bloom.reading.read_request import Question
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.rows.units import Unit, tables_of, units
+from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage.paths import as_paths
-from secure_bloom.tables import TableVersion
 
 _MAX_DECODERS = 8
 #: Search values early if a plan leaves at most this many units per file; and in how many units at
@@ -39,23 +37,20 @@ _MAX_DECODERS = 8
 _FEW, _NARROWED_TOGETHER = 0.25, 16
 #: Bytes of decoded rows that may wait for the rows before them; the least that a table counts for.
 _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
-#: Most rows of a batch.
-BATCH_ROWS = 128 * 1024
 
 
 class TableRead:
     """One read of a table: take its batches or its plan, then its report."""
 
-    def __init__(self, asked: ReadRequest, *, explain: bool = False) -> None:
-        # Mistakes in the request are told before anything is opened.
-        self._limit = asked.whole_limit()
-        wanted = asked.wanted_columns()
-        access = asked.access()
+    def __init__(
+        self, files: TableFiles, access: Access, asked: Question, *, explain: bool = False
+    ) -> None:
         # A plan travels to where keys must not.
         self._access = replace(access, keys=None)
-        given = as_paths(asked.paths)
+        self._limit = asked.whole_limit()
+        wanted = asked.wanted_columns()
         self._predicate = asked.predicate()
-        self._resolver = access.resolver()
+        self._files = files
         self._explain = explain
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
@@ -63,21 +58,12 @@ class TableRead:
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
-            at = TableVersion(
-                version=asked.version, timestamp=asked.timestamp, snapshot=asked.snapshot
-            )
-            self._files = TableFiles(given, self._resolver, at)
-            warn_unverified(self._files.unverified)
-            _refuse_members(wanted or (), self._files.schema)
-            self.request = request(
-                self._files.schema,
-                self._files.state.partition_fields,
-                wanted,
-                self._predicate,
-                self._files.paths,
-                self._files.state.order,
-            )
-        self._workers = 1 if self._files.are_tiny else min(_MAX_DECODERS, os.cpu_count() or 1)
+            schema, state = files.schema, files.state
+        _refuse_members(wanted or (), schema)
+        self.request = request(
+            schema, state.partition_fields, wanted, self._predicate, files.paths, state.order
+        )
+        self._workers = 1 if files.are_tiny else min(_MAX_DECODERS, os.cpu_count() or 1)
         self._context = PruningContext(
             self.request, without_filter_keys=asked.without_filter_keys, explain=explain
         )
@@ -102,6 +88,16 @@ class TableRead:
             yield from part.to_batches(max_chunksize=BATCH_ROWS)
             if left == 0:
                 return
+
+    def rows(self) -> pa.Table:
+        """Return all rows, in the order of the files."""
+        return pa.Table.from_batches(self.batches(), schema=self.schema)
+
+    def explained(self) -> ReadReport:
+        """Take all batches, drop them, and return a report on what was read."""
+        for _ in self.batches():
+            pass
+        return self.report()
 
     def plan(self) -> ReadPlan:
         """Return the row groups that may have rows. No row group is read."""
@@ -201,7 +197,7 @@ class TableRead:
         few units does not: both need Python's lock and slow each other down.  So if plans leave few
         units, they are searched before the next files are planned.
         """
-        opener, value_scan = SourceOpener(self._resolver), ValueScan(self._context)
+        opener, value_scan = SourceOpener(self._files.resolver), ValueScan(self._context)
         for run in self._runs():
             readers = [
                 FileReader(

@@ -23,7 +23,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from secure_bloom.api.inspect import inspect
-from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
+from secure_bloom.api.probe import probe
+from secure_bloom.bloom.probe import ProbeReport, Verdict
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.spark.add_job import add_bloom_filters

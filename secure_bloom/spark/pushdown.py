@@ -28,7 +28,7 @@ Structure = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class QueriedTable:
     """The table that filters are about.
 
     ``stored`` is the schema of the files' columns.  ``spark`` is the schema of the query, ``own``
@@ -43,7 +43,7 @@ class Table:
     folders: Sequence[Values]
 
 
-def conditions(filters: Iterable[sd.Filter], table: Table) -> list[Structure]:
+def conditions(filters: Iterable[sd.Filter], table: QueriedTable) -> list[Structure]:
     """Return conditions that are all true for every row that satisfies the filters."""
     return [found for pushed in filters for found in _condition(_plain(pushed), table)]
 
@@ -111,7 +111,7 @@ def _plain(pushed: sd.Filter) -> sd.Filter:
     return pushed
 
 
-def _condition(pushed: sd.Filter, table: Table) -> Iterator[Structure]:
+def _condition(pushed: sd.Filter, table: QueriedTable) -> Iterator[Structure]:
     is_negated = isinstance(pushed, sd.Not)
     asked: Any = pushed.child if isinstance(pushed, sd.Not) else pushed
     operators = _operators().get(type(asked))
@@ -170,7 +170,7 @@ def _of_files(
     spark: pa.DataType,
     operator: Operator,
     values: list[Any],
-    table: Table,
+    table: QueriedTable,
 ) -> Condition:
     name = ".".join(attribute)
     column = bind(Condition(column=name, operator=Operator.IS_NULL), table.stored)
@@ -191,7 +191,7 @@ def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
 
 
 def _of_folders(
-    name: str, spark: str, operator: Operator, values: list[Any], table: Table
+    name: str, spark: str, operator: Operator, values: list[Any], table: QueriedTable
 ) -> Condition:
     """Return the filter as a list of the folders' texts for which it is true.
 

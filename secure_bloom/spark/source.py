@@ -25,17 +25,18 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
+from secure_bloom.api.read import plan_read, read_row_groups
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.reading import ReadPlan, plan_read, read_row_groups
+from secure_bloom.reading import ReadPlan
 from secure_bloom.reading.pruning.plan import PlannedFile
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.spark.conforming import conformed, parts
 from secure_bloom.spark.package_archive import opened_once, ship
-from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, structure
+from secure_bloom.spark.pushdown import QueriedTable, Structure, conditions, in_utc, structure
 from secure_bloom.spark.readable_types import check_types
 from secure_bloom.spark.source_options import SourceOptions, source_options
 from secure_bloom.spark.spark_schema import TableSchema, table_schema
@@ -164,7 +165,7 @@ class SecureBloomReader(sd.DataSourceReader):
 
     def _where(self, folders: list[Values]) -> list[Structure] | None:
         """Return the conditions of the option and of Spark's filters. All must be true."""
-        table = Table(
+        table = QueriedTable(
             stored=self._stored,
             spark=self._schema,
             own=self._own,

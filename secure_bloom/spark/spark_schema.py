@@ -18,9 +18,10 @@ from pyspark.sql import types as st
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
-from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache, unite
+from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
@@ -98,7 +99,7 @@ def table_schema(
     schemas = []
     workers = files_at_once(files)
     for footer in in_order(footer_of, files, workers):
-        schemas.append((footer.path, footer.columns.arrow))
+        schemas.append((footer.path, footer.arrow))
         if id(footer.columns) not in kinds:
             kinds[id(footer.columns)] = _FileSchema.of(footer)
     folders = _folder_fields([partition_values(path, paths) for path in files])

@@ -35,11 +35,16 @@ def memory_budget() -> int:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(text: str) -> int:
-    found = _SIZE.fullmatch(text)
-    size = 0 if found is None else int(found[1]) << _UNITS[found[2].lower()]
-    if size == 0:
+    size = size_of_text(text)
+    if not size:
         raise PolicyError(f"{VARIABLE} is not a size", hint=f"write {VARIABLE}=512MiB or 4GiB")
     return size
+
+
+def size_of_text(text: str) -> int | None:
+    """Return the bytes that a text such as ``256MiB`` means; None if it means none."""
+    found = _SIZE.fullmatch(text)
+    return None if found is None else int(found[1]) << _UNITS[found[2].lower()]
 
 
 def refuse_beyond(size: int, what: str) -> None:
@@ -50,6 +55,27 @@ def refuse_beyond(size: int, what: str) -> None:
             f"{what} takes {size:,} bytes decoded, more than the {budget:,} that decoding may take",
             hint=f"if the file is known to be sound, allow more: {VARIABLE}=4GiB",
         )
+
+
+class MemoryShare:
+    """At most ``most`` bytes that something keeps; each part is counted as long as it is kept."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Count ``size`` bytes more, if there is room for them."""
+        with self._lock:
+            has_room = self.used + size <= self.most
+            self.used += size if has_room else 0
+            return has_room
+
+    def give_back(self, size: int) -> None:
+        """Count ``size`` bytes less."""
+        with self._lock:
+            self.used -= size
 
 
 class _Reservations:

@@ -18,7 +18,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi, paimon
-from secure_bloom.calling.arguments import takes
+from secure_bloom.calling.arguments import asks, takes
 from secure_bloom.encryption.kms.keyring import new_keyring
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
@@ -314,3 +314,21 @@ def test_a_wrong_argument_is_told_by_the_name_of_the_function() -> None:
 def test_it_shows_the_fields_as_its_own() -> None:
     assert str(inspect.signature(told)) == "(name: 'str', *, pieces: 'int' = 1) -> 'str'"
     assert (told.__name__, told.__doc__) == ("told", "What was ordered.")
+
+
+class Shop:
+    stock = 3
+
+    @asks(Order)
+    def sell(self, order: Order) -> str:
+        """What is left."""
+        return f"{self.stock - order.pieces} {order.name}"
+
+
+def test_a_method_is_called_with_the_fields_too() -> None:
+    assert Shop().sell("pen") == Shop().sell(name="pen") == "2 pen"
+    assert Shop().sell("pen", pieces=3) == "0 pen"
+    shown = "(self, name: 'str', *, pieces: 'int' = 1) -> 'str'"
+    assert str(inspect.signature(Shop.sell)) == shown
+    with pytest.raises(TypeError, match=r"^sell\(\) got an unexpected keyword argument 'price'"):
+        Shop().sell("pen", price=2)  # type: ignore[call-arg]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.reading import ReadRequest, TableRead
+from secure_bloom.reading import Question, ReadRequest, Table
 from secure_bloom.reading.table import table_files
 
 
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_read_is_told_of_when_rows_were_taken(path: Path) -> None:
-    read = TableRead(ReadRequest(path, where="n > 1", columns=["n"], limit=1))
+    read = Table(ReadRequest(path)).ask(Question("n > 1", columns=["n"], limit=1))
     assert [batch.to_pydict() for batch in read.batches()] == [{"n": [2]}]
     assert read.report().rows == 1
     assert read.paths == [str(path)]

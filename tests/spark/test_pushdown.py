@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.spark.pushdown import Table, conditions, structure
+from secure_bloom.spark.pushdown import QueriedTable, conditions, structure
 
 STORED = pa.schema(
     {
@@ -50,9 +50,9 @@ OWN = pa.schema(
 )
 
 
-def table(spark: pa.Schema = OWN) -> Table:
+def table(spark: pa.Schema = OWN) -> QueriedTable:
     folders = [{"day": "2024-03-01"}, {"day": "2024-02-01"}, {"day": None}]
-    return Table(stored=STORED, spark=spark, own=OWN, names={"ID": "id"}, folders=folders)
+    return QueriedTable(stored=STORED, spark=spark, own=OWN, names={"ID": "id"}, folders=folders)
 
 
 def plain(pushed: Filter, spark: pa.Schema = OWN) -> list[tuple[Any, ...]]:

@@ -69,7 +69,7 @@ class PlannedFiles:
 
         These are partition values, and values of columns that the file lacks.
         """
-        return self._files.partitions[ordinal], self._files.state.fills(ordinal)
+        return self._files.state.partitions[ordinal], self._files.state.fills(ordinal)
 
     def _plan(self, ordinal: int) -> FilePlan:
         """Return the plan of a file. The file is opened only if its footer does not rule it out."""

@@ -13,6 +13,8 @@ from secure_bloom.reading.rows.file_reader import FileReader, Parts
 
 #: Row groups are decoded together up to so many uncompressed bytes.
 _UNIT_BYTES = 64 * 1024 * 1024
+#: Most rows of a batch.
+BATCH_ROWS = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
@@ -30,9 +29,13 @@ from secure_bloom.parquet.footer.opened import (
 from secure_bloom.parquet.footer.scan import NUMBERS
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
-from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache
+from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from secure_bloom.storage import CountedFile
 from secure_bloom.storage.inputs import Extent
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 _DIGEST_SIZE = 16
 #: The most chunks of a file that are kept decoded; each takes some kilobytes.
@@ -63,8 +66,17 @@ class FileFooter(Footer):
         return self.ciphers_under(self.keys)
 
     @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema of the file; FormatError, with the path, if pyarrow makes none."""
+        with located(path=self.path):
+            return self.columns.arrow
+
+    @property
     def chunk_offsets(self) -> np.ndarray:
         """The offset of each column chunk in the decrypted footer, by row group and column."""
+        # Imported here: filters are probed without numpy.
+        import numpy as np
+
         groups = len(self.row_groups)
         every = np.frombuffer(self.scan.numbers, np.int64)
         return every[groups * NUMBERS :].reshape(groups, len(self.leaves))
@@ -175,7 +187,7 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
     tail, keys = read_tail(file), file_keys(resolver, file)
     key = find_key_to_read(tail, keys)
     scan = opened_scan(tail, key)
-    columns = schemas.columns(scan)
+    columns = schemas.columns(scan, tail.column_names)
     scan.check_chunks()
     _ = scan.numbers  # a row group with negative rows is an error now, and not in mid-plan
     return FileFooter(

@@ -1,26 +1,37 @@
-"""The files of one read: their partition values and footers, and the table's schema made of these.
+"""The files of a table: their listing, their footers, and from those the table's schema.
 
-A footer is kept until its file is planned, as long as all kept footers take little memory.
+    files = TableFiles(paths, resolver)      lists; no file is opened
+    files.schema                             reads each footer, keeps those there is memory for
+    with files.opened(3) as (file, footer)   opens a file once more: the one whose footer was read
+
+An open table keeps footers as far as its :class:`MemoryShare` goes.  One read has a share of its
+own, and drops each footer once its file is planned.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache, unite
-from secure_bloom.reading.table.table_state import table_state
 from secure_bloom.running.ordered_pool import TINY, in_order
-from secure_bloom.storage import CountedFile, InputFile, files_at_once, open_input
+from secure_bloom.storage import CountedFile, InputFile, files_at_once
+from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.tables import TableVersion, list_tables
 
-#: Bytes of footers that are kept from the schema to the plan.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from secure_bloom.reading.table.table_state import TableState
+
+#: Bytes of footers that one read keeps from the schema to the plan.
 _KEPT_FOOTERS = 64 * 1024 * 1024
 #: Bytes of footers whose files are planned together.
 _TOGETHER = 8 * 1024 * 1024
@@ -31,35 +42,54 @@ _MOST_ASIDE = 2048
 
 
 class TableFiles:
-    """All files that ``given`` leads to, by their ordinals. ``schema`` is the table's schema.
+    """All files that ``given`` leads to, by their ordinals.
 
-    ``at`` is the version of a Delta table. ``state`` is what its log says.  ``unverified`` has the
-    paths of files whose footer is signed but could not be checked.  ``workers`` is how many files
-    are worth reading in parallel.
+    ``at`` is the version of a table with a log.  Footers take ``memory``, and stay; without it they
+    are those of one read, which forgets each of them after its use.
+
+    ``unverified`` has the paths of files whose footer is signed and could not be checked.
+    ``workers`` is how many files are worth reading in parallel.
     """
 
     def __init__(
-        self, given: Sequence[str], resolver: KeyResolver, at: TableVersion | None = None
+        self,
+        given: Sequence[str],
+        resolver: KeyResolver,
+        at: TableVersion | None = None,
+        memory: MemoryShare | None = None,
     ) -> None:
-        listing = list_tables(given, at)
-        self.state = table_state(listing, given)
-        self.paths = list(listing.paths)
-        self.partitions = self.state.partitions
+        self._forgets = memory is None
+        self._memory = memory or MemoryShare(_KEPT_FOOTERS)
+        self.given = given
+        self.listing = list_tables(given, at)
+        self.paths = list(self.listing.paths)
         self.workers = files_at_once(self.paths)
-        self._resolver = resolver
-        self._key_prefetch = KeyPrefetch(resolver)
-        self._schemas = SchemaCache(self.state.names)
+        self.resolver = resolver
         self.unverified: list[str] = []
-        self._identities: list[tuple[object, ...]] = []
+        self._key_prefetch = KeyPrefetch(resolver)
+        self._schemas = SchemaCache()
+        self._identities: dict[int, tuple[object, ...]] = {}
         self._kept: dict[int, FileFooter] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
         self._largest = 1
         self._bytes = 0
-        self.schema = self._read_footers()
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    @functools.cached_property
+    def state(self) -> TableState:
+        """The columns and files of the table, as its own log has them."""
+        # Imported here: filters are probed without pyarrow.
+        from secure_bloom.reading.table.table_state import table_state
+
+        return table_state(self.listing, self.given)
+
+    @functools.cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the table, those of folders left out; each footer is read for it."""
+        return self._read_footers()
 
     @property
     def are_tiny(self) -> bool:
@@ -88,46 +118,49 @@ class TableFiles:
         return self._kept.get(ordinal)
 
     def forget(self, ordinal: int) -> None:
-        """Drop a footer that is not needed any more."""
+        """Drop a footer that this read does not need any more, unless the table stays open."""
+        if not self._forgets:
+            return
         self._kept.pop(ordinal, None)
         if (file := self._aside.pop(ordinal, None)) is not None:
             file.close()
 
     @contextmanager
     def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
-        """Open a file again, and yield it with its footer.
-
-        Raises FileChangedError if the file was changed since.
-        """
-        aside, kept = self._aside.get(ordinal), self.kept(ordinal)
+        """Open a file, with its footer; FileChangedError if it was changed since that was read."""
+        path, kept = self.paths[ordinal], self.kept(ordinal)
+        aside = self._aside.get(ordinal)
         if aside is not None and kept is not None:
-            with located(path=self.paths[ordinal]):
+            with located(path=path):
                 yield CountedFile(aside), kept
             return
-        with located(path=self.paths[ordinal]), open_input(self.paths[ordinal]) as opened:
-            if opened.identity != self._identities[ordinal]:
+        with located(path=path), self.listing.open(path) as file:
+            if file.identity != self._identities.setdefault(ordinal, file.identity):
                 raise FileChangedError(
                     "the file was changed after its footer was read", hint="read it again"
                 )
-            footer = self.kept(ordinal)
-            if footer is None:
-                footer = read_footer(CountedFile(opened), self._resolver, self._schemas)
-            yield CountedFile(opened), footer
+            yield CountedFile(file), kept or self._footer_of(file)
+
+    def _footer_of(self, file: InputFile) -> FileFooter:
+        return read_footer(CountedFile(file), self.resolver, self._schemas)
 
     def _read_footers(self) -> pa.Schema:
-        """Read all footers, keep those that fit into memory, and return the table's schema."""
-        schemas, size = [], 0
+        """Read all footers, keep those there is memory for, and return the table's schema."""
+        import pyarrow as pa
+
+        from secure_bloom.reading.table.table_schema import unite
+
+        schemas = []
         for ordinal, footer in enumerate(self._footers()):
-            schemas.append((footer.path, self.state.columns_of(footer.columns.arrow)))
+            schemas.append((footer.path, self.state.columns_of(footer.arrow)))
             if not footer.is_verified:
                 self.unverified.append(footer.path)
-            self._identities.append(footer.identity)
+            self._identities[ordinal] = footer.identity
             self._bytes += footer.size
-            memory = footer.memory
-            self._largest = max(self._largest, memory)
-            size += memory
-            if size <= _KEPT_FOOTERS:
+            self._largest = max(self._largest, footer.memory)
+            if self._memory.take(footer.memory):
                 self._kept[ordinal] = footer
+        warn_unverified(self.unverified)
         stored = unite(schemas) if schemas else pa.schema([])
         return self.state.with_columns_of_log(stored)
 
@@ -144,12 +177,17 @@ class TableFiles:
         """Unwrap the keys of files in parallel, if each file has keys of its own."""
         self._key_prefetch.prepare(self.paths[ordinals.start : ordinals.stop])
 
+    def with_keys(self) -> Iterator[int]:
+        """Yield all ordinals; the keys of files that follow may be unwrapped meanwhile."""
+        for ordinal, _ in enumerate(self._key_prefetch.each(self.paths)):
+            yield ordinal
+
     def _footer(self, ordinal: int) -> FileFooter:
         path = self.paths[ordinal]
         with located(path=path):
             with ExitStack() as stack:
-                file = stack.enter_context(open_input(path))
-                footer = read_footer(CountedFile(file), self._resolver, self._schemas)
+                file = stack.enter_context(self.listing.open(path))
+                footer = self._footer_of(file)
                 if file.holds(file.size - 1, 1) and len(self._aside) < _MOST_ASIDE:
                     file.set_aside()
                     self._aside[ordinal] = file

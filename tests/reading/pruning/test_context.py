@@ -13,8 +13,8 @@ from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.request import request
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from testing.tables import write
 

@@ -65,7 +65,7 @@ class Asked:
     """A where of a table whose footers were read."""
 
     def __init__(self, where: Any, files: TableFiles, options: dict[str, Any]) -> None:
-        fields = partition_fields(files.partitions)
+        fields = partition_fields(files.state.partitions)
         predicate = ReadRequest("", where=where).predicate()
         self.files = files
         wanted = request(files.schema, fields, None, predicate, files.paths)
@@ -93,7 +93,7 @@ class Asked:
     def _begin(self, planner: Planner) -> StartedFile:
         footer = self.files.kept(0)
         assert footer is not None
-        return planner.begin(footer, self.files.partitions[0])
+        return planner.begin(footer, self.files.state.partitions[0])
 
 
 def planned_for(where: Any, *paths: Path, keys: Keyring = KEYRING, **options: Any) -> Asked:
@@ -119,7 +119,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counts[path] += 1
         return open_input(path)
 
-    monkeypatch.setattr(table_files, "open_input", spy)
+    monkeypatch.setattr("secure_bloom.tables.table_listing.open_input", spy)
     return counts
 
 

@@ -17,8 +17,8 @@ from secure_bloom.reading.rows.column_decoder import (
 )
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from testing.tables import KEYRING, Mode, customers, write
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from secure_bloom.reading import ReadRequest, TableRead
+from secure_bloom.reading import Question, ReadRequest, Table
 from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows import column_decoder
 from secure_bloom.reading.rows.file_reader import FileReader, Parts, _others_than, _runs_of
@@ -27,7 +27,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def reader_of(lake: Path, **options: Any) -> FileReader:
-    (unit,) = TableRead(ReadRequest(str(lake), keys=KEYRING, **options))._units()
+    (unit,) = Table(ReadRequest(str(lake), keys=KEYRING)).ask(Question(**options))._units()
     return unit.reader
 
 

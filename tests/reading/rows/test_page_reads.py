@@ -11,8 +11,8 @@ import pytest
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, read_slices
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.tables import KEYRING, Mode, customers, write
 

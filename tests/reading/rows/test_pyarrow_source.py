@@ -18,8 +18,8 @@ from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.auditing.examples import POLICY

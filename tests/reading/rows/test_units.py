@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from secure_bloom.reading import ReadRequest, TableRead
+from secure_bloom.reading import Question, ReadRequest, Table
 from secure_bloom.reading.rows import units as units_module
 from secure_bloom.reading.rows.file_reader import Parts
 from secure_bloom.reading.rows.units import Unit, tables_of
@@ -23,7 +23,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def units_of(lake: Path, **options: Any) -> list[Unit]:
-    read = TableRead(ReadRequest(str(lake), keys=KEYRING, **options))
+    read = Table(ReadRequest(str(lake), keys=KEYRING)).ask(Question(**options))
     return list(read._units())
 
 

@@ -11,8 +11,8 @@ import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from testing.tables import KEYRING, Mode, customers, write
 

@@ -43,7 +43,9 @@ def _write_lake(folder: Path) -> None:
 
 
 def table(*paths: Path) -> TableFiles:
-    return TableFiles([str(path) for path in paths], KeyResolver(KEYRING))
+    files = TableFiles([str(path) for path in paths], KeyResolver(KEYRING))
+    _ = files.schema  # all footers are read for it
+    return files
 
 
 def places(files: TableFiles) -> list[int]:
@@ -76,7 +78,7 @@ def test_files_are_those_of_the_folder_in_order(tmp_path: Path) -> None:
     files = table(tmp_path)
     assert files.paths == [str(path) for path in paths]
     assert len(files) == FILES
-    assert [values["day"] for values in files.partitions] == [f"{n:02}" for n in range(FILES)]
+    assert [values["day"] for values in files.state.partitions] == [f"{n:02}" for n in range(FILES)]
     assert files.schema == customers(ROWS).schema
 
 

@@ -20,8 +20,8 @@ from secure_bloom.parquet.footer.scan import ABSENT
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filter_reads import FilterLocation
+from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
 from secure_bloom.storage import CountedFile, open_input
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write

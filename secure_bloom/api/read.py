@@ -1,28 +1,22 @@
-"""Read the rows of files through statistics, dictionaries, Bloom filters and page indexes.
+"""Read rows of tables through statistics, dictionaries, Bloom filters and page indexes.
 
-Four functions share one signature: the fields of a :class:`ReadRequest`.
+Each function opens a table and puts one question to it. Four functions share one signature: the
+fields of a :class:`ReadRequest`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 
 from secure_bloom.calling.arguments import checked_arguments, takes
 from secure_bloom.encryption.access import GivenKeys
-from secure_bloom.errors import FileChangedError, located
-from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
+from secure_bloom.reading.open_table import Table
+from secure_bloom.reading.planned_rows import planned_rows
+from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
 from secure_bloom.reading.read_request import ReadRequest
 from secure_bloom.reading.report import ReadReport
-from secure_bloom.reading.rows.file_reader import FileReader
-from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.rows.units import Unit, tables_of, units
-from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.table_schema import SchemaCache
-from secure_bloom.reading.table_read import BATCH_ROWS, TableRead
-from secure_bloom.storage import CountedFile, open_input
 
 
 @takes(ReadRequest)
@@ -67,8 +61,8 @@ def read_table(asked: ReadRequest) -> pa.Table:
         >>> sb.read_table("out/", where=where, policy="keys/policy.toml").num_rows
         1
     """
-    read = TableRead(asked)
-    return pa.Table.from_batches(read.batches(), schema=read.schema)
+    with Table(asked) as table:
+        return table.ask(asked).rows()
 
 
 @takes(ReadRequest)
@@ -101,7 +95,8 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
         >>> sum(batch.num_rows for batch in batches)
         40
     """
-    return TableRead(asked).batches()
+    with Table(asked) as table:
+        return table.ask(asked).batches()
 
 
 @takes(ReadRequest)
@@ -134,10 +129,8 @@ def explain(asked: ReadRequest) -> ReadReport:
         >>> sb.explain("out/", where=where, policy="keys/policy.toml").skipped
         {'Bloom filter': 2}
     """
-    read = TableRead(asked, explain=True)
-    for _ in read.batches():
-        pass
-    return read.report()
+    with Table(asked) as table:
+        return table.ask(asked, explain=True).explained()
 
 
 @takes(ReadRequest)
@@ -173,7 +166,8 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
         >>> [len(file.row_groups) for file in plan.files]
         [1]
     """
-    return TableRead(asked).plan()
+    with Table(asked) as table:
+        return table.ask(asked).plan()
 
 
 @checked_arguments
@@ -201,28 +195,4 @@ def read_row_groups(
         >>> sum(batch.num_rows for batch in sb.read_row_groups(plan, file, keys=keys))
         1
     """
-    resolver = replace(plan.access, keys=keys).resolver()
-    with located(path=file.path), open_input(file.path) as opened:
-        footer = read_footer(CountedFile(opened), resolver, SchemaCache(plan.names))
-        if (footer.written, footer.digest) != (file.written, file.digest):
-            raise FileChangedError(
-                "the file was changed after it was planned",
-                hint="plan anew; copies of a file on several machines keep its time of writing",
-            )
-    planned = FilePlan(
-        path=file.path,
-        footer=footer,
-        partition=file.partition,
-        row_groups=file.row_groups,
-        unchecked=file.unchecked,
-        deleted=file.deleted,
-        equality=file.equality,
-        fills=file.fills,
-    )
-    reader = FileReader(planned, plan.request(), SourceOpener(resolver))
-    try:
-        for unit in filter(None, map(Unit.narrowed, units(reader))):
-            for table in tables_of(unit.read()):
-                yield from table.to_batches(max_chunksize=BATCH_ROWS)
-    finally:
-        reader.close()
+    return planned_rows(plan, file, keys)

@@ -1,0 +1,196 @@
+"""A table that is open: listed once, its footers and keys in memory, asked as often as wanted.
+
+    table = Table(OpenRequest("out/"))
+    table.read(where)      a question: rows, batches, an explanation, a plan, verdicts of filters
+    table.close()          keys and footers are dropped
+
+Every read of this package is a question to one of these.  A table is the state at its opening.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from secure_bloom.calling.arguments import asks, checked_arguments
+from secure_bloom.errors import PolicyError
+from secure_bloom.reading.probing import TableProbe
+from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
+from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.reports.text import counted, legible
+from secure_bloom.storage.memory_budget import MemoryShare
+from secure_bloom.storage.paths import as_paths
+
+# Imported where they are used: verdicts need none of them.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from secure_bloom.bloom.probe import ProbeReport
+    from secure_bloom.reading.pruning.plan import ReadPlan
+    from secure_bloom.reading.report import ReadReport
+    from secure_bloom.reading.table_read import TableRead
+
+
+class Table:
+    """A table that is open; use it as a context manager, from as many threads as wanted."""
+
+    def __init__(self, asked: TableRequest) -> None:
+        self._given = as_paths(asked.paths)
+        self._access = asked.access()
+        # A request of one read keeps what it needs until its end.
+        memory = MemoryShare(asked.most_bytes()) if isinstance(asked, OpenRequest) else None
+        self._files: TableFiles | None = TableFiles(
+            self._given, self._access.resolver(), asked.at(), memory
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table, those of its folders last; the first use reads all footers."""
+        from secure_bloom.predicates.request import request
+
+        files = self._opened()
+        fields, order = files.state.partition_fields, files.state.order
+        return request(files.schema, fields, None, None, files.paths, order).schema
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files of the table, in the order of their rows."""
+        return list(self._opened().paths)
+
+    @asks(Question)
+    def read(self, asked: Question) -> pa.Table:
+        """Return the rows for which ``where`` is true, as :func:`secure_bloom.read_table` does.
+
+        Args:
+            where: A condition as a text, a structure or a pyarrow.compute expression.
+            columns: Top-level columns, in this order; by default all.
+            limit: Number of rows after which the read stops.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+
+        Returns:
+            A table of the rows that match.
+
+        Raises:
+            FileChangedError: A file is no longer the one that was opened, and cannot be read anew.
+            PolicyError: The request cannot be met, for example the table has no such column.
+
+        Example:
+            >>> table = sb.open_table("out/", policy="keys/policy.toml")
+            >>> table.read("email = 'user7@example.com'").num_rows
+            1
+        """
+        return self.ask(asked).rows()
+
+    @asks(Question)
+    def read_batches(self, asked: Question) -> Iterator[pa.RecordBatch]:
+        """Return the rows of :meth:`read` in batches, with few of them in memory at a time.
+
+        Args:
+            where: A condition, as :meth:`read` takes it.
+            columns: Top-level columns, in this order; by default all.
+            limit: Number of rows after which the read stops.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+
+        Returns:
+            An iterator of record batches.
+
+        Raises:
+            SecureBloomError: As of :meth:`read`.
+        """
+        return self.ask(asked).batches()
+
+    @asks(Question)
+    def explain(self, asked: Question) -> ReadReport:
+        """Do :meth:`read`, drop the rows, and say what was read and why.
+
+        Args:
+            where: A condition, as :meth:`read` takes it.
+            columns: Top-level columns, in this order; by default all.
+            limit: Number of rows after which the read stops.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+
+        Returns:
+            A report with the bytes read, and what each step skipped.
+
+        Raises:
+            SecureBloomError: As of :meth:`read`.
+        """
+        return self.ask(asked, explain=True).explained()
+
+    @asks(Question)
+    def plan(self, asked: Question) -> ReadPlan:
+        """Return the row groups that :meth:`read` would read, as :func:`secure_bloom.plan_read`.
+
+        Args:
+            where: A condition, as :meth:`read` takes it.
+            columns: Top-level columns, in this order; by default all.
+            limit: Does not shorten a plan.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+
+        Returns:
+            A plan with the files that are left, and their row groups.
+
+        Raises:
+            SecureBloomError: As of :meth:`read`.
+        """
+        return self.ask(asked).plan()
+
+    @checked_arguments
+    def probe(self, column: str, values: object) -> ProbeReport:
+        """Ask the filters of ``column`` for each of ``values``, as :func:`secure_bloom.probe` does.
+
+        Args:
+            column: The dotted path of the column.
+            values: One value, or a collection, written as a person would (text) or as Python has it
+                (int, Decimal, datetime, ...).
+
+        Returns:
+            A report with a verdict for each value and row group: absent, maybe or no filter.
+
+        Raises:
+            PolicyError: No file has the column, or it cannot hold a value of that kind.
+        """
+        return TableProbe(self._opened(), column, values).report()
+
+    def ask(self, question: Question, *, explain: bool = False) -> TableRead:
+        """Return one read: take its batches or its plan, then its report."""
+        from secure_bloom.reading.table_read import TableRead
+
+        return TableRead(self._opened(), self._access, question, explain=explain)
+
+    def close(self) -> None:
+        """Drop keys and footers; a read that has begun goes on to its end."""
+        self._files = None
+        self._access = replace(self._access, keys=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Table {self._title()}: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(legible(field.name))}</td>"
+            f"<td>{html.escape(legible(str(field.type)))}</td></tr>"
+            for field in (() if self._files is None else self.schema)
+        )
+        head = "<thead><tr><th>column</th><th>type</th></tr></thead>"
+        return f"<p>{html.escape(repr(self))}</p><table>{head}<tbody>{rows}</tbody></table>"
+
+    def _title(self) -> str:
+        more = f" and {len(self._given) - 1:,} more" if len(self._given) > 1 else ""
+        return legible(self._given[0]) + more if self._given else "of no paths"
+
+    def _summary(self) -> str:
+        return "closed" if self._files is None else counted(len(self._files), "file")
+
+    def _opened(self) -> TableFiles:
+        if self._files is None:
+            raise PolicyError("the table is closed", hint="open it again: sb.open_table(...)")
+        return self._files

@@ -1,0 +1,154 @@
+"""Ask the filters of the files of a table for values: only footers and filters are read.
+
+This needs neither pyarrow nor numpy, so a single probe starts fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from secure_bloom.bloom.probe import FileProbe, ProbeReport, RowGroupProbe, Verdict, verdict
+from secure_bloom.bloom.stored import read_bloom_filter
+from secure_bloom.encryption.trust import warn_unverified
+from secure_bloom.errors import PolicyError, SecureBloomError, failure_of
+from secure_bloom.parquet.footer.opened import Chunk, Footer
+from secure_bloom.parquet.literals import physical_values, python_value
+from secure_bloom.parquet.schema import (
+    INT96_NOTE,
+    Leaf,
+    require_filterable,
+    select,
+    unknown_column,
+)
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import InputFile
+from secure_bloom.storage.inputs import Extent
+
+
+class TableProbe:
+    """The values of one column, asked for in one file of a table after the other."""
+
+    def __init__(self, files: TableFiles, column: str, values: object) -> None:
+        self._files = files
+        self._column = column
+        self._values = _as_values(values)
+        #: All columns that files have, for the error of one that none has.
+        self._known = set[str]()
+
+    def report(self) -> ProbeReport:
+        """Return the verdicts; a file that fails is reported with its error.
+
+        Raises PolicyError for a column that no file has, or that cannot hold one of the values.
+        """
+        files = self._files
+        found = in_order(self._probed, files.with_keys(), files.workers, room=len(files))
+        reports = tuple(found)
+        # A column that was added to a table is in none of the files that were written before.
+        self._known |= files.listing.column_names()
+        if self._known and self._column not in self._known:
+            raise unknown_column(self._column, self._known, files.paths)
+        warn_unverified(report.path for report in reports if not report.verified)
+        return ProbeReport(column=self._column, files=reports)
+
+    def _probed(self, ordinal: int) -> FileProbe:
+        try:
+            with self._files.opened(ordinal) as (file, footer):
+                return self._probe_file(file, footer)
+        except SecureBloomError as error:
+            if isinstance(error, PolicyError) and error.column is not None:
+                # The request itself is wrong, so it is wrong for all other files too.
+                raise
+            return FileProbe(path=self._files.paths[ordinal], **failure_of(error))
+
+    def _probe_file(self, file: InputFile, footer: FileFooter) -> FileProbe:
+        self._known.update(leaf.name for leaf in footer.leaves)
+        ordinal = self._ordinal(footer)
+        probed = {} if ordinal is None else _encoded(footer.leaves[ordinal], self._values)
+        chunks = [
+            None if ordinal is None else footer.chunk(row_group, ordinal)
+            for row_group in range(len(footer.row_groups))
+        ]
+        file.read_ahead(_filter_extents(filter(None, chunks)))
+        return FileProbe(
+            path=file.path,
+            verified=footer.is_verified,
+            note=None if ordinal is None else _note(footer.leaves[ordinal]),
+            row_groups=tuple(
+                _probe_row_group(file, row_group, chunk, probed or dict.fromkeys(self._values))
+                for row_group, chunk in enumerate(chunks)
+            ),
+        )
+
+    def _ordinal(self, footer: Footer) -> int | None:
+        """Return the column's leaf; None for a file without it.
+
+        PolicyError for a column of several leaves.
+        """
+        ordinals = select(footer.leaves, self._column)
+        if ordinals:
+            # A column with leaves inside is known by its own name too, and gets the error below.
+            self._known.add(self._column)
+        if len(ordinals) > 1:
+            raise PolicyError(
+                f"the column has {len(ordinals)} leaves",
+                hint="name one of " + ", ".join(footer.leaves[i].name for i in ordinals),
+                column=self._column,
+            )
+        return ordinals[0] if ordinals else None
+
+
+def _as_values(values: object) -> list[object]:
+    """Return the values given; a text, bytes and what is no collection are single ones."""
+    values = python_value(values)
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        return [_distinguishable(values)]
+    return [_distinguishable(python_value(value)) for value in values]
+
+
+def _distinguishable(value: object) -> object:
+    """Return the value; PolicyError for a value that cannot be looked up, such as a list."""
+    try:
+        hash(value)
+    except TypeError:
+        raise PolicyError(
+            f"a value is of type {type(value).__name__}, wanted a text, a number or the like"
+        ) from None
+    return value
+
+
+def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
+    """Return the places of filters, as far as the footer names them."""
+    every = [(it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length) for it in chunks]
+    return [(start, start + length) for start, length in every if start and length]
+
+
+def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...] | None]:
+    require_filterable(leaf)
+    encoded = {value: physical_values(leaf, value) for value in values}
+    # A reader rounds the value that it looks for, so the exact one may be absent where rows match.
+    return dict.fromkeys(encoded) if leaf.type is Type.INT96 else encoded
+
+
+def _note(leaf: Leaf) -> str | None:
+    return f"column {leaf.name} is {INT96_NOTE}" if leaf.type is Type.INT96 else None
+
+
+def _probe_row_group(
+    file: InputFile,
+    row_group: int,
+    chunk: Chunk | None,
+    probed: Mapping[object, tuple[bytes, ...] | None],
+) -> RowGroupProbe:
+    stored = None if chunk is None else read_bloom_filter(file, chunk)
+    return RowGroupProbe(
+        row_group=row_group,
+        filter=stored is not None,
+        # A file without a filter says nothing, and it must not look like one that has the value.
+        verdicts={
+            value: Verdict.NO_FILTER if stored is None else verdict(stored.filter, encodings)
+            for value, encodings in probed.items()
+        },
+    )

@@ -1,0 +1,126 @@
+"""The columns of a file: the leaves of its schema by their names, and its Arrow schema on demand.
+
+Files of one schema share their columns.  pyarrow is loaded when the Arrow schema is asked for, so
+filters are probed without it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
+from secure_bloom.storage.column_mapping import ColumnMapping
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FileColumns:
+    """The columns of the files of one schema.
+
+    ``schema`` has the elements, and ``renamed`` the same where the table has other names for them.
+    ``marks`` are the texts in a footer that hold the writer's Arrow schema.
+    """
+
+    leaves: tuple[Leaf, ...]
+    schema: Sequence[SchemaElement] = field(repr=False)
+    renamed: tuple[SchemaElement, ...] = field(default=(), repr=False)
+    marks: Sequence[KeyValue] = field(repr=False)
+
+    @functools.cached_property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema, as pyarrow reads the columns; FormatError if it makes none."""
+        from secure_bloom.reading.table.table_schema import arrow_schema
+
+        return arrow_schema(self.renamed or self.schema, self.marks)
+
+    @functools.cached_property
+    def ordinals(self) -> dict[tuple[str, ...], int | None]:
+        """The ordinal of each leaf by its path; None for a path that two leaves share."""
+        found: dict[tuple[str, ...], int | None] = {}
+        for ordinal, leaf in enumerate(self.leaves):
+            found[leaf.path] = None if leaf.path in found else ordinal
+        return found
+
+    @functools.cached_property
+    def elements(self) -> dict[tuple[str, ...], int | None]:
+        """The ordinal of the one leaf of a list, by the list's own path."""
+        found: dict[tuple[str, ...], int | None] = {}
+        for ordinal, leaf in enumerate(self.leaves):
+            for length in range(1, len(leaf.path) + 1) if leaf.is_repeated else ():
+                above = leaf.path[:length]
+                found[above] = None if above in found else ordinal
+        return found
+
+    @functools.cached_property
+    def nodes(self) -> dict[str, list[SchemaElement]]:
+        """The schema elements of each top-level column, depth first."""
+        return {nodes[0].name: nodes for nodes in _top_level(self.renamed or self.schema)}
+
+    def below(self, name: str) -> list[int]:
+        """Return the ordinals of the leaves of a top-level column.
+
+        Empty where there is no such column.
+        """
+        return [i for i, leaf in enumerate(self.leaves) if leaf.path[0] == name]
+
+
+class SchemaCache:
+    """The columns of files already seen, by the bytes of their schemas; safe for threads.
+
+    ``names`` are what the table calls the columns, where its files call them something else.
+    """
+
+    def __init__(self, names: ColumnMapping | None = None) -> None:
+        self._names = names
+        self._known: dict[tuple[bytes, bytes, int], tuple[FileColumns, ColumnMapping | None]] = {}
+
+    def columns(self, footer: FooterScan, names: ColumnMapping | None = None) -> FileColumns:
+        """Return the columns of a FileMetaData; FormatError for a schema that is no whole tree.
+
+        ``names`` are those of the file's own table, if several tables are looked at.
+        """
+        schema, texts = footer.schema, footer.metadata.key_value_metadata or []
+        marks = [text for text in texts if text.key == "ARROW:schema"]
+        arrow = (marks[0].value or "").encode() if marks else b""
+        names = names or self._names
+        key = (schema.encoded, arrow, id(names))
+        found = self._known.get(key)
+        if found is None:
+            # The mapping is held, so that its id is not given to another.
+            found = self._known[key] = (_columns(schema, marks, names), names)
+        return found[0]
+
+
+def _columns(
+    schema: FooterSchema, marks: Sequence[KeyValue], names: ColumnMapping | None
+) -> FileColumns:
+    if names is None:
+        return FileColumns(leaves=schema.leaves, schema=schema.elements, marks=marks)
+    # Imported here: few tables rename columns.
+    from secure_bloom.parquet.schema import renamed_elements, renamed_leaves
+
+    return FileColumns(
+        leaves=renamed_leaves(schema.elements, names),
+        schema=schema.elements,
+        renamed=tuple(renamed_elements(schema.elements, names)),
+        marks=marks,
+    )
+
+
+def _top_level(schema: Sequence[SchemaElement]) -> Iterable[list[SchemaElement]]:
+    """Return the nodes of each column right below the root; the schema is known to be one tree."""
+    position = 1
+    while position < len(schema):
+        end, open_nodes = position, 1
+        while open_nodes:
+            open_nodes += (schema[end].num_children or 0) - 1
+            end += 1
+        yield list(schema[position:end])
+        position = end
