@@ -56,7 +56,8 @@ def parse() -> argparse.Namespace:
         nargs="+",
         default=[],
         metavar="WORD",
-        help="of faults, only scenes that begin with a word; they get rows of their own",
+        help="only what begins with a word: scenes of faults, targets of mutation_fuzz; they get "
+        "rows of their own",
     )
     return parser.parse_args()
 

@@ -10,4 +10,5 @@ FULL, QUICK = 10_000_000, 4_000
 
 def run(effort: Effort) -> Outcome:
     """All targets, each in a process of its own."""
-    return fuzz(QUICK if effort.quick else FULL, effort.seed, journal=effort.journal)
+    trials = QUICK if effort.quick else FULL
+    return fuzz(trials, effort.seed, journal=effort.journal, words=effort.scenes)

@@ -44,15 +44,21 @@ class Found:
 
 
 def fuzz(
-    trials: int, seed: int, *, by_coverage: bool = False, journal: str | None = None
+    trials: int,
+    seed: int,
+    *,
+    by_coverage: bool = False,
+    journal: str | None = None,
+    words: Sequence[str] = (),
 ) -> Outcome:
     """So many inputs, shared among the targets; a run that is stopped tells what it has done.
 
+    With ``words`` only targets whose names begin with one of them get inputs.
     With a ``journal`` the next run of the same commit goes on where this one was stopped.
     """
     kept = None if journal is None else Path(journal)
     done: dict[Slice, Found] = {} if kept is None else _read(kept)
-    every = slices(trials, seed, by_coverage=by_coverage)
+    every = slices(trials, seed, by_coverage=by_coverage, words=words)
     with contextlib.suppress(KeyboardInterrupt):
         for piece, found in _run_all([it for it in every if it not in done]):
             done[piece] = found
@@ -60,32 +66,37 @@ def fuzz(
                 with kept.open("a") as file:
                     file.write(json.dumps({**asdict(piece), "found": asdict(found)}) + "\n")
     counted = [done[it] for it in every if it in done]
-    return _outcome(counted, by_coverage, left=len(every) - len(counted))
+    names = dict.fromkeys(it.target.replace("_", " ") for it in every)
+    return _outcome(counted, by_coverage, tuple(names), left=len(every) - len(counted))
 
 
-def slices(trials: int, seed: int, *, by_coverage: bool) -> list[Slice]:
+def slices(trials: int, seed: int, *, by_coverage: bool, words: Sequence[str] = ()) -> list[Slice]:
     """All slices of a run, in an order in which each target gets its share of any part of it."""
     count = _SLICES if trials > _WHOLE else 1
     at = commit()
+    chosen = {it: TARGETS[it] for it in TARGETS if it.startswith(tuple(words) or "")}
+    total = count * sum(target.share for target in chosen.values())
     return [
         Slice(
             target=name,
             seed=seed * _SLICES + number,
-            trials=max(10, round(trials * target.share / count)),
+            trials=max(10, round(trials * target.share / total)),
             by_coverage=by_coverage,
             commit=at,
         )
         for number in range(count)
-        for name, target in TARGETS.items()
+        for name, target in chosen.items()
     ]
 
 
-def _outcome(counted: Sequence[Found], by_coverage: bool, left: int) -> Outcome:
+def _outcome(
+    counted: Sequence[Found], by_coverage: bool, names: Sequence[str], left: int
+) -> Outcome:
     stopped = f"; stopped with {left} slices left" if left else ""
     memory = max((found.memory for found in counted), default=0)
     return Outcome(
         tried=f"{'Inputs chosen by coverage' if by_coverage else 'Mutated inputs'} of "
-        f"{len(TARGETS)} kinds ({', '.join(name.replace('_', ' ') for name in TARGETS)}): named "
+        f"{len(names)} kinds ({', '.join(names)}): named "
         f"errors only, no hang over 5 s, bounds of kernels checked, at most {memory >> 20} MiB"
         f"{stopped}",
         trials=sum(found.trials for found in counted),
