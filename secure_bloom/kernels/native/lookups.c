@@ -206,7 +206,7 @@ int64_t ask(Arguments *in) {
     if (count_of(in, 1) < 2 * count + is_opened || count_of(in, 4) / 2 < count) return REFUSED;
     for (size_t i = 0; i < count; i++) {
         const int64_t *own = bounds + 2 * i, *run = runs + 2 * i;
-        if (run[0] < 0 || run[1] > known) return REFUSED;
+        if (run[0] < 0 || run[1] < run[0] || run[1] > known) return REFUSED;
         int64_t bitset = is_opened ? own[1] - base : NOWHERE, last = own[1 + is_opened] - base;
         bytes_of(in, 5)[i] = ask_filter(data, own[0] - base, bitset, last, rest, hashes + run[0],
                                         run[1] - run[0]);

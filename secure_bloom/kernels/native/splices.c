@@ -109,7 +109,7 @@ int64_t set_filters(Arguments *in) {
         uint8_t offset[LONGEST_NUMBER], length[LONGEST_NUMBER];
         int64_t sealed = bounds[i + 1] - bounds[i];
         if (places[2 * i] < 0 || places[2 * i + 1] < 0 || places[2 * i + 1] > INT32_MAX ||
-            bounds[i] < 0 || sealed < 0 || bounds[i + 1] > (int64_t)size_of(in, 3))
+            bounds[i] < 0 || bounds[i + 1] < bounds[i] || bounds[i + 1] > (int64_t)size_of(in, 3))
             return REFUSED;
         const New filter[] = {
             {{WIRE_I64, BLOOM_FILTER_OFFSET}, offset, encode_number(places[2 * i], offset), NULL},

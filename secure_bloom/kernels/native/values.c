@@ -112,7 +112,8 @@ int64_t copy_entries(Arguments *in) {
         uint64_t bit = 8 * (uint64_t)run.start;
         for (uint64_t last = done + run.count; done < last; done++, bit += run.is_packed * width) {
             uint64_t i = size == 0 ? done : bits == 0 ? 0 : read_bits(indices, size, bit, bits);
-            if (i >= entries || bounds[i] < 0 || bounds[i + 1] > (int64_t)size_of(in, 1))
+            if (i >= entries || bounds[i] < 0 || bounds[i + 1] < bounds[i] ||
+                bounds[i + 1] > (int64_t)size_of(in, 1))
                 return DAMAGED;
             int64_t start = bounds[i] + LENGTH_SIZE, length = bounds[i + 1] - start;
             if (length < 0 || (room > 0 && (uint64_t)length > room - (uint64_t)end)) return DAMAGED;
