@@ -30,6 +30,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts
 # them again would take half of the time.  The option is for packages that are named.
 INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=stored pyspark
 
+# pip hides what a build that succeeds says.
+SAY_WITHOUT_C := $(BIN)/python -c "from secure_bloom.kernels import extension as it; it.native or print('secure-bloom:', it.description)"
+
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative histories format clean java \
   install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java native sanitize analyze
@@ -105,10 +108,10 @@ native: $(VENV)/.installed-dev  ## Build the C extension in place, with all warn
 SANITIZED := PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
   LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
-sanitize: $(VENV)/.installed-dev  ## The C extension under ASan and UBSan: its tests, then 10 million mutated inputs (hours)
+sanitize: $(VENV)/.installed-dev  ## The C extension under ASan and UBSan: its tests, then 10 million mutated calls (an hour)
 	$(BIN)/python hatch_build.py --strict --sanitize
 	{ $(SANITIZED) $(BIN)/python -m pytest -q -p no:cacheprovider tests/kernels && \
-	  $(SANITIZED) $(BIN)/python -m campaigns mutation_fuzz; }; \
+	  $(SANITIZED) $(BIN)/python -m campaigns mutation_fuzz --scenes kernels; }; \
 	  code=$$?; $(BIN)/python hatch_build.py --strict; exit $$code
 
 # GCC 12 takes the shift of a vector for one of a pointer's low bits.
@@ -136,6 +139,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(INSTALL_SPARK) --editable '.[spark]'
+	@$(SAY_WITHOUT_C)
 	@touch $@
 
 # No core idles: pip uses one.
@@ -143,6 +147,7 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml $(AZURITE)
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(MAKE) --no-print-directory --jobs 3 install-dependencies install-azurite install-site
 	@$(MAKE) --no-print-directory --jobs 2 install-dev install-duckdb install-connect
+	@$(SAY_WITHOUT_C)
 	@touch $@ $(VENV)/.installed-spark
 
 install-dependencies:

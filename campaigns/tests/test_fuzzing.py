@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.fuzzing import child, targets
+from campaigns.fuzzing import child, kernels, targets
 from campaigns.fuzzing.mutator import Mutator
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.kernels import extension
 
 INPUTS = 30
 CRASHES = sorted(child.CRASHES.iterdir()) if child.CRASHES.is_dir() else []
@@ -86,3 +87,11 @@ def test_an_input_that_hangs_is_kept_and_the_next_ones_are_tried(
     assert "HangError" in failure
     (kept,) = (tmp_path / "crashes").iterdir()
     assert kept.read_bytes() == b"slow"
+
+
+@pytest.mark.skipif(extension.native is None, reason="needs the C extension")
+def test_each_kernel_is_called() -> None:
+    names = kernels.kernels()
+    called = {names[call[0]] for call in kernels.seeds()}
+    # Read only for columns whose dictionary is used by their rows again and again.
+    assert called >= {*names} - {"copy_entries"}

@@ -6,6 +6,7 @@ Callers read ``extension.native`` at each call and use numpy if it is None.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any, Final
 
 #: The variable that turns the extension off.
@@ -17,10 +18,12 @@ def _loaded() -> tuple[Any, str]:
     if os.environ.get(SWITCH) == "0":
         return None, f"numpy ({SWITCH}=0)"
     try:
-        from secure_bloom.kernels import _native  # type: ignore[attr-defined,unused-ignore]
+        native = import_module("secure_bloom.kernels._native")
+    except ModuleNotFoundError:
+        return None, "numpy (the C extension was not built: install a C compiler, then reinstall)"
     except ImportError as error:
-        return None, f"numpy (the C extension was not built: {error.msg})"
-    return _native, f"C extension ({_native.processor})"
+        return None, f"numpy (the C extension cannot be loaded: {error.msg})"
+    return native, f"C extension ({native.processor})"
 
 
 #: The extension's module; None if numpy does its work.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from array import array
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,10 @@ from testing.project import ROOT
 
 native = extension.native
 needs_native = pytest.mark.skipif(native is None, reason=f"runs on {extension.description}")
+
+NUMBERS = array("q", [0, 0, 0, 0])
+RUN = array("q", [2**60, 3])
+FALLING = array("q", [1, -(2**63)])
 
 
 @needs_native
@@ -39,6 +46,10 @@ def test_it_can_be_switched_off() -> None:
         ("check_hashes", (bytearray(32), bytes(16), bytearray(1))),
         ("hash_rows", (bytes(15), 8, bytearray(16))),
         ("hash_rows", (bytes(15), -1, bytearray(16))),
+        # A run of hashes that ends before it starts.
+        ("ask", (bytes(64), 0, NUMBERS[:3], 0, b"", NUMBERS, RUN, bytearray(1))),
+        # Bounds that fall, and whose difference has no room in 64 bits.
+        ("set_filters", (b"\0", NUMBERS[:1], NUMBERS[:2], b"", FALLING, 0, bytearray(64))),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(function: str, arguments: tuple) -> None:
@@ -46,3 +57,21 @@ def test_arguments_that_do_not_fit_are_refused(function: str, arguments: tuple) 
         getattr(native, function)(*arguments)
     with pytest.raises(TypeError, match="arguments"):
         getattr(native, function)()
+
+
+@needs_native
+def test_entries_whose_bounds_fall_are_damage() -> None:
+    # As 64-bit numbers wrap, the second bound is five bytes after the first one's length.
+    bounds = array("q", [2**63 - 4, -(2**63) + 5])
+    assert native.copy_entries(b"", bytes(16), bounds, 0, bytearray(4), bytearray(8)) == -1
+
+
+def test_without_the_extension_a_line_says_how_to_get_it(tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / "secure_bloom", tmp_path / "secure_bloom", ignore=shutil.ignore_patterns("*.so")
+    )
+    run = [sys.executable, "-m", "secure_bloom", "--version", "-v"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == (
+        "loops: numpy (the C extension was not built: install a C compiler, then reinstall)"
+    )

@@ -3,7 +3,7 @@
 #include "filter.h"
 #include "native.h"
 
-/* The GIL is released for work on this many bytes: about 20 microseconds. */
+/* The GIL is released for work on this many bytes of weight 1: about 20 microseconds. */
 #define LONG_WORK (64 * 1024)
 
 static bool take_buffer(Arguments *in, char kind, PyObject *argument) {
@@ -47,16 +47,16 @@ static bool take_arguments(Arguments *in, const char *format, PyObject *const *a
 typedef struct {
     PyMethodDef method;
     const char *format;
-    int work;
+    int work, weight;
     int64_t (*run)(Arguments *in);
 } Kernel;
 
-/* The GIL is released for a kernel where its buffer `work` is large. */
+/* The GIL is released for a kernel where its buffer `work` is large for its weight. */
 static PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     Arguments in;
     const Kernel *kernel = PyCapsule_GetPointer(self, NULL);
     if (kernel == NULL || !take_arguments(&in, kernel->format, args, count)) return NULL;
-    bool is_long = in.buffer_count > 0 && size_of(&in, kernel->work) >= LONG_WORK;
+    bool is_long = in.buffer_count > 0 && size_of(&in, kernel->work) >= LONG_WORK / (size_t)kernel->weight;
     PyThreadState *state = is_long ? PyEval_SaveThread() : NULL;
     int64_t answer = kernel->run(&in);
     if (state != NULL) PyEval_RestoreThread(state);
@@ -65,8 +65,8 @@ static PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t c
     return PyErr_Format(PyExc_ValueError, "%s: the arguments do not fit", kernel->method.ml_name);
 }
 
-#define KERNEL(name, format, work) \
-    {{#name, (PyCFunction)(void (*)(void))call_kernel, METH_FASTCALL, NULL}, format, work, name},
+#define KERNEL(name, format, work, weight) \
+    {{#name, (PyCFunction)(void (*)(void))call_kernel, METH_FASTCALL, NULL}, format, work, weight, name},
 static Kernel kernels[] = {KERNELS(KERNEL)};
 
 static int add_kernel(PyObject *module, Kernel *kernel) {

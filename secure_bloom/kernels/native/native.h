@@ -28,34 +28,35 @@ typedef struct {
     int number_count;
 } Arguments;
 
-/* All functions that Python calls: name, format, and the buffer whose size says how long it takes.
+/* All functions that Python calls: name, format, the buffer whose size says how long it takes, and
+ * the time that a byte of it takes, where one of them hashes a byte in 1.
  * The format has a letter for each argument: r bytes to read, w bytes to write, R and W the same
  * for aligned numbers of 64 bits, n a signed number of 64 bits.  They call nothing of Python. */
-#define KERNELS(K)                 \
-    K(insert_plain, "wrnn", 1)     \
-    K(sum_of_products, "r", 0)     \
-    K(fold, "wn", 0)               \
-    K(insert_hashes, "wR", 1)      \
-    K(check_hashes, "rRw", 1)      \
-    K(scan, "rW", 0)               \
-    K(read_fields, "rRnRnW", 0)    \
-    K(walk_pages, "rRnnnnW", 0)    \
-    K(set_filters, "rRRrRnw", 0)   \
-    K(hash_rows, "rnW", 0)         \
-    K(hash_spans, "RnrW", 1)       \
-    K(hudi_insert, "wnnnnRrnn", 1) \
-    K(hudi_check, "rnnnnRrWw", 1)  \
-    K(leave, "rRRrrRnnW", 0)       \
-    K(ask, "rnRnrRRw", 0)          \
-    K(paimon_hash, "RW", 0)        \
-    K(paimon_insert, "wnR", 1)     \
-    K(paimon_check, "rnRw", 1)     \
-    K(count_level, "rnnn", 0)      \
-    K(byte_array_offsets, "rnW", 0)\
-    K(copy_entries, "rrRnww", 4)   \
-    K(look_for, "rnnrR", 0)
+#define KERNELS(K)                     \
+    K(insert_plain, "wrnn", 1, 2)      \
+    K(sum_of_products, "r", 0, 1)      \
+    K(fold, "wn", 0, 2)                \
+    K(insert_hashes, "wR", 1, 2)       \
+    K(check_hashes, "rRw", 1, 2)       \
+    K(scan, "rW", 0, 2)                \
+    K(read_fields, "rRnRnW", 0, 2)     \
+    K(walk_pages, "rRnnnnW", 0, 1)     \
+    K(set_filters, "rRRrRnw", 0, 1)    \
+    K(hash_rows, "rnW", 0, 1)          \
+    K(hash_spans, "RnrW", 1, 2)        \
+    K(hudi_insert, "wnnnnRrnn", 1, 128)\
+    K(hudi_check, "rnnnnRrWw", 1, 128) \
+    K(leave, "rRRrrRnnW", 0, 1)        \
+    K(ask, "rnRnrRRw", 0, 1)           \
+    K(paimon_hash, "RW", 0, 1)         \
+    K(paimon_insert, "wnR", 1, 8)      \
+    K(paimon_check, "rnRw", 1, 8)      \
+    K(count_level, "rnnn", 0, 32)      \
+    K(byte_array_offsets, "rnW", 0, 1) \
+    K(copy_entries, "rrRnww", 3, 4)    \
+    K(look_for, "rnnrR", 0, 4)
 
-#define DECLARE(name, format, work) int64_t name(Arguments *in);
+#define DECLARE(name, format, work, weight) int64_t name(Arguments *in);
 KERNELS(DECLARE)
 
 static inline uint8_t *bytes_of(Arguments *in, int i) { return in->buffers[i].buf; }
