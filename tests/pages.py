@@ -142,7 +142,7 @@ def words_of_the_docs() -> dict[str, int]:
     """
     counted = {}
     for name in every_page():
-        if name.startswith(("../", "benchmarks/", "notebook/", "upstream/", "findings.md")):
+        if name.startswith(("../", "benchmarks/", "notebook/", "findings.md")):
             continue
         text = _WRITTEN.sub("", (DOCS / name).read_text())
         if name == "compatibility.md":

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testing.project import ROOT
-from tests.auditing.formats.browser import NAMES, browser_page, find_browser
+from tests.auditing.formats.browser import NAMES, Page, browser_page, find_browser
 
 #: Where the Makefile puts what builds the site.
 PACKAGES = Path(sys.prefix) / "site"
@@ -100,6 +100,36 @@ def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -
         assert page.complaints == []
 
 
+@pytest.mark.slow
+def test_the_search_answers_the_twenty_questions(site: Path, tmp_path: Path) -> None:
+    """Each question is typed as it is; its page must be among the first five for 18 of them."""
+    program = find_browser()
+    if program is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(NAMES)}")
+    table = (ROOT / "docs" / "notebook" / "questions.md").read_text()
+    row = r"^\| ([^|]+\?) \|.*\]\(\.\./([^)#]+)\.md(?:#[^)]*)?\) \|$"
+    asked = re.findall(row, table, re.MULTILINE)
+    assert len(asked) == 20
+    with browser_page(program, tmp_path) as page:
+        page.open(site / "index.html", width=1280)
+        page.click(".md-search__input")
+        missed = {
+            question: wanted
+            for question, wanted in asked
+            if wanted not in _first_pages(page, site, question)
+        }
+    assert len(missed) <= 2, missed
+
+
+def _first_pages(page: Page, site: Path, question: str) -> list[str]:
+    """The first five pages that the search of the site gives for a text."""
+    page.value(_ASK % "")
+    page.wait("!document.querySelector('.md-search-result__item')")
+    page.wait(_ASK % question)
+    urls: list[str] = page.value(_RESULTS)
+    return [url.partition(f"{site.name}/")[2].partition(".html")[0] for url in urls]
+
+
 #: Pictures that were not found, and parts that leave the window without a bar to move them.
 _BROKEN = """(() => {
   const scrolls = it => it && it !== document.body
@@ -126,3 +156,16 @@ _FOUND = """(() => {
   input.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
   return !!document.querySelector('.md-search-result__link[href*="findings"]');
 })()"""
+
+#: Types a text into the search; true once there is a result.
+_ASK = """(() => {
+  const input = document.querySelector(".md-search__input");
+  input.value = %r;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  input.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+  return !!document.querySelector(".md-search-result__item");
+})()"""
+
+#: The pages of the first five results.
+_RESULTS = """[...document.querySelectorAll(".md-search-result__item > a")]
+  .slice(0, 5).map(it => it.href)"""
