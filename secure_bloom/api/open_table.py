@@ -12,7 +12,7 @@ def open_table(asked: OpenRequest) -> Table:
     """Open a table, and keep what every lookup would read again.
 
     The listing, the footers and the unwrapped data keys stay in memory until the table is closed.
-    The table is the state at its opening.
+    The table is the state at its opening; :meth:`Table.refresh` reads what changed since.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.

@@ -2,6 +2,7 @@
 
     table = Table(OpenRequest("out/"))
     table.read(where)      a question: rows, batches, an explanation, a plan, verdicts of filters
+    table.refresh()        what changed is read again
     table.close()          keys and footers are dropped
 
 Every read of this package is a question to one of these.  A table is the state at its opening.
@@ -10,16 +11,18 @@ Every read of this package is a question to one of these.  A table is the state 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from secure_bloom.calling.arguments import asks, checked_arguments
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import FileChangedError, PolicyError
 from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.reports.text import counted, legible
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.storage.paths import as_paths
 
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from secure_bloom.reading.report import ReadReport
     from secure_bloom.reading.table_read import TableRead
 
+_Answer = TypeVar("_Answer")
+
 
 class Table:
     """A table that is open; use it as a context manager, from as many threads as wanted."""
@@ -39,6 +44,9 @@ class Table:
     def __init__(self, asked: TableRequest) -> None:
         self._given = as_paths(asked.paths)
         self._access = asked.access()
+        # What opens the table elsewhere: keys never travel.
+        self._asked = replace(asked, paths=self._given, keys=None, policy=self._access.policy)
+        self._lock = threading.Lock()
         # A request of one read keeps what it needs until its end.
         memory = MemoryShare(asked.most_bytes()) if isinstance(asked, OpenRequest) else None
         self._files: TableFiles | None = TableFiles(
@@ -81,7 +89,7 @@ class Table:
             >>> table.read("email = 'user7@example.com'").num_rows
             1
         """
-        return self.ask(asked).rows()
+        return self._answered(lambda: self.ask(asked).rows())
 
     @asks(Question)
     def read_batches(self, asked: Question) -> Iterator[pa.RecordBatch]:
@@ -117,7 +125,7 @@ class Table:
         Raises:
             SecureBloomError: As of :meth:`read`.
         """
-        return self.ask(asked, explain=True).explained()
+        return self._answered(lambda: self.ask(asked, explain=True).explained())
 
     @asks(Question)
     def plan(self, asked: Question) -> ReadPlan:
@@ -135,7 +143,7 @@ class Table:
         Raises:
             SecureBloomError: As of :meth:`read`.
         """
-        return self.ask(asked).plan()
+        return self._answered(lambda: self.ask(asked).plan())
 
     @checked_arguments
     def probe(self, column: str, values: object) -> ProbeReport:
@@ -152,13 +160,22 @@ class Table:
         Raises:
             PolicyError: No file has the column, or it cannot hold a value of that kind.
         """
-        return TableProbe(self._opened(), column, values).report()
+        return TableProbe(self._current(), column, values).report()
 
     def ask(self, question: Question, *, explain: bool = False) -> TableRead:
         """Return one read: take its batches or its plan, then its report."""
         from secure_bloom.reading.table_read import TableRead
 
-        return TableRead(self._opened(), self._access, question, explain=explain)
+        return TableRead(self._current(), self._access, question, explain=explain)
+
+    def refresh(self) -> None:
+        """See the table as it is now; of files that did not change nothing is read again.
+
+        Raises:
+            PolicyError: The table is gone, or the version that was asked for.
+        """
+        with self._lock:
+            self._files = self._opened().renewed(listed=False)
 
     def close(self) -> None:
         """Drop keys and footers; a read that has begun goes on to its end."""
@@ -189,6 +206,48 @@ class Table:
 
     def _summary(self) -> str:
         return "closed" if self._files is None else counted(len(self._files), "file")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._access.keys is not None and self._access.policy is None:
+            raise PolicyError(
+                "the table was opened with keys=, and keys are not pickled",
+                hint="open it with policy=: the other process asks the policy's KMS",
+            )
+        return Table, (self._asked,)
+
+    def _current(self) -> TableFiles:
+        """Return the files; those of a bare folder that changed meanwhile are read anew.
+
+        Raises FileChangedError for a changed file of a table with a log.
+        """
+        files = self._opened()
+        try:
+            files.check_unchanged()
+        except FileChangedError as error:
+            return self._renewed(files, error)
+        return files
+
+    def _renewed(self, files: TableFiles, error: FileChangedError) -> TableFiles:
+        gone = error.path is not None and not tree_of(error.path).is_file(error.path)
+        if files.is_versioned or gone:
+            error.hint = "table.refresh() reads the table as it is now"
+            raise error
+        with self._lock:
+            # Another thread may have been first.
+            if self._files is files:
+                self._files = files.renewed(listed=True)
+            return self._opened()
+
+    def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Return the answer; once more if a file of a bare folder was changed while it was read."""
+        files = self._files
+        try:
+            return ask()
+        except FileChangedError as error:
+            if files is None:
+                raise
+            self._renewed(files, error)
+            return ask()
 
     def _opened(self) -> TableFiles:
         if self._files is None:

@@ -30,6 +30,14 @@ def identity_of(status: os.stat_result) -> tuple[object, ...]:
     return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
+def identity_at(path: str) -> tuple[object, ...] | None:
+    """Return the identity of the local file at a path, or None if there is none."""
+    try:
+        return identity_of(os.stat(local_path(path)))
+    except OSError:
+        return None
+
+
 class LocalFile(InputFile):
     """A local file. ``location`` is its absolute path, with the symbolic links as given."""
 

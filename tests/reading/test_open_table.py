@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import gc
+import os
+import pickle
+import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import write_deltalake
 
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.reading.planned_rows import planned_rows
-from secure_bloom.reading.table.footer import FileFooter
-from testing.tables import KEYRING, Mode, customers, write
+from secure_bloom.reading.table import table_files
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.storage.inputs import CountedFile
+from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 ROWS, GROUP = 60, 10
 EMAIL = "user7@example.com"
@@ -192,3 +200,142 @@ def test_what_makes_no_sense_is_a_named_error(table: sb.Table) -> None:
         table.read(limit="7")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"read\(\) got an unexpected keyword argument 'wher'"):
         table.read(wher="x")  # type: ignore[call-arg]
+
+
+# --- What changed meanwhile ---
+
+
+def rewritten(path: Path, rows: pa.Table) -> None:
+    """Put another file at the path, as writers do: beside it first, then renamed."""
+    beside = write(path.with_name("new"), rows, Mode.ENCRYPTED, row_group_size=GROUP)
+    beside.rename(path)
+
+
+def test_new_files_are_seen_after_a_refresh(lake: Path, table: sb.Table) -> None:
+    write(lake / "day=2" / "y.parquet", customers(ROWS, 5), Mode.ENCRYPTED)
+    table.refresh()
+    assert table.files[-1].endswith("y.parquet")
+    assert table.read().equals(sb.read_table(lake, keys=KEYRING))
+
+
+def test_a_refresh_reads_only_what_changed(
+    lake: Path, table: sb.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def noted(file: CountedFile, *given: Any) -> FileFooter:
+        read.append(file.path)
+        return read_footer(file, *given)
+
+    monkeypatch.setattr(table_files, "read_footer", noted)
+    table.refresh()
+    assert read == []
+    new = write(lake / "day=2" / "y.parquet", customers(ROWS, 5), Mode.ENCRYPTED)
+    table.refresh()
+    assert read == [str(new)]
+
+
+def test_a_replaced_file_of_a_folder_is_read_anew(lake: Path, table: sb.Table) -> None:
+    table.read(WHERE)
+    rewritten(lake / "day=1" / "x.parquet", customers(7, 9))
+    wanted = sb.read_table(lake, keys=KEYRING)
+    assert table.read().equals(wanted)
+    assert wanted.num_rows == ROWS + 7
+    assert table.read(WHERE).equals(sb.read_table(lake, where=WHERE, keys=KEYRING))
+    assert table.explain().rows == wanted.num_rows
+
+
+def test_filters_that_were_appended_are_used(lake: Path, table: sb.Table) -> None:
+    assert {str(verdict) for verdict in table.probe("iban", "x").verdicts} == {"no_filter"}
+    sb.add_bloom_filters(lake, columns=["iban"], keys=KEYRING, in_place=True)
+    assert {str(verdict) for verdict in table.probe("iban", "x").verdicts} == {"absent"}
+    assert table.read().equals(sb.read_table(lake, keys=KEYRING))
+
+
+def test_a_removed_file_is_an_error_until_a_refresh(lake: Path, table: sb.Table) -> None:
+    gone = lake / "day=1" / "x.parquet"
+    gone.unlink()
+    for ask in (table.read, table.explain, lambda: table.probe("email", EMAIL)):
+        with pytest.raises(sb.FileChangedError, match=r"day=1.*changed, or removed") as caught:
+            ask()
+        assert "refresh()" in (caught.value.hint or "")
+    table.refresh()
+    assert table.read().equals(sb.read_table(lake, keys=KEYRING))
+
+
+def test_a_table_that_vanished_is_a_named_error(lake: Path, table: sb.Table) -> None:
+    shutil.rmtree(lake)
+    with pytest.raises(sb.FileChangedError):
+        table.read()
+    with pytest.raises(sb.MissingPathError):
+        table.refresh()
+
+
+def delta(folder: Path) -> Path:
+    write_deltalake(folder, customers(ROWS))
+    write_deltalake(folder, customers(ROWS, 5), mode="append")
+    return folder
+
+
+def test_a_delta_table_is_the_version_at_its_opening(tmp_path: Path) -> None:
+    folder = delta(tmp_path / "t")
+    with sb.open_table(folder) as table, sb.open_table(folder, version=0) as first:
+        assert (table.read().num_rows, first.read().num_rows) == (2 * ROWS, ROWS)
+        write_deltalake(folder, customers(ROWS, 6), mode="append")
+        assert (table.read().num_rows, first.read().num_rows) == (2 * ROWS, ROWS)
+        table.refresh()
+        first.refresh()
+        assert (table.read().num_rows, first.read().num_rows) == (3 * ROWS, ROWS)
+
+
+def test_another_file_in_a_version_is_an_error_with_a_hint(tmp_path: Path) -> None:
+    folder = delta(tmp_path / "t")
+    with sb.open_table(folder, version=1) as table:
+        write(Path(table.files[0]), customers(3))
+        with pytest.raises(sb.FileChangedError) as caught:
+            table.read()
+        assert "refresh()" in (caught.value.hint or "")
+
+
+def test_a_version_that_does_not_exist_is_a_named_error(tmp_path: Path) -> None:
+    folder = delta(tmp_path / "t")
+    with pytest.raises(sb.PolicyError, match="7") as caught:
+        sb.open_table(folder, version=7)
+    assert caught.value.hint
+
+
+# --- Threads and processes ---
+
+
+def test_several_threads_use_one_table(lake: Path, table: sb.Table) -> None:
+    emails = customers(ROWS, 1)["email"].to_pylist()[:20]
+    wanted = {email: sb.read_table(lake, where={"email": email}, keys=KEYRING) for email in emails}
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda email: table.read({"email": email}), emails * 2))
+    assert all(rows.equals(wanted[email]) for rows, email in zip(found, emails * 2, strict=True))
+
+
+def test_a_forked_process_uses_the_table(lake: Path, table: sb.Table) -> None:
+    wanted = table.read(WHERE)
+    child = os.fork()
+    if child == 0:
+        same = table.read(WHERE).equals(wanted) and table.read().num_rows == 2 * ROWS
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_pickled_table_opens_again_by_its_policy(lake: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    kms = '[kms]\nclient = "keyring"\nkeyring = "keys.json"\n'
+    policy.write_text(f'{kms}[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n')
+    (tmp_path / "keys.json").write_text(keyring_json())
+    with sb.open_table(lake, policy=policy, allow_unprotected=True) as table:
+        content = pickle.dumps(table)
+        assert not any(secret in content for secret in MASTER_KEYS.values())
+        assert pickle.loads(content).read(WHERE).equals(table.read(WHERE))
+
+
+def test_keys_are_not_pickled(table: sb.Table) -> None:
+    with pytest.raises(sb.PolicyError, match="keys are not pickled") as caught:
+        pickle.dumps(table)
+    assert "policy=" in (caught.value.hint or "")

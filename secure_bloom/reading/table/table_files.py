@@ -22,9 +22,10 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.table.file_columns import SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.running.ordered_pool import TINY, in_order
-from secure_bloom.storage import CountedFile, InputFile, files_at_once
+from secure_bloom.storage import CountedFile, InputFile, files_at_once, is_object_uri
+from secure_bloom.storage.local import identity_at
 from secure_bloom.storage.memory_budget import MemoryShare
-from secure_bloom.tables import TableVersion, list_tables
+from secure_bloom.tables import TableListing, TableVersion, list_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,9 @@ class TableFiles:
     ``at`` is the version of a table with a log.  Footers take ``memory``, and stay; without it they
     are those of one read, which forgets each of them after its use.
 
+    ``before`` is an older state, whose footers serve again for files that did not change.
+    ``listing`` is one that is known already.
+
     ``unverified`` has the paths of files whose footer is signed and could not be checked.
     ``workers`` is how many files are worth reading in parallel.
     """
@@ -57,17 +61,23 @@ class TableFiles:
         resolver: KeyResolver,
         at: TableVersion | None = None,
         memory: MemoryShare | None = None,
+        *,
+        before: TableFiles | None = None,
+        listing: TableListing | None = None,
     ) -> None:
         self._forgets = memory is None
         self._memory = memory or MemoryShare(_KEPT_FOOTERS)
         self.given = given
-        self.listing = list_tables(given, at)
+        self.at = at
+        self.listing = listing or list_tables(given, at)
         self.paths = list(self.listing.paths)
         self.workers = files_at_once(self.paths)
         self.resolver = resolver
         self.unverified: list[str] = []
         self._key_prefetch = KeyPrefetch(resolver)
-        self._schemas = SchemaCache()
+        # Shared with the state before, so that files of one schema share their columns.
+        self._schemas: SchemaCache = SchemaCache() if before is None else before._schemas
+        self._before = {} if before is None else before._footers_by_path()
         self._identities: dict[int, tuple[object, ...]] = {}
         self._kept: dict[int, FileFooter] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
@@ -90,6 +100,40 @@ class TableFiles:
     def schema(self) -> pa.Schema:
         """The columns of the table, those of folders left out; each footer is read for it."""
         return self._read_footers()
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether a log says which files live: another file is then no part of this state."""
+        return bool(self.listing.folders or self.listing.snapshots or self.listing.iceberg)
+
+    def check_unchanged(self) -> None:
+        """Raise FileChangedError if a local file is no longer the one whose footer was read."""
+        for ordinal, identity in self._identities.items():
+            path = self.paths[ordinal]
+            if not is_object_uri(path) and identity_at(path) != identity:
+                raise FileChangedError(
+                    "the file was changed, or removed, after the table was opened", path=path
+                )
+
+    def renewed(self, *, listed: bool) -> TableFiles:
+        """Return the state as it is now, with all footers read; only what changed is read again.
+
+        ``listed``: the files stay those that were listed when the table was opened.
+        """
+        memory = None if self._forgets else self._memory
+        listing = self.listing if listed else None
+        new = TableFiles(self.given, self.resolver, self.at, memory, before=self, listing=listing)
+        self._give_back()
+        _ = new.schema
+        new._before = {}
+        return new
+
+    def _footers_by_path(self) -> dict[str, FileFooter]:
+        return {footer.path: footer for footer in self._kept.values()}
+
+    def _give_back(self) -> None:
+        """Count the footers that are kept here no more: the next state counts its own."""
+        self._memory.give_back(sum(footer.memory for footer in self._kept.values()))
 
     @property
     def are_tiny(self) -> bool:
@@ -142,6 +186,9 @@ class TableFiles:
             yield CountedFile(file), kept or self._footer_of(file)
 
     def _footer_of(self, file: InputFile) -> FileFooter:
+        known = self._before.get(file.path)
+        if known is not None and known.identity == file.identity:
+            return known
         return read_footer(CountedFile(file), self.resolver, self._schemas)
 
     def _read_footers(self) -> pa.Schema:
