@@ -127,7 +127,9 @@ def sample_table(
         rows=sum(sum(file.rows) for file in facts),
         size=sum(file.size for file in facts),
         bytes_footers=sum(file.bytes_footer for file in facts),
-        deleted_rows=sum(map(_deleted, listing.live.values())),
+        deleted_rows=sum(
+            it.deleted_rows for it in listing.files.values() if isinstance(it, LiveFile)
+        ),
     )
 
 
@@ -146,10 +148,6 @@ def _read_footers(
         if progress is not None and len(listing.paths) > _MANY:
             progress(done, len(listing.paths))
     return facts, schemas, list(first.values())
-
-
-def _deleted(file: LiveFile) -> int:
-    return 0 if file.deletion_vector is None else file.deletion_vector.cardinality
 
 
 def _footer(

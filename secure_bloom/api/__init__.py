@@ -3,12 +3,15 @@
 A door has the signature and the documentation of its function, and decides whether a request works
 on files or on the table that a path means.  The command line and the Spark step call the doors.
 
-    add      add_bloom_filters         files, or a Delta or Iceberg table
-    rekey    reencrypt, rotate_keys    files, or a Delta table
-             decrypt                   files, or a Delta table -> files in a folder
-    inspect  inspect, keys_used        files, or any table
-    audit    audit                     files, or any table
-    advise   advise                    files, or any table
+    add         add_bloom_filters         files, or a Delta or Iceberg table
+    rekey       reencrypt, rotate_keys    files, or a Delta table
+                decrypt                   files, or a Delta table -> files in a folder
+    open_table  open_table                files, or any table, kept open to be asked
+    read        read_table, explain, ...  one question to an open table
+    probe       probe                     one question to an open table
+    inspect     inspect, keys_used        files, or any table
+    audit       audit                     files, or any table
+    advise      advise                    files, or any table
 
 A door that reads asks ``tables.list_tables`` for the files, and the room of its verb for the work.
 A door that writes asks which kind of table it has::
@@ -17,8 +20,4 @@ A door that writes asks which kind of table it has::
         files          adding.run.add_to_files
         a Delta table  delta.table_run.open_run   -> new files, a commit of the log
         Iceberg        iceberg.add_run.open_run   -> new files, a snapshot of the catalog
-    api.open_table.open_table(paths, ...)
-        reading.open_table.Table                  -> read, read_batches, explain, probe, plan
-    api.read.read_table(...), api.probe.probe(...)
-        a table that is opened, asked one question and closed
 """

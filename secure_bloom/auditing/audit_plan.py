@@ -104,7 +104,7 @@ class AuditPlan:
     @property
     def all_roots(self) -> tuple[str, ...]:
         """The paths as given, and the folders of Iceberg tables, which contain old files."""
-        locations = (table.location for table in self.tables.iceberg)
+        locations = (table.location for table in self.tables.tables)
         return tuple(dict.fromkeys((*self.roots, *filter(None, locations))))
 
 

@@ -128,7 +128,7 @@ def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> I
         secret_partition(folder, policy)
         for folder in {part for file in plan.files for part in file.split("/") if "=" in part}
     }
-    partitions.update(*(table.metadata.partition_columns for table in plan.tables.snapshots))
+    partitions.update(*(table.partition_columns for table in plan.tables.tables))
     for path, rule in policy.columns.items():
         if path in columns or path in parents:
             continue

@@ -89,6 +89,11 @@ class LiveFile:
     deletion_vector: DeletionVector | None
     add: Mapping[str, Any] = field(repr=False)
 
+    @property
+    def deleted_rows(self) -> int:
+        """The number of rows that the deletion vector deletes."""
+        return 0 if self.deletion_vector is None else self.deletion_vector.cardinality
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:

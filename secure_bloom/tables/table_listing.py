@@ -10,53 +10,52 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
+from secure_bloom.errors import PolicyError
 from secure_bloom.storage import (
     InputFile,
     TableLog,
-    below,
     find_files,
     is_object_uri,
     join,
-    local_path,
-    name_of,
     open_input,
 )
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
-from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog
+from secure_bloom.tables.formats import (
+    NO_VERSIONS,
+    READ_LOGS,
+    ListedTable,
+    TableFormat,
+    below_key,
+    format_of,
+    named_format,
+)
 from secure_bloom.tables.live_file import TableVersion
 
-# Readers of logs are loaded when a table with a log is found: most files are of none.
 if TYPE_CHECKING:
     from secure_bloom.storage.column_mapping import ColumnMapping
     from secure_bloom.storage.folder_trees import Tree
-    from secure_bloom.tables.iceberg_table import IcebergTable
-    from secure_bloom.tables.live_file import LiveFile, Snapshot
-
-#: The logs that verbs which only read can honour.
-_READERS = frozenset({TableLog.DELTA, TableLog.STREAMING})
+    from secure_bloom.tables.formats import ListedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableListing:
-    """Files in the order of their paths, with the state of their Delta table if they are in one.
+    """Files in the order of their paths, with their tables if they are in some.
 
-    ``folders`` are tables with a log, and paths inside one. ``iceberg`` are the tables whose
-    metadata files were given.
+    ``tables`` are those whose log has a schema, and ``files`` what it says of each of their files.
+    ``folders`` are tables that were found by a log in a folder, and paths inside one.
     """
 
     paths: tuple[str, ...]
     folders: tuple[str, ...] = ()
-    snapshots: tuple[Snapshot, ...] = ()
-    iceberg: tuple[IcebergTable, ...] = ()
-    live: Mapping[str, LiveFile] = field(default_factory=dict)
+    tables: tuple[ListedTable, ...] = ()
+    files: Mapping[str, ListedFile] = field(default_factory=dict)
     names: Mapping[str, ColumnMapping] = field(default_factory=dict)
 
     def column_names(self) -> set[str]:
-        """Return the columns that Iceberg tables have, which their files may lack."""
-        return {name for table in self.iceberg for name in table.column_names()}
+        """Return the columns that tables have and their files may lack."""
+        return set().union(*(table.schema() for table in self.tables))
 
     def open(self, path: str) -> InputFile:
         """Open one of the files. Its columns have the names of the table."""
@@ -78,11 +77,12 @@ def list_tables(
     found = _Listed(at or TableVersion())
     folders = []
     for path in paths:
-        if is_in_catalog(path) or _is_metadata(path):
-            found.take_iceberg(path)
-        else:
+        named = named_format(path)
+        if named is None:
             folders.append(path)
-    above = refuse_above(folders, _READERS)
+        else:
+            found.take_named(path, named)
+    above = refuse_above(folders, READ_LOGS)
     plain: list[str] = []
     for path in folders:
         # Without such folders there is nothing to look for: in a store each look is a request.
@@ -99,11 +99,6 @@ def list_tables(
         if len(plain) > 1 or not found.is_empty_table(error.path):
             raise
     return found.listing()
-
-
-def _is_metadata(path: str) -> bool:
-    """Return whether the path is the metadata file of an Iceberg table, by its name."""
-    return name_of(local_path(path)).endswith(METADATA_SUFFIX)
 
 
 def _matches(path: str) -> list[str]:
@@ -131,24 +126,19 @@ class _Listed:
         self._at = at
         self._paths: dict[Hashable, str] = {}
         self._folders: list[str] = []
-        self._snapshots: dict[Hashable, Snapshot] = {}
-        self._iceberg: list[IcebergTable] = []
-        self._live: dict[str, LiveFile] = {}
+        self._tables: dict[Hashable, ListedTable] = {}
+        self._files: dict[str, ListedFile] = {}
         self._names: dict[str, ColumnMapping] = {}
 
     def listing(self) -> TableListing:
         """Return the listing of everything found."""
-        if not self._at.is_latest and not self._snapshots and not self._iceberg:
-            raise PolicyError(
-                "a version was asked for, and only Delta and Iceberg tables have versions that can "
-                "be read"
-            )
+        if not self._at.is_latest and not self._tables:
+            raise PolicyError(f"a version was asked for, and {NO_VERSIONS}")
         return TableListing(
             paths=tuple(sorted(self._paths.values())),
             folders=tuple(self._folders),
-            snapshots=tuple(self._snapshots.values()),
-            iceberg=tuple(self._iceberg),
-            live=self._live,
+            tables=tuple(it for it in self._tables.values() if it.state is not None),
+            files=self._files,
             names=self._names,
         )
 
@@ -157,8 +147,8 @@ class _Listed:
 
         The table then has a schema but no rows.
         """
-        state = None if path is None else self._snapshots.get(tree_of(path).key(path))
-        return state is not None and not state.files
+        table = None if path is None else self._tables.get(tree_of(path).key(path))
+        return table is not None and table.state is not None and not table.files
 
     def take(self, paths: Collection[str]) -> None:
         """Add files that exist."""
@@ -170,16 +160,16 @@ class _Listed:
 
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
         """Return the live files of a folder that is a table, or None for another folder."""
-        log = refuse_folder(tree, folder, folders, honoured=_READERS)
+        log = refuse_folder(tree, folder, folders, honoured=READ_LOGS)
         return None if log is None else self._files_of(log, folder, folder)
 
-    def take_iceberg(self, path: str) -> None:
-        """Add the data files of the table with this metadata file."""
-        from secure_bloom.tables.iceberg_table import iceberg_table
-
-        table = iceberg_table(path, self._at)
-        self._iceberg.append(table)
-        self._names |= dict.fromkeys(table.files, table.names)
+    def take_named(self, path: str, named: TableFormat) -> None:
+        """Add the files of a table that a path names."""
+        table = named.list_files(path, self._at)
+        self._tables[path] = table
+        self._files |= table.files
+        if table.column_mapping is not None:
+            self._names |= dict.fromkeys(table.files, table.column_mapping)
         self.take(table.files)
 
     def take_inside(
@@ -207,80 +197,29 @@ class _Listed:
         """
         tree = tree_of(path)
         self._folders.append(path)
-        if log is TableLog.STREAMING:
-            from secure_bloom.tables.streaming_sink import committed_files
-
-            self._refuse_version(table)
-            files_of_sink = committed_files(table)
-            _refuse_moved(tree, table, files_of_sink)
-            return [shown for _, shown in _within(tree, table, path, files_of_sink)]
-        from secure_bloom.tables.delta_names import column_names
-
-        state = self._snapshot(tree, table)
-        with located(path=table):
-            names = column_names(state.metadata)
-        files = {file.path: file for file in state.files}
+        listed = self._table(log, tree, table)
         found = []
-        for stored, shown in _within(tree, table, path, files):
+        for stored, shown in _within(tree, table, path, listed.files):
             found.append(shown)
-            self._live[shown] = files[stored]
-            if names is not None:
-                self._names[shown] = names
+            self._files[shown] = listed.files[stored]
+            if listed.column_mapping is not None:
+                self._names[shown] = listed.column_mapping
         return found
 
-    def _refuse_version(self, table: str) -> None:
-        if not self._at.is_latest:
-            raise PolicyError(
-                "only Delta and Iceberg tables have versions that can be read", path=table
-            )
-
-    def _snapshot(self, tree: Tree, table: str) -> Snapshot:
+    def _table(self, log: TableLog, tree: Tree, table: str) -> ListedTable:
         key = tree.key(table)
-        if key not in self._snapshots:
-            from secure_bloom.tables.delta_snapshot import snapshot
-
-            if self._at.snapshot is not None:
-                raise PolicyError(
-                    "a Delta table has versions, not snapshots",
-                    hint="--version N names one",
-                    path=table,
-                )
-            found = snapshot(table, version=self._at.version, timestamp=self._at.timestamp)
-            if found is None:
-                raise FormatError("the table's log is gone", path=table)
-            self._snapshots[key] = found
-        return self._snapshots[key]
-
-
-def _refuse_moved(tree: Tree, table: str, files: Iterable[str]) -> None:
-    """Raise UnsupportedFeatureError if a sink's log names files that are not in its folder."""
-    top = tree.key(table)
-    if any(_below(tree.key(file), top) is None for file in files):
-        raise UnsupportedFeatureError(
-            "the log of the streaming query names files elsewhere",
-            hint="it has whole paths: read the table where the query has written it",
-            path=table,
-        )
+        if key not in self._tables:
+            self._tables[key] = format_of(log).list_files(table, self._at)
+        return self._tables[key]
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of a table in ``path``, each also in the spelling of the given path."""
     top = tree.key(path)
     for file in files:
-        inside = _below(tree.key(file), top)
+        inside = below_key(tree.key(file), top)
         if inside is not None:
             yield file, join(path, inside) if inside else path
         elif path == table:
             # A table may name files elsewhere, as clones do.
             yield file, file
-
-
-def _below(file: Hashable, top: Hashable) -> str | None:
-    """Return the path of a file below another, by their keys, or "" for the file itself."""
-    if file == top:
-        return ""
-    if isinstance(file, str) and isinstance(top, str):
-        return below(file, top)
-    if isinstance(file, tuple) and isinstance(top, tuple) and file[0] == top[0]:
-        return below(f"/{file[1]}", f"/{top[1]}")
-    return None

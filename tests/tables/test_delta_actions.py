@@ -77,7 +77,7 @@ def test_any_junk_in_a_log_is_an_error_or_read(data: st.DataObject) -> None:
         place = inner
     with tempfile.TemporaryDirectory() as folder, suppress(SecureBloomError):
         commit(Path(folder), 0, *actions)
-        for file in list_tables([folder]).live.values():
+        for file in list_tables([folder]).files.values():
             assert isinstance(file.path, str)
 
 

@@ -201,7 +201,7 @@ def test_a_table_without_files_is_one(tmp_path: Path) -> None:
     commit(tmp_path, 1, remove("x"))
     listing = list_tables([str(tmp_path)])
     assert listing.paths == ()
-    assert listing.snapshots[0].version == 1
+    assert listing.tables[0].state.version == 1
 
 
 def test_damage_in_a_schema_tells_the_table(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ from secure_bloom.reports.text import counted
 from secure_bloom.storage import InputFile, below, file_key, join, local_path, name_of, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.tables import TableListing, column_names
+from secure_bloom.tables import TableListing
 from secure_bloom.tables.delta_history import ACTION_NAMES, is_read_as_log
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
 
@@ -278,23 +278,23 @@ def _as_copy(finding: Finding, table: _Table | None) -> Finding:
 def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
     """Yield the folders of tables with a log, and given folders inside one."""
     for folder in tables.folders:
-        logs = (it for it in tables.snapshots if folder == it.folder or below(folder, it.folder))
+        logs = (it for it in tables.tables if folder == it.place or below(folder, it.place))
         log = next(logs, None)
         if log is None:
             yield file_key(folder), _Table(fix="destroy the file: rm PATH")
             continue
         vacuum = (
-            f"VACUUM delta.`{log.folder}` removes it, once no reader needs the older versions "
+            f"VACUUM delta.`{log.place}` removes it, once no reader needs the older versions "
             "(RETAIN 0 HOURS: at once)"
         )
-        yield file_key(folder), _Table(names=column_names(log.metadata), fix=vacuum)
+        yield file_key(folder), _Table(names=log.column_mapping, fix=vacuum)
     expire = (
         "expire the table's snapshots and remove its orphan files (Spark: CALL "
         "system.expire_snapshots, CALL system.remove_orphan_files)"
     )
-    for metadata in tables.iceberg:
-        if metadata.location is not None:
-            yield file_key(metadata.location), _Table(names=metadata.names, fix=expire)
+    for table in tables.tables:
+        if table.location is not None:
+            yield file_key(table.location), _Table(names=table.column_mapping, fix=expire)
 
 
 def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
@@ -322,6 +322,6 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
 def _log_folders(tables: TableListing) -> Iterator[str]:
     for folder in tables.folders:
         yield from (join(folder, log) for log in _LOGS)
-    for table in tables.iceberg:
+    for table in tables.tables:
         if table.location is not None:
             yield join(table.location, _METADATA)

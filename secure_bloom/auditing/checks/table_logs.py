@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from secure_bloom.auditing.rules.leak_rules import TABLE_LOG_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.reports.text import counted
+from secure_bloom.storage import TableLog
 from secure_bloom.tables import Snapshot, TableListing
 from secure_bloom.tables.delta_actions import Action
 from secure_bloom.tables.delta_history import actions_in, log_paths, stray_actions, texts_of
@@ -45,15 +46,28 @@ def check_stray_log(path: str, policy: KeyPolicy) -> list[Finding]:
 
 def check_table_logs(tables: TableListing, policy: KeyPolicy) -> Iterator[Finding]:
     """Yield one finding for each table, sensitive column, and kind of what the log shows of it."""
-    for table in tables.snapshots:
-        shown = _Shown(policy, table)
-        for path in log_paths(table.folder):
-            yield from guarded(shown.take(path))
-        yield from shown.findings(table.folder)
-    for metadata in tables.iceberg:
-        yield from _bounds(metadata.path, metadata.files_with_bounds, policy)
-        yield from _partitions(metadata.path, metadata.partition_columns, policy)
-        yield from guarded(_old_bounds_of_iceberg(metadata, policy))
+    for table in tables.tables:
+        yield from _CHECKS[table.log](table.state, policy)
+
+
+def _delta_log(table: Snapshot, policy: KeyPolicy) -> Iterator[Finding]:
+    shown = _Shown(policy, table)
+    for path in log_paths(table.folder):
+        yield from guarded(shown.take(path))
+    yield from shown.findings(table.folder)
+
+
+def _iceberg_metadata(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
+    yield from _bounds(table.path, table.files_with_bounds, policy)
+    yield from _partitions(table.path, table.partition_columns, policy)
+    yield from guarded(_old_bounds_of_iceberg(table, policy))
+
+
+#: What is checked of a table's log, by its format.
+_CHECKS: Mapping[TableLog, Callable[[Any, KeyPolicy], Iterator[Finding]]] = {
+    TableLog.DELTA: _delta_log,
+    TableLog.ICEBERG: _iceberg_metadata,
+}
 
 
 def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ class TableFiles:
     @property
     def is_versioned(self) -> bool:
         """Whether a log says which files live: another file is then no part of this state."""
-        return bool(self.listing.folders or self.listing.snapshots or self.listing.iceberg)
+        return bool(self.listing.folders or self.listing.tables)
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a local file is no longer the one whose footer was read."""

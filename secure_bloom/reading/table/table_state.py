@@ -6,14 +6,15 @@ the deleted rows.  With column mapping, files have other names of columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
 from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
+from secure_bloom.storage import TableLog
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.deletion_vectors import DeletedRows
@@ -107,8 +108,8 @@ class LoggedTable:
         )
 
     @classmethod
-    def of_iceberg(cls, table: IcebergTable) -> LoggedTable:
-        """Return an Iceberg table.
+    def of_iceberg(cls, table: IcebergTable, files: Sequence[IcebergFile]) -> LoggedTable:
+        """Return an Iceberg table with the data files that are read.
 
         Raises UnsupportedFeatureError if its rows cannot be read.
         """
@@ -119,7 +120,6 @@ class LoggedTable:
                 "look at the files all the same",
                 path=table.path,
             )
-        files = tuple(table.live.values())
         return cls(
             fields=table.columns,
             names=table.names,
@@ -178,23 +178,26 @@ def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
 
     Raises PolicyError if a table with a log is to be read together with other files.
     """
-    if not listing.snapshots and not listing.iceberg:
+    if not listing.tables:
         return FolderState(listing.paths, given)
     _refuse_others(listing)
-    if listing.iceberg:
-        return LoggedTable.of_iceberg(listing.iceberg[0])
-    return LoggedTable.of_delta(
-        listing.snapshots[0], [listing.live[path] for path in listing.paths]
-    )
+    [table] = listing.tables
+    files: list[Any] = [listing.files[path] for path in listing.paths]
+    return _STATES[table.log](table.state, files)
+
+
+#: How the rows of a table are read, by its format.
+_STATES: Mapping[TableLog, Callable[[Any, list[Any]], LoggedTable]] = {
+    TableLog.DELTA: LoggedTable.of_delta,
+    TableLog.ICEBERG: LoggedTable.of_iceberg,
+}
 
 
 def _refuse_others(listing: TableListing) -> None:
     """Raise PolicyError if there are files of more than one table."""
-    tables = [*(state.folder for state in listing.snapshots), *(it.path for it in listing.iceberg)]
-    known = set(listing.live).union(*(table.files for table in listing.iceberg))
-    if len(tables) > 1 or not known.issuperset(listing.paths):
+    if len(listing.tables) > 1 or not set(listing.files).issuperset(listing.paths):
         raise PolicyError(
             "a table with a log is read alone, and the paths lead to other files too",
             hint="read each table by itself",
-            path=tables[0],
+            path=listing.tables[0].place,
         )

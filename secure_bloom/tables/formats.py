@@ -1,0 +1,156 @@
+"""The formats of tables whose live files are listed here, one entry for each.
+
+    format = named_format("iceberg://lake/db.t")  # or format_of(TableLog.DELTA), by the log found
+    table = format.list_files(path, TableVersion())
+    table.files  # the live files, each with what the format says of it
+    table.column_mapping  # what the files call the columns; None if nothing else
+
+A new format is one more entry of :data:`FORMATS`.  Its reader is imported when a table of the
+format is found, because most runs find no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
+from secure_bloom.storage import TableLog, below, local_path, name_of
+from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog
+from secure_bloom.tables.live_file import TableVersion
+
+if TYPE_CHECKING:
+    from secure_bloom.storage.column_mapping import ColumnMapping
+    from secure_bloom.tables.iceberg_table import IcebergFile
+    from secure_bloom.tables.live_file import LiveFile
+
+    ListedFile: TypeAlias = LiveFile | IcebergFile | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTable:
+    """One table at one version.
+
+    ``place`` is the folder or the metadata file, as errors name it.  ``files`` are the live files
+    by their paths.  ``location`` is the folder of a table that was found by another path.
+    ``schema`` has the dotted names of columns that files may lack, ``partition_columns`` those
+    whose values are in the log alone.  ``state`` is the format's own record, None for a log that
+    lists files and no more.
+    """
+
+    log: TableLog
+    place: str
+    files: Mapping[str, ListedFile]
+    column_mapping: ColumnMapping | None = None
+    location: str | None = None
+    schema: Callable[[], frozenset[str]] = frozenset
+    partition_columns: tuple[str, ...] = ()
+    state: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFormat:
+    """How tables of one format are found and listed.
+
+    ``recognize`` says whether a path names a table by itself; others are found by their ``log``.
+    """
+
+    log: TableLog
+    list_files: Callable[[str, TableVersion], ListedTable]
+    recognize: Callable[[str], bool] = lambda _: False
+
+
+def named_format(path: str) -> TableFormat | None:
+    """Return the format of a table that a path names by itself, or None."""
+    return next((it for it in FORMATS if it.recognize(path)), None)
+
+
+def format_of(log: TableLog) -> TableFormat:
+    """Return the format of a table with this log, which is one of :data:`READ_LOGS`."""
+    return next(it for it in FORMATS if it.log is log)
+
+
+def _delta(folder: str, at: TableVersion) -> ListedTable:
+    from secure_bloom.tables.delta_names import column_names
+    from secure_bloom.tables.delta_snapshot import snapshot
+
+    if at.snapshot is not None:
+        raise PolicyError(
+            "a Delta table has versions, not snapshots",
+            hint="--version N names one",
+            path=folder,
+        )
+    found = snapshot(folder, version=at.version, timestamp=at.timestamp)
+    if found is None:
+        raise FormatError("the table's log is gone", path=folder)
+    with located(path=folder):
+        names = column_names(found.metadata)
+    return ListedTable(
+        log=TableLog.DELTA,
+        place=folder,
+        files={file.path: file for file in found.files},
+        column_mapping=names,
+        partition_columns=found.metadata.partition_columns,
+        state=found,
+    )
+
+
+def _iceberg(path: str, at: TableVersion) -> ListedTable:
+    from secure_bloom.tables.iceberg_table import iceberg_table
+
+    found = iceberg_table(path, at)
+    return ListedTable(
+        log=TableLog.ICEBERG,
+        place=found.path,
+        files=found.live,
+        column_mapping=found.names,
+        location=found.location,
+        schema=lambda: frozenset(found.column_names()),
+        state=found,
+    )
+
+
+def _names_iceberg(path: str) -> bool:
+    """Return whether a path is a table of a catalog, or a metadata file by its name."""
+    return is_in_catalog(path) or name_of(local_path(path)).endswith(METADATA_SUFFIX)
+
+
+def _streaming(folder: str, at: TableVersion) -> ListedTable:
+    from secure_bloom.tables.streaming_sink import committed_files
+
+    if not at.is_latest:
+        raise PolicyError(NO_VERSIONS, path=folder)
+    files = committed_files(folder)
+    tree = tree_of(folder)
+    top = tree.key(folder)
+    if any(below_key(tree.key(file), top) is None for file in files):
+        raise UnsupportedFeatureError(
+            "the log of the streaming query names files elsewhere",
+            hint="it has whole paths: read the table where the query has written it",
+            path=folder,
+        )
+    return ListedTable(log=TableLog.STREAMING, place=folder, files=dict.fromkeys(files))
+
+
+def below_key(file: Hashable, top: Hashable) -> str | None:
+    """Return the path of a file below another, by their keys, or "" for the file itself."""
+    if file == top:
+        return ""
+    if isinstance(file, str) and isinstance(top, str):
+        return below(file, top)
+    if isinstance(file, tuple) and isinstance(top, tuple) and file[0] == top[0]:
+        return below(f"/{file[1]}", f"/{top[1]}")
+    return None
+
+
+NO_VERSIONS: Final = "only Delta and Iceberg tables have versions that can be read"
+FORMATS: Final = (
+    TableFormat(log=TableLog.DELTA, list_files=_delta),
+    TableFormat(log=TableLog.ICEBERG, list_files=_iceberg, recognize=_names_iceberg),
+    TableFormat(log=TableLog.STREAMING, list_files=_streaming),
+)
+#: The logs by which tables are found in folders.  That of an Iceberg table is not enough: the
+#: catalog knows which of its metadata files counts.
+READ_LOGS: Final = frozenset({TableLog.DELTA, TableLog.STREAMING})
