@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -17,6 +18,7 @@ from secure_bloom.calling.arguments import Progress
 from secure_bloom.calling.options import BloomFilterOptions, as_names
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.parquet.schema import unknown_column
 
 #: Another false-positive probability -> about the size of its filter, as a multiple of one of 1 %.
@@ -79,18 +81,35 @@ def advise_columns(
 ) -> TableAdvice:
     """Return a verdict for each column, all tried on one sample of the table."""
     options = FilterOptions(fpp=fpp, policy=access.policy)
-    resolver = access.resolver()
-    sample = sample_table(paths, resolver, progress=progress)
+    sample, reading = _sample(paths, access, progress)
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
-    trier = Trier(sample, resolver, access.policy)
+    trier = Trier(sample, reading.resolver(), reading.policy, wanted=access.policy)
     meter = _Ticks(progress, len(wanted) * _steps(sample))
     found = []
     for candidate in wanted:
         wanted_filter = options.of(candidate)
         found.append(advise_column(trier, sample, candidate, wanted_filter, log, meter.tick))
         meter.reach(len(found) * _steps(sample))
-    return conclude(sample, found, log)
+    return conclude(sample, found, log, in_clear=reading is not access)
+
+
+def _sample(
+    paths: Sequence[str], access: Access, progress: Progress | None
+) -> tuple[TableSample, Access]:
+    """Return the sample of a table, and the access by which it is read.
+
+    A table in clear for which there is a policy is read as it is: nothing is written, and filters
+    under the policy rule out the same row groups.
+    """
+    try:
+        return sample_table(paths, access.resolver(), progress=progress), access
+    except PolicyError:
+        if access.policy is not None:
+            without = Access()
+            with suppress(SecureBloomError):
+                return sample_table(paths, without.resolver(), progress=progress), without
+        raise
 
 
 def wanted_columns(

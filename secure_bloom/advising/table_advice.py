@@ -153,7 +153,7 @@ class TableAdvice(Report):
     """The advice on a table. ``columns`` that gain come first, in the order of their gain.
 
     ``looked_at`` says which part of the table was tried. ``log`` is the log of queries, if one was
-    given.
+    given. ``in_clear``: a policy was given, and the files are not encrypted yet.
     """
 
     columns: tuple[ColumnAdvice, ...]
@@ -164,6 +164,7 @@ class TableAdvice(Report):
     files_looked_at: int
     row_groups_looked_at: int
     log: QueryLog | None = None
+    in_clear: bool = False
 
     ROWS: ClassVar = ("columns",)
 
@@ -220,6 +221,7 @@ class TableAdvice(Report):
                 "files": self.files_looked_at,
                 "row_groups": self.row_groups_looked_at,
             },
+            "in_clear": self.in_clear,
             "queries": None
             if self.log is None
             else {"lines": self.log.lines, "not_parsed": list(self.log.not_parsed)},
@@ -231,7 +233,11 @@ class TableAdvice(Report):
 
 
 def conclude(
-    sample: TableSample, columns: Sequence[ColumnAdvice], log: QueryLog | None
+    sample: TableSample,
+    columns: Sequence[ColumnAdvice],
+    log: QueryLog | None,
+    *,
+    in_clear: bool = False,
 ) -> TableAdvice:
     """Return the advice on the table from the advice on its columns."""
     return TableAdvice(
@@ -243,6 +249,7 @@ def conclude(
         files_looked_at=len(sample.row_groups),
         row_groups_looked_at=sample.chosen_count,
         log=log,
+        in_clear=in_clear,
     )
 
 

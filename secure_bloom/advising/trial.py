@@ -109,12 +109,18 @@ class _Built:
 
 
 class Trier:
-    """Tries columns of one table."""
+    """Tries columns of one table; ``wanted`` is the policy that names their keys."""
 
     def __init__(
-        self, sample: TableSample, resolver: KeyResolver, policy: KeyPolicy | None
+        self,
+        sample: TableSample,
+        resolver: KeyResolver,
+        policy: KeyPolicy | None,
+        *,
+        wanted: KeyPolicy | None = None,
     ) -> None:
         self._sample = sample
+        self._wanted = wanted or policy
         self._resolver = resolver
         self._policy = policy
         self._plain = LookupTrials(
@@ -148,7 +154,7 @@ class Trier:
 
     def policy_key(self, candidate: Candidate) -> str | None:
         """Return the key that the policy names for a column, if there is a policy."""
-        return None if self._policy is None else self._policy.key_for(candidate.path)
+        return None if self._wanted is None else self._wanted.key_for(candidate.path)
 
     def _build(self, name: str, options: BloomFilterOptions, tick: Callable[[], None]) -> _Built:
         request = FilterRequest(columns={name: options}, policy=self._policy)

@@ -11,11 +11,12 @@ from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Mixture
+from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.spark_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.auditing.failures import guarded
-from secure_bloom.auditing.file_audit import FileAudit, audit_file
+from secure_bloom.auditing.file_audit import FileAudit, audit_file, sampled_values
 from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
@@ -34,20 +35,43 @@ from secure_bloom.storage.paths import is_object_uri
 _THREADS = 16
 #: The files whose audit may be done before that of an earlier file.
 _WAITING = 16
+#: The files whose values are looked for in all the others.
+_SAMPLED = 3
 
 
 def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditReport:
     """Return the report of a plan; ``progress`` gets the number of files done, and of all."""
-    return conclude(plan, _audits(plan, progress))
+    secrets = _secrets(plan)
+    return conclude(plan, _audits(plan, progress, secrets), secrets)
 
 
-def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
+def _secrets(plan: AuditPlan) -> SensitiveValues:
+    """Return values of sensitive columns in some files, which are looked for in all the others."""
+    found, request = SensitiveValues(), plan.request
+    if request is None or not (request.check_values and request.with_keys):
+        return found
+    resolver, count = KeyResolver(plan.keys), len(plan.files)
+    for number in range(min(_SAMPLED, count)):
+        path = plan.files[number * count // min(_SAMPLED, count)]
+        found |= sampled_values(path, request, resolver, plan.tables.open)
+    return found
+
+
+def _audits(
+    plan: AuditPlan, progress: Progress | None, secrets: SensitiveValues
+) -> Iterator[FileAudit]:
     """Yield the results of the files in their order, each when it is done."""
     request, total = plan.request, len(plan.files)
     if request is None:
         return
     resolver = KeyResolver(plan.keys)
-    work = partial(audit_file, request=request, resolver=resolver, open_file=plan.tables.open)
+    work = partial(
+        audit_file,
+        request=request,
+        resolver=resolver,
+        open_file=plan.tables.open,
+        secrets=secrets,
+    )
     paths = KeyPrefetch(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
     audits = in_order(work, paths, _THREADS if are_remote else 1, room=_WAITING)
@@ -57,8 +81,13 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
         yield file
 
 
-def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
-    """Return the report of all files, with the findings that only all files together show."""
+def conclude(
+    plan: AuditPlan, files: Iterable[FileAudit], secrets: SensitiveValues | None = None
+) -> AuditReport:
+    """Return the report of all files, with the findings that only all files together show.
+
+    ``secrets`` are values of sensitive columns, which are looked for in other files and in names.
+    """
     if plan.request is None:
         return _report(plan, list(plan.findings), 0)
     found, summed = list(plan.findings), _Summary()
@@ -70,9 +99,12 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     if plan.request.has_secrets:
         found += guarded(check_table_logs(plan.tables, policy))
-        search = _copy_search(plan, plan.request)
+        search = _copy_search(plan, plan.request, secrets or SensitiveValues())
         found += guarded(copies.check_copies(plan.all_roots, search))
         found += folders.check_partitions(plan.files, search.partitions, policy)
+        found += folders.check_names(
+            (*plan.files, *search.names), plan.roots, search.secrets, policy
+        )
     left_out = len(plan.listed) - len(plan.files)
     # An empty table of a log has a schema, but no file that tells its columns.
     if plan.files and summed.all_read and not left_out:
@@ -84,11 +116,13 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     return _report(plan, found, summed.checked)
 
 
-def _copy_search(plan: AuditPlan, request: AuditRequest) -> copies.CopySearch:
+def _copy_search(
+    plan: AuditPlan, request: AuditRequest, secrets: SensitiveValues
+) -> copies.CopySearch:
     resolver = KeyResolver(plan.keys)
 
     def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
-        return audit_file(path, request, resolver, open_file)
+        return audit_file(path, request, resolver, open_file, secrets)
 
     return copies.CopySearch(
         listed=frozenset(plan.listed),
@@ -97,6 +131,7 @@ def _copy_search(plan: AuditPlan, request: AuditRequest) -> copies.CopySearch:
         policy=request.policy,
         folders={file_key(each) for each in folders.looked_into(plan.files, plan.roots)},
         keys=forms_of(resolver.known_keys()),
+        secrets=secrets,
     )
 
 

@@ -16,6 +16,7 @@ from secure_bloom.auditing.checks import (
 )
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
+from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.subjects import (
     AuditRequest,
     ChunkSubject,
@@ -138,24 +139,55 @@ def audit_file(
     request: AuditRequest,
     resolver: KeyResolver,
     open_file: Callable[[str], InputFile] = open_input,
+    secrets: SensitiveValues | None = None,
 ) -> FileAudit:
-    """Audit one file. A KMS outage is raised, every other error becomes a finding."""
+    """Audit one file. A KMS outage is raised, every other error becomes a finding.
+
+    ``secrets`` are values of sensitive columns in other files.
+    """
     try:
         with located(path=path), open_file(path) as file:
-            return _audit(MeteredFile(file), request, resolver)
+            return _audit(_subject(MeteredFile(file), request, resolver, secrets))
     except Exception as error:
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
 
-def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> FileAudit:
+def sampled_values(
+    path: str,
+    request: AuditRequest,
+    resolver: KeyResolver,
+    open_file: Callable[[str], InputFile] = open_input,
+) -> SensitiveValues:
+    """Return values of the sensitive columns of a file; none if it cannot be read."""
+    from secure_bloom.auditing.checks.repeated_values import values_of
+
+    try:
+        with located(path=path), open_file(path) as file:
+            subject = _subject(MeteredFile(file), request, resolver, None)
+            footer, _ = _unlocked(subject)
+            return SensitiveValues() if footer is None else values_of(_opened(subject, footer))
+    except KmsUnavailableError:
+        raise
+    # The audit of the file says what is wrong with it.
+    except Exception:
+        return SensitiveValues()
+
+
+def _subject(
+    file: InputFile, request: AuditRequest, resolver: KeyResolver, secrets: SensitiveValues | None
+) -> FileSubject:
     _check_footer_length(file)
-    subject = FileSubject(
+    return FileSubject(
         file=file,
         tail=read_tail(file),
         keys=file_keys(resolver if request.with_keys else KeyResolver(None), file),
         request=request,
         key_forms=forms_of(resolver.known_keys()) if request.has_secrets else (),
+        secrets=secrets or SensitiveValues(),
     )
+
+
+def _audit(subject: FileSubject) -> FileAudit:
     findings = list(run_checks(_FILE_CHECKS, subject))
     footer, error = _unlocked(subject)
     if error is not None and not _tells_of_lost_key(findings):
@@ -164,14 +196,14 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
     if footer is None:
         # No footer tells which bytes are whose, so only those before it are searched for filters.
         findings += run_checks((unreferenced_bytes.check_before_footer,), subject)
-        return FileAudit(path=file.path, findings=tuple(findings))
+        return FileAudit(path=subject.file.path, findings=tuple(findings))
     opened = _opened(subject, footer)
     findings += islice(_inside(opened), _MOST_FINDINGS)
     if len(findings) >= _MOST_FINDINGS:
         what = f"more than {_MOST_FINDINGS:,} findings, the rest of the file was not looked at"
         findings.append(subject.finding(UNCHECKED_FILE, what))
     return FileAudit(
-        path=file.path,
+        path=subject.file.path,
         findings=tuple(findings),
         columns={leaf.name: leaf.path for leaf in footer.leaves},
         columns_checked=0 if error is not None else _count_checked(opened, findings),

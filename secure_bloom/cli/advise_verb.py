@@ -62,6 +62,8 @@ def _text(advice: TableAdvice, on_terminal: bool) -> str:
 def _head(advice: TableAdvice) -> Iterator[str]:
     yield f"table: {advice.size_text}"
     yield f"sure:  {advice.sureness}"
+    if advice.in_clear:
+        yield "note:  the files are in clear: the advice is for the table after reencrypt"
     if advice.queries_text:
         yield advice.queries_text
 

@@ -12,6 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
 from testing.tables import KEYRING, Mode, customers, write
 from tests.advising.seeded import TABLES
@@ -156,3 +157,23 @@ def test_most_columns_need_no_other(tmp_path: Path, options: dict) -> None:
     [column] = sb.advise(table, **options).columns
     assert column.gains
     assert column.better_fpp is None
+
+
+def test_a_table_in_clear_is_advised_on_as_the_policy_will_have_it(table: Path) -> None:
+    policy = KeyPolicy(
+        footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}
+    )
+    advice = sb.advise(table, columns="email", policy=policy, keys=KEYRING)
+    assert advice.in_clear
+    assert json.loads(advice.to_json())["in_clear"] is True
+    assert advice.policy == '[columns.email]\nkey = "k_pii"\nbloom = { fpp = 0.01 }'
+
+
+def test_a_file_in_clear_among_encrypted_ones_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", customers(50), Mode.ENCRYPTED)
+    write(tmp_path / "b.parquet", customers(50))
+    policy = KeyPolicy(
+        footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}
+    )
+    with pytest.raises(PolicyError, match="plaintext footer"):
+        sb.advise(tmp_path, policy=policy, keys=KEYRING)

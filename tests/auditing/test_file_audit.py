@@ -72,7 +72,9 @@ def test_only_footers_and_filters_are_read(tmp_path: Path) -> None:
     policy = with_rules(city=bloom("city"), email=bloom("email", "k_pii"))
     with open_input(str(path)) as file:
         counted = CountedFile(file)
-        audit = file_audit._audit(counted, AuditRequest(policy=policy), KeyResolver(KEYRING))
+        request = AuditRequest(policy=policy)
+        subject = file_audit._subject(counted, request, KeyResolver(KEYRING), None)
+        audit = file_audit._audit(subject)
     assert audit.findings == ()
     assert counted.bytes_read <= footer + filters + 8192
     assert counted.bytes_read < path.stat().st_size / 4

@@ -18,9 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 import secure_bloom as sb
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
@@ -50,6 +52,7 @@ from tests.auditing.examples import (
     set_texts,
     some_filter,
     sound,
+    with_rules,
 )
 
 ROWS = 60
@@ -686,6 +689,81 @@ _value_column("SHA-256", lambda value: hashlib.sha256(value).hexdigest())
 _value_column("MD5 in bytes", lambda value: hashlib.md5(value).digest())
 _value_column("Base64", lambda value: base64.b64encode(value).decode())
 _value_column("an element of a list", lambda value: [value.decode()])
+_value_column("hexadecimal", bytes.hex)
+_value_column("UTF-16", lambda value: value.decode().encode("utf-16-le"))
+_value_column("a part of a URL", lambda value: f"/find?q={quote(value)}&n=1")
+_value_column("SHA3-256", lambda value: hashlib.sha3_256(value).hexdigest())
+_value_column("XXH64", lambda value: int.from_bytes(_hash_of_spark(value), "big", signed=True))
+
+
+def _hash_of_spark(value: bytes) -> bytes:
+    return xxhash.xxh64_digest(value, 42)
+
+
+def _numbers_as(name: str, form: Callable[[int], Any]) -> None:
+    @way(f"numbers as {name} in another column", "values-in-clear", **CHECKED)
+    def _(folder: Path) -> Example:
+        numbers = [10**10 + i * 7_919_333 for i in range(ROWS)]
+        table = customers(ROWS).append_column("ssn", pa.array(numbers))
+        table = table.append_column("x", pa.array([form(number) for number in numbers]))
+        keys = {"k_pii": ["email", "ssn"], "k_finance": ["iban"]}
+        path = sound(folder, table=table, column_keys=keys)
+        return Example(path=path, policy=with_rules(ssn="k_pii"))
+
+
+_numbers_as("they are", int)
+_numbers_as("texts", str)
+_numbers_as("a part of a text", lambda number: f"no. {number}, paid")
+
+_EMAILS = "\n".join(customers(ROWS)["email"].to_pylist()).encode()
+for _name, _content in {
+    "x.csv": b"id;email\n" + _EMAILS.replace(b"\n", b"\n1;"),
+    "x.csv.gz": gzip.compress(_EMAILS),
+    "x.json": json.dumps({"rows": _EMAILS.decode().split()}).encode(),
+    "x.bin": _EMAILS.replace(b"\n", b""),
+    "job.log": f"row with {EMAIL} failed".encode(),
+}.items():
+
+    def _other(folder: Path, name: str = _name, content: bytes = _content) -> None:
+        lake(folder)
+        (folder / name).write_bytes(content)
+
+    way(f"values in {_name}", "values-in-clear", **CHECKED)(_other)
+
+
+@way("values in the name of a folder", "values-in-clear", **CHECKED)
+def _(folder: Path) -> None:
+    below = folder / f"of {EMAIL.replace('@', '%40')}"
+    below.mkdir()
+    lake(below)
+
+
+@way("values in what a user wrote into a commit", "values-in-clear", **CHECKED)
+def _(folder: Path) -> None:
+    delta(folder)
+    commit(folder, 2, {"commitInfo": {"operation": "WRITE", "userMetadata": f"for {EMAIL}"}})
+
+
+@way("a column whose name is a value", "values-in-clear", **CHECKED)
+def _(folder: Path) -> None:
+    sound(folder, table=customers(ROWS).append_column(EMAIL, pa.array(range(ROWS))))
+
+
+@way("values in the texts of an encrypted footer", "values-in-clear", **CHECKED)
+def _(folder: Path) -> None:
+    sound(folder, table=customers(ROWS).replace_schema_metadata({"first": EMAIL}))
+
+
+@way("values to which nothing refers", "values-in-clear", **CHECKED)
+def _(folder: Path) -> None:
+    _stray(folder, _EMAILS)
+
+
+@way("values in a file without a sensitive column", "values-in-clear", **CHECKED)
+def _(folder: Path) -> None:
+    lake(folder)
+    table = pa.table({"contact": customers(ROWS)["email"], "iban": customers(ROWS)["iban"]})
+    write(folder / "y.parquet", table, Mode.ENCRYPTED, column_keys={"k_finance": ["iban"]})
 
 
 @way("values in key-value metadata", "values-in-clear", **CHECKED)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from secure_bloom.auditing.checks.contents import Content, begins_with_pages, content_of
+from secure_bloom.auditing.checks.contents import Content, begins_with_pages, content_of, parts_of
 from secure_bloom.auditing.checks.folders import folder_of, index_findings
+from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.table_logs import check_stray_log
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit
@@ -131,7 +132,9 @@ class CopySearch:
     policy: KeyPolicy
     folders: Collection[Hashable] = ()
     keys: Collection[bytes] = field(default=(), repr=False)
+    secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
     partitions: dict[str, None] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list, repr=False)
 
     def is_looked_into(self, path: str) -> bool:
         """Return whether the check of folders looks at summaries and indexes beside a file."""
@@ -183,7 +186,7 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
             if content is Content.FOOTER and _is_checkpoint(file):
                 return check_stray_log(path, search.policy)
             if content is Content.OTHER:
-                found = _beside(candidate, file, search)
+                found = _beside(candidate, file, search) + _with_values(file, search.secrets)
                 return found or ([] if _is_known(candidate, file) else None)
     except PermissionError as error:
         # Others may read it.
@@ -199,6 +202,15 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
     if content is Content.PAGES:
         return [_torn(path)]
     return [_as_copy(finding, candidate.table) for finding in _audited(candidate, search)]
+
+
+def _with_values(file: InputFile, secrets: SensitiveValues) -> list[Finding]:
+    """Return a finding for each column of which a file of any kind holds values."""
+    if not secrets:
+        return []
+    columns = dict.fromkeys(it for part in parts_of(file) for it in secrets.columns_in(part))
+    what = "a file that is no part of the table holds values of the column"
+    return [VALUES_IN_CLEAR.finding(what, path=file.path, column=it) for it in columns]
 
 
 def _torn(path: str) -> Finding:
@@ -315,6 +327,8 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
             search.partitions[folder] = None
         for name in names:
             path = tree.join(folder, name)
+            if search.secrets:
+                search.names.append(path)
             if path not in search.listed:
                 yield _Candidate(path, name, table, in_log)
 

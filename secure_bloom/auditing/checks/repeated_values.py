@@ -1,96 +1,90 @@
 """With ``check_values``, check whether sampled values of sensitive columns are in clear elsewhere.
 
-Texts of the first page of each sensitive column are looked for in the first pages of columns in
-clear, in their bounds, and in the texts of a readable footer: as they are, and as digests.
+Values of the first page of each sensitive column are looked for in the first pages of columns in
+clear, in their bounds, in the footer's names and texts, and in bytes that nothing refers to.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+
+from secure_bloom.auditing.checks.sensitive_values import SensitiveValues, sparse
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.auditing.checks.unreferenced_bytes import gap_steps
 from secure_bloom.auditing.rules.leak_rules import VALUES_IN_CLEAR
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.column_values import read_sample
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary
 
-#: Shorter texts occur everywhere; a column is said to repeat another from this many values on.
-_SHORTEST, _LEAST_MATCHES = 6, 3
 #: The most values of a column that are looked for, and that they are looked for in.
 _MOST_LOOKED_FOR, _MOST_SEARCHED = 1_000, 10_000
-#: Inside longer texts fewer are looked for.
-_MOST_INSIDE = 100
-_DIGESTS = ("md5", "sha1", "sha256", "sha512")
+_TEXTS = (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
+_NUMBERS = (Type.INT32, Type.INT64)
 
 
 def check_repeated_values(subject: FooterSubject) -> Findings:
-    """Yield a finding for each column in clear, or text, that repeats sensitive values."""
-    secrets = {name: values for name, values in _secrets(subject) if values}
+    """Yield a finding for each column in clear, or text, that repeats values of a sensitive one."""
+    secrets = values_of(subject) | subject.of.secrets
     if not secrets:
         return
-    texts = _texts(subject)
-    for name, values in secrets.items():
-        if any(value.lower() in texts for value in values):
-            yield subject.of.finding(
-                VALUES_IN_CLEAR, "texts of the footer hold values of the column", column=name
-            )
+    policy, seen = subject.of.request.policy, "anyone can read"
+    if not subject.of.is_readable:
+        seen = "whoever has the footer key can read"
+    for name in secrets.columns_in(_texts(subject)):
+        if subject.of.is_readable or policy.key_for(name.split(".")) != policy.footer_key:
+            what = f"the names and texts of the footer, which {seen}, hold values of the column"
+            yield subject.of.finding(VALUES_IN_CLEAR, what, column=name)
     for chunk in _first_chunks(subject, sensitive=False):
-        if chunk.leaf.name not in subject.of.request.policy.columns:
+        if chunk.leaf.name not in policy.columns:
             yield from _check_column(chunk, secrets)
+    for name in {it for step in gap_steps(subject) for it in secrets.columns_in(step)}:
+        what = "bytes that nothing refers to hold values of the column"
+        yield subject.of.finding(VALUES_IN_CLEAR, what, column=name)
 
 
-def _check_column(chunk: ChunkSubject, secrets: dict[str, tuple[bytes, ...]]) -> Findings:
-    found, bounds = _sample(chunk, _MOST_SEARCHED), _bounds(chunk)
-    known = {value.lower() for value in found}
-    # The end of a value is no letter, so that no match lies across two of them.
-    whole = b"\0".join(known)
-    for name, values in secrets.items():
-        matches = sum(
-            not known.isdisjoint(_spellings(value)) or (i < _MOST_INSIDE and value.lower() in whole)
-            for i, value in enumerate(values)
+def values_of(subject: FooterSubject) -> SensitiveValues:
+    """Return a sample of the values of the sensitive columns of a file."""
+    return SensitiveValues(
+        {
+            chunk.leaf.name: _sample(chunk, _MOST_LOOKED_FOR)
+            if chunk.leaf.type in _TEXTS
+            else sparse(_numbers(chunk))
+            for chunk in _first_chunks(subject, sensitive=True)
+        }
+    )
+
+
+def _check_column(chunk: ChunkSubject, secrets: SensitiveValues) -> Findings:
+    found = _sample(chunk, _MOST_SEARCHED)
+    if chunk.leaf.type in _NUMBERS:
+        width = chunk.leaf.width or 0
+        found = [it.to_bytes(width, "little", signed=True) for it in _numbers(chunk)]
+    bounds = _bounds(chunk)
+    repeated = dict.fromkeys((*secrets.columns_repeated(found), *secrets.columns_bounding(bounds)))
+    for name in repeated:
+        yield chunk.of.finding(
+            VALUES_IN_CLEAR,
+            f"the column is in clear and repeats values of {name}, or digests of them",
+            column=chunk.leaf.name,
         )
-        if matches >= min(_LEAST_MATCHES, len(values)) or (bounds and bounds <= set(values)):
-            yield chunk.of.finding(
-                VALUES_IN_CLEAR,
-                f"the column is in clear and repeats values of {name}, or digests of them",
-                column=chunk.leaf.name,
-            )
-
-
-def _spellings(value: bytes) -> Iterator[bytes]:
-    """Yield the forms of a value that are looked for, in lower case as the searched values are."""
-    yield value.lower()
-    yield base64.b64encode(value).lower()
-    for text in {value, value.lower()}:
-        for kind in _DIGESTS:
-            digest = hashlib.new(kind, text, usedforsecurity=False)
-            yield digest.hexdigest().encode()
-            yield digest.digest().lower()
-            yield base64.b64encode(digest.digest()).lower()
-
-
-def _secrets(subject: FooterSubject) -> Iterator[tuple[str, tuple[bytes, ...]]]:
-    for chunk in _first_chunks(subject, sensitive=True):
-        values = (value for value in _sample(chunk, _MOST_LOOKED_FOR) if len(value) >= _SHORTEST)
-        yield chunk.leaf.name, tuple(dict.fromkeys(values))
 
 
 def _first_chunks(subject: FooterSubject, *, sensitive: bool) -> Iterator[ChunkSubject]:
-    """Yield the first chunk of each column of texts or bytes."""
+    """Yield the first chunk of each column of texts, bytes or whole numbers."""
     seen: set[str] = set()
     for chunk in subject.chunks:
-        is_text = chunk.leaf.type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
-        if is_text and chunk.is_sensitive is sensitive and chunk.leaf.name not in seen:
+        is_searched = chunk.leaf.type in (*_TEXTS, *_NUMBERS)
+        if is_searched and chunk.is_sensitive is sensitive and chunk.leaf.name not in seen:
             seen.add(chunk.leaf.name)
             yield chunk
 
 
 def _sample(chunk: ChunkSubject, most: int) -> list[bytes]:
-    """Return values of the first page, or [] if it cannot be read, which other checks report."""
+    """Return texts of the first page; none where it cannot be read, which other checks say."""
     found: list[bytes] = []
     if chunk.chunk is None:
         return found
@@ -98,6 +92,18 @@ def _sample(chunk: ChunkSubject, most: int) -> list[bytes]:
         for entries in read_sample(chunk.of.file, chunk.chunk):
             if isinstance(entries, Binary):
                 found += _values(entries, most - len(found))
+    except SecureBloomError:
+        return []
+    return found
+
+
+def _numbers(chunk: ChunkSubject) -> list[int]:
+    """Return whole numbers of the first page; none where it cannot be read."""
+    found: list[int] = []
+    try:
+        for entries in () if chunk.chunk is None else read_sample(chunk.of.file, chunk.chunk):
+            if isinstance(entries, np.ndarray) and entries.dtype.kind in "iu":
+                found += entries[:_MOST_SEARCHED].view(f"i{entries.itemsize}").tolist()
     except SecureBloomError:
         return []
     return found
@@ -117,10 +123,9 @@ def _bounds(chunk: ChunkSubject) -> frozenset[bytes]:
 
 
 def _texts(subject: FooterSubject) -> bytes:
-    """Return the texts of a readable footer in lower case."""
-    if not subject.of.is_readable:
-        return b""
+    """Return the names of columns and the texts of a footer."""
     metadata = subject.footer.metadata
     pairs = metadata.key_value_metadata or []
     texts = [*(f"{pair.key}\n{pair.value or ''}" for pair in pairs), metadata.created_by or ""]
-    return "\n".join(texts).encode("utf-8", "surrogatepass").lower()
+    names = (part for leaf in subject.footer.leaves for part in leaf.path)
+    return "\n".join((*texts, *names)).encode("utf-8", "surrogatepass")

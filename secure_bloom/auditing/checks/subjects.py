@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
@@ -99,6 +100,7 @@ class FileSubject:
     request: AuditRequest
     tally: Tally = field(default_factory=Tally)
     key_forms: tuple[bytes, ...] = field(default=(), repr=False)
+    secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
 
     @property
     def is_readable(self) -> bool:

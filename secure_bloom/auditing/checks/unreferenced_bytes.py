@@ -276,6 +276,16 @@ def check_gaps(subject: FooterSubject) -> Findings:
                     yield subject.of.finding(FILTER_STRAY, _WHAT)
 
 
+def gap_steps(subject: FooterSubject) -> Iterator[bytes]:
+    """Yield the bytes to which nothing refers, step by step, up to those that are searched."""
+    left = _MOST_SEARCHED
+    for start, end in _gaps(_owned(subject), subject.of.tail.offset):
+        left -= end - start
+        if left < 0:
+            return
+        yield from (data for _, data in _steps(subject.of.file, start, end))
+
+
 def _legal_bounds(subject: FooterSubject) -> LegalBounds:
     """Return the bounds and the column indexes of columns in clear."""
     clear = [chunk for chunk in subject.chunks if not chunk.is_sensitive]

@@ -62,12 +62,16 @@ BOUNDS_STRAY = Rule(
 VALUES_IN_CLEAR = Rule(
     id="values-in-clear",
     severity=Severity.HIGH,
-    meaning="Sampled values of a sensitive column are in a column in clear of the same file, in "
-    "its bounds, or in texts of a readable footer: as they are, in other capitals, inside a longer "
-    "text, in Base64, or as MD5, SHA-1, SHA-256 or SHA-512 without a salt. Looked for with "
-    "`--check-values`, in the first page of each column; texts of six letters or more.",
+    meaning="Sampled values of a sensitive column are elsewhere: in a column in clear or its "
+    "bounds, in the names and texts of a footer, in bytes that nothing refers to, in a file of "
+    "another kind (CSV, JSON, logs, packed ones too), in the log of a table, or in names of files "
+    "and folders. They are looked for as they are, in other capitals, inside a longer text, in "
+    "Base64, hexadecimal, UTF-16, quoted as in a URL, and as digests without a salt (MD5, SHA-1, "
+    "SHA-2, SHA-3, BLAKE2b, XXH64 as of Spark). Looked for with `--check-values`: texts of six "
+    "letters or more and whole numbers of eight digits or more, of the first page of each column, "
+    "in the first page of other columns and the first 4 MiB of other files.",
     fix="write the file again without the column, encrypt it, or give it a rule without a key if "
-    "it may be in clear; then destroy this copy",
+    "it may be in clear; then destroy this copy; remove other files",
 )
 HUDI_KEYS_IN_CLEAR = Rule(
     id="hudi-record-keys-in-clear",
