@@ -1,1 +1,14 @@
-"""Write to Delta tables: write new files beside the old ones, and commit to the table's log."""
+"""Write to Delta tables: write new files beside the old ones, and commit to the table's log.
+
+    recognition   which paths name a table
+    selection     which of its live files a run takes
+    table_run     the run: new files, then one commit or several
+    run_record    the names of new files, for the cleaning up after a kill
+    actions       the actions of a commit
+    commit        one version of the log, or a conflict by its name
+
+The order of calls::
+
+    run = open_run(folder, operation, TableSelection(where="day = 1"))
+    change = run.rewrite(work, dry_run=False)  # `work` writes the new files
+"""

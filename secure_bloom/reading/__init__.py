@@ -1,5 +1,18 @@
 """Read the rows of encrypted tables through their filters: prune, decrypt, explain.
 
+    read_request   what is asked: files, version, columns, predicate, limits
+    open_table     an open table: listing, footers, keys and filters, kept for many questions
+    table_read     one read: its plan, its rows, its report
+    table          the files of a table and their schema under one set of names
+    pruning        which row groups, and rows of them, cannot match
+    rows           the rows of what is left: decrypted, decoded, filtered
+
+The order of calls, for one read or for many::
+
+    with open_table("out/", keys=keys) as table:
+        table.probe("email", ["m@x"])
+        rows = table.read(where=[("email", "=", "m@x")])
+
 A name is imported when it is first used, because reading rows loads pyarrow.
 """
 

@@ -1,4 +1,15 @@
 """Change keys: rotate master keys, re-encrypt files, write files in clear.
 
-No page is decoded or decompressed.
+    rekey_work        the work on one file, made of what a caller gave
+    protection        what a file's protection is, and what it should be
+    reencryption      new data keys: every module is decrypted and encrypted again
+    rotation          new master keys: the data keys are wrapped again, no page is touched
+    regions           the parts of a file in their order; `transfer` moves them
+    new_footer        the footer with the new places and keys
+    written_check     the new file is opened before it takes the old one's place
+
+No page is decoded or decompressed.  The order of calls for one file::
+
+    work = reencryption(policy, keys)  # or rotation(...), of `rekey_work`
+    report = work.reencrypt("out/part-0.parquet", None)
 """

@@ -1,8 +1,15 @@
 """Read the logs of tables, which say which files are live, so that verbs read only live files.
 
-:func:`snapshot` returns the state of a Delta table, by the rules of Delta's PROTOCOL.md.
-:func:`list_tables` returns the files that the paths of a verb mean.  The readers of logs are
-imported when a table with a log is found.
+    table_listing    the files that the paths of a verb mean, and the tables among them
+    delta_snapshot   the state of a Delta table, by the rules of Delta's PROTOCOL.md
+    iceberg_table    the state of an Iceberg table, from its metadata and manifests
+    streaming_sink   the log of Spark's file sink
+    live_file        what a log says of one file
+
+The order of calls; readers of logs are imported when a table with a log is found::
+
+    listing = list_tables(["out/"], TableVersion(version=3))
+    paths, tables = listing.paths, listing.snapshots
 """
 
 from __future__ import annotations
