@@ -134,8 +134,8 @@ def add_bloom_filters(
             branch=branch,
         )
         table = open_iceberg_run(asked)
-        shared = ship((table.request, access, table.table.grant))
-        job = _beside_job(spark, table, table.logical, shared, dry_run=dry_run)
+        shipped = (table.request, access, table.table.grant)
+        job = _beside_job(spark, table, table.logical, shipped, dry_run=dry_run)
         return rewrite_table(spark, table, job, wanted, dry_run=dry_run)
     if branch is not None:
         raise PolicyError("branch is for Iceberg tables", path=every[0])
@@ -146,16 +146,16 @@ def add_bloom_filters(
         run, stored = open_delta_run(folder, request, chosen)
         # In the names of the files, which may differ from the table's.
         access = replace(access, policy=stored.policy)
-        shared = ship((stored, access, None))
-        job = _beside_job(spark, run, run.names.logical, shared, dry_run=dry_run)
+        job = _beside_job(spark, run, run.names.logical, (stored, access, None), dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
-    shared = ship((request, access, None))
+    shipped = (request, access, None)
+    shared = ship(shipped)
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
             refuse_append(files.roots)
         prepare_report(files, add_task.REPORT)
-        check_request(files, functools.partial(add_task.survey, shared=shared))
+        check_request(files, shipped, shared)
         work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
         plain = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
         return run_file_job(files, plain, wanted).wanted_by(wanted)
@@ -174,15 +174,13 @@ def _beside_job(
     spark: SparkSession,
     run: AnyTableRun,
     logical: Callable[[str], str],
-    shared: bytes,
+    shipped: add_task.Shipped,
     *,
     dry_run: bool,
 ) -> BesideJob[FileAddReport]:
     """Return the work on the files of a table with a log, after a check of a few of them."""
-    check_request(
-        table_files(spark, run, {path: path for path in run.paths}),
-        functools.partial(add_task.survey, shared=shared),
-    )
+    shared = ship(shipped)
+    check_request(table_files(spark, run, {path: path for path in run.paths}), shipped, shared)
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
         schema=add_task.REPORT,

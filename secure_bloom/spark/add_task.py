@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TypeAlias
 
 from secure_bloom.adding.preflight import Survey, survey_file
 from secure_bloom.adding.report import FileAddReport
@@ -47,6 +48,10 @@ REPORT = RowSchema(
 )
 
 
+#: The request, its access, and what opens the files of a table.
+Shipped: TypeAlias = tuple[FilterRequest, Access, StoreGrant | None]
+
+
 def rows(report: FileAddReport) -> Iterator[Row]:
     """Yield a file's report as rows."""
     file = asdict(report)
@@ -57,7 +62,7 @@ def rows(report: FileAddReport) -> Iterator[Row]:
 
 @opened_once
 def _opened(
-    shipped: tuple[FilterRequest, Access, StoreGrant | None],
+    shipped: Shipped,
 ) -> tuple[FilterRequest, KeyResolver, StoreGrant | None]:
     request, access, grant = shipped
     # The grant counts while it is kept here.

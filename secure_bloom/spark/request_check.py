@@ -1,6 +1,8 @@
 """Check a request against footers before any file is written.
 
-A few footers show most errors.  All footers are read only to find a column that the few lack.
+A few footers show most errors.  The driver reads them itself where no KMS has to be asked, because
+a Spark job takes longer than 32 footers.  All footers are read only to find a column that the few
+lack.
 """
 
 from __future__ import annotations
@@ -10,30 +12,46 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from secure_bloom.adding.preflight import Survey, check_surveys
+from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
+from secure_bloom.encryption.kms import Keyring
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.task_plan import evenly
 from secure_bloom.spark.tasks import Row, executors_errors, run_tasks
+from secure_bloom.storage import files_at_once
 
-#: Files whose footers are read first, and in how many tasks: a task costs more than ten footers.
-_FEW, _FEW_TASKS = 32, 2
-
-
+#: Files whose footers are read first.
+_FEW = 32
 _SURVEYS = RowSchema({"survey": "binary"})
-
 
 SurveyFile = Callable[[str], Survey]
 
 
-def check_request(files: JobFiles, survey: SurveyFile) -> None:
-    """Raise the errors of :func:`check_surveys` for a few files, or for all if necessary."""
+def check_request(files: JobFiles, shipped: add_task.Shipped, shared: bytes) -> None:
+    """Raise the errors of :func:`check_surveys` for a few files, or for all if necessary.
+
+    ``shared`` is what tasks get of ``shipped``.
+    """
     few = files.some(_FEW)
-    tasks = evenly([0] * len(few), min(len(few), _FEW_TASKS))
-    surveys = run_tasks(files.spark, few, survey, tasks=tasks)
+    survey = partial(add_task.survey, shared=shared)
+    surveys = _by_driver(few, shipped)
+    if any(found.failure is not None for found in surveys) or not surveys:
+        # Executors may have a key or a disk that the driver lacks.
+        surveys = run_tasks(files.spark, few, survey, tasks=evenly([0] * len(few), 2))
     if len(few) < files.count and _missing_everywhere(surveys):
         surveys = list(_of_all(files, survey))
     check_surveys(surveys)
+
+
+def _by_driver(few: Sequence[str], shipped: add_task.Shipped) -> list[Survey]:
+    """Return the surveys of files, or none if that takes a KMS: it may serve executors alone."""
+    request, access, _ = shipped
+    if not isinstance(access.key_source(), Keyring | None):
+        return []
+    survey = partial(survey_file, request=request, resolver=access.resolver())
+    return list(in_order(survey, few, files_at_once(few)))
 
 
 def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:

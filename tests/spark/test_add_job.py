@@ -270,7 +270,7 @@ class TestRefusals:
         def elsewhere(path: str, **_: object) -> None:
             raise ModuleNotFoundError("No module named 'secure_bloom'")
 
-        monkeypatch.setattr(add_task, "survey", elsewhere)
+        monkeypatch.setattr(add_task, "rewrite", elsewhere)
         with pytest.raises(SparkUnavailableError, match="executors") as caught:
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         assert "PYSPARK_PYTHON" in str(caught.value.hint)
@@ -328,11 +328,11 @@ class TestFailures:
     ) -> None:
         keyring = policy_file.with_name("dev-keyring.json")
 
-        def lose_the_keyring_and_check(*args: Any) -> None:
-            keyring.unlink()
+        def check_and_lose_the_keyring(*args: Any) -> None:
             check_request(*args)
+            keyring.unlink()
 
-        monkeypatch.setattr(add_job, "check_request", lose_the_keyring_and_check)
+        monkeypatch.setattr(add_job, "check_request", check_and_lose_the_keyring)
         before = content(table)
         rows = add_bloom_filters(
             spark, table, policy_file, columns=COLUMNS, on_error="report"
