@@ -120,7 +120,7 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 def find_key_use(
     listing: TableListing, resolver: KeyResolver, policy: KeyPolicy | None, only: Sequence[str]
 ) -> KeyUseReport:
-    """Return the keys that the files of a listing depend on, or only those of them in ``only``."""
+    """Return the master keys that the files of a listing depend on, or only those in ``only``."""
     files = KeyPrefetch(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
     told = (_of_keys(_with_standings(file, policy), only) for file in found)
