@@ -124,6 +124,9 @@ def _usage_message(error: click.ClickException) -> str:
     """Return click's message, in the form of every other error."""
     # click lists choices on lines of their own.
     message = error.format_message().replace("\n\t", " ").rstrip(".")
+    message = message.replace("valid integer range", "whole number").replace(
+        "float range", "number"
+    )
     return message[:1].lower() + message[1:]
 
 

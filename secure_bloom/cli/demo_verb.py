@@ -13,8 +13,8 @@ import click
 def demo_command(folder: Path | None, rows: int) -> int:
     """Do the main job end to end on Spark: write encrypted, add filters, look values up.
 
-    The table goes to FOLDER (a new one), else to a temporary folder.  Needs Java 17 or later and
-    the extra "spark".
+    The table goes to FOLDER (a new one), else to a temporary folder, which stays.  Needs Java 17 or
+    later and the extra "spark".
 
     Exit code: 0 done, 2 error.
     """

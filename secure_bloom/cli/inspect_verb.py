@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,7 +91,7 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
 
 
 def _print_summary(files: Sequence[FileInspection], *, verbose: bool) -> None:
-    headers = ("file", "footer", "algorithm", "rows>", "row groups>", "in clear>", "with filters>")
+    headers = ("file", "footer", "keys", "rows>", "row groups>", "in clear>", "with filters>")
     names = short_names([file.path for file in files])
     print_files(headers, [_file_row(file, names[file.path]) for file in files], verbose=verbose)
     rows = sum(file.rows or 0 for file in files)
@@ -105,12 +105,19 @@ def _file_row(file: FileInspection, name: str) -> tuple[object, ...]:
     return (
         name,
         file.footer,
-        file.algorithm,
-        file.rows,
+        ", ".join(_keys_of(file)),
+        f"{file.rows or 0:,}",
         len(file.row_groups),
         len({column.column for column in columns if column.encrypted == "no"}),
         len({column.column for column in columns if column.bloom is not None}),
     )
+
+
+def _keys_of(file: FileInspection) -> Iterable[str]:
+    """Return the names of the master keys that a file depends on, that of the footer first."""
+    columns = (column for group in file.row_groups for column in group.columns)
+    encrypted = (column.key or "unnamed" for column in columns if column.encrypted != "no")
+    return dict.fromkeys([*([file.key or "unnamed"] if file.algorithm else []), *encrypted])
 
 
 def _print_file(file: FileInspection, *, verbose: bool) -> None:

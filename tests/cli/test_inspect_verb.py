@@ -34,3 +34,17 @@ def test_inspect_check_ends_with_one_for_a_wrong_filter(tmp_path: Path) -> None:
     mended = run("add", path, "--column", "email", "--replace-filters")
     assert "queries lost rows" in mended.stdout
     assert run("inspect", path, "--check").returncode == 0
+
+
+def test_a_row_for_each_of_many_files_names_their_keys(tmp_path: Path) -> None:
+    for number in range(11):
+        tables.write(tmp_path / f"{number}.parquet", tables.customers(3), tables.Mode.ENCRYPTED)
+    (tmp_path / "keys.json").write_text(tables.keyring_json())
+    done = run("inspect", tmp_path / "*.parquet", "--keyring", tmp_path / "keys.json")
+    assert "k_footer, k_pii, k_finance" in done.stdout
+
+
+def test_a_text_for_a_number_is_told_the_number(tmp_path: Path) -> None:
+    done = run("add", tmp_path, "--column", "x", "--since", "yesterday")
+    assert done.returncode == 2
+    assert "'yesterday' is not a whole number" in done.stderr

@@ -278,5 +278,6 @@ def _unavailable(owner: str, name: str | None) -> KeyUnavailableError:
         )
     return KeyUnavailableError(
         f"key {name!r} of {owner} is not available",
-        hint="give a keyring that has it, or the KMS that the file was written with",
+        hint="give a keyring that has it, or the KMS that the file was written with: --keyring "
+        "FILE or --policy FILE, in Python keys= or policy=; to read other columns: --columns",
     )
