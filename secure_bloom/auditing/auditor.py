@@ -14,7 +14,7 @@ from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.spark_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest
-from secure_bloom.auditing.checks.table_logs import check_table_logs
+from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file, sampled_values
 from secure_bloom.auditing.findings import AuditReport, Finding
@@ -97,6 +97,7 @@ def conclude(
     policy = plan.request.policy
     found += summed.mixture.findings()
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
+    found += guarded(check_table_keys(plan.tables))
     if plan.request.has_secrets:
         found += guarded(check_table_logs(plan.tables, policy))
         search = _copy_search(plan, plan.request, secrets or SensitiveValues())

@@ -13,12 +13,11 @@ from secure_bloom.errors import FileChangedError, FormatError, PolicyError, Unsu
 from secure_bloom.storage import below
 from secure_bloom.storage.store_grants import StoreGrant
 from secure_bloom.tables.iceberg_catalog import catalog_errors, load_table, store_grant
-from secure_bloom.tables.iceberg_table import names_of_structure, opened_location
+from secure_bloom.tables.iceberg_table import KEY_PROPERTY, names_of_structure, opened_location
 
 MAIN: Final = "main"
 #: Format versions whose snapshots are written here.  Version 3 gives rows ids by their file.
 _WRITABLE: Final = (1, 2)
-_KEY_PROPERTY: Final = "encryption.key-id"
 _PROVIDER_PROPERTY: Final = "write.py-location-provider.impl"
 
 
@@ -120,9 +119,9 @@ def refuse_unwritable(table: CommitTable) -> None:
             hint="versions 1 and 2 are written",
             path=table.path,
         )
-    if _KEY_PROPERTY in properties:
+    if KEY_PROPERTY in properties:
         raise UnsupportedFeatureError(
-            f"the table encrypts its files by Iceberg's own keys ({_KEY_PROPERTY})",
+            f"the table encrypts its files by Iceberg's own keys ({KEY_PROPERTY})",
             hint="filters are added to files of Parquet Modular Encryption, or in clear",
             path=table.path,
         )

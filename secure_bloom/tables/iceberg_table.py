@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_deletes import DeleteIndex, FileDeletes, KeyColumn
 
 
+#: The property by which a table asks for Iceberg's own encryption.
+KEY_PROPERTY = "encryption.key-id"
 #: The folder of metadata files in that of their table.
 METADATA_FOLDER = "metadata"
 #: Manifests of a store that are read before their turn.
@@ -70,6 +72,7 @@ class IcebergTable:
     ``partition_columns`` are the columns by whose values the files are partitioned.  ``location``
     is the folder of the table.  ``refused`` says why rows cannot be read, or is None.  ``grant`` is
     the right to open its files in a store, as long as the table is referenced.
+    ``key_id`` is the key by which the table asks to be encrypted.
     """
 
     path: str
@@ -81,6 +84,7 @@ class IcebergTable:
     files_with_bounds: Mapping[str, int]
     partition_columns: tuple[str, ...]
     refused: str | None = None
+    key_id: str | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -155,6 +159,7 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
         ),
         partition_columns=tuple(_names(table, _partition_fields(table, data))),
         refused=index.refused or _nested_default(schema),
+        key_id=table.properties.get(KEY_PROPERTY),
     )
 
 

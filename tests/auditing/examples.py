@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.catalog.memory import InMemoryCatalog
 
 import secure_bloom as sb
 from secure_bloom.auditing.findings import AuditReport
@@ -366,6 +367,18 @@ def keys_in_lake(folder: Path) -> Example:
 def column_in_clear(folder: Path) -> Example:
     """pyarrow was told to encrypt `iban` alone, and wrote `email` in clear."""
     return Example(path=sound(folder, column_keys={"k_finance": ["iban"]}))
+
+
+@example("table-key-ignored")
+def table_key_ignored(folder: Path) -> Example:
+    """`encryption.key-id = k1` in an Iceberg table that pyiceberg wrote, in clear."""
+    catalog = InMemoryCatalog("examples", warehouse=str(folder))
+    catalog.create_namespace("db")
+    table = catalog.create_table(
+        "db.t", pa.schema({"id": pa.int64()}), properties={"encryption.key-id": "k1"}
+    )
+    table.append(pa.table({"id": [1, 2, 3]}))
+    return Example(path=Path(table.metadata_location), policy=KeyPolicy(columns={}))
 
 
 @example("column-alike-in-clear")

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_named
-from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED
+from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED, TABLE_KEY_IGNORED
 from secure_bloom.auditing.rules.leak_rules import TABLE_LOG_IN_CLEAR
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
-from secure_bloom.storage import TableLog
+from secure_bloom.storage import TableLog, open_input
 from secure_bloom.tables import Snapshot, TableListing
 from secure_bloom.tables.delta_actions import Action
 from secure_bloom.tables.delta_history import actions_in, log_paths, stray_actions, texts_of
@@ -68,6 +70,21 @@ _CHECKS: Mapping[TableLog, Callable[[Any, KeyPolicy], Iterator[Finding]]] = {
     TableLog.DELTA: _delta_log,
     TableLog.ICEBERG: _iceberg_metadata,
 }
+
+
+def check_table_keys(tables: TableListing) -> Iterator[Finding]:
+    """Yield a finding for each table that names a key and has a data file without encryption."""
+    for table in tables.tables:
+        if table.log is TableLog.ICEBERG and table.state.key_id is not None:
+            clear = next(filter(_is_in_clear, table.files), None)
+            if clear is not None:
+                what = "the table's encryption.key-id is ignored: a live data file is in clear"
+                yield TABLE_KEY_IGNORED.finding(what, path=clear)
+
+
+def _is_in_clear(path: str) -> bool:
+    with located(path=path), open_input(path) as file:
+        return read_tail(file).mode is FooterMode.PLAINTEXT
 
 
 def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:

@@ -24,6 +24,15 @@ COLUMN_IN_CLEAR = Rule(
     fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; look for a misspelt "
     "column in the writer's options",
 )
+TABLE_KEY_IGNORED = Rule(
+    id="table-key-ignored",
+    severity=Severity.HIGH,
+    meaning="An Iceberg table has the property encryption.key-id, which asks for encrypted data "
+    "files, and its current data files are in clear: some catalogs and writers ignore the property "
+    "without an error. The search ends at the first such file.",
+    fix="rewrite the table's data files with a catalog and an engine that encrypt them, then "
+    "expire old snapshots; or remove the property",
+)
 COLUMN_ALIKE = Rule(
     id="column-alike-in-clear",
     severity=Severity.HIGH,
