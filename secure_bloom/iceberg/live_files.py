@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNull,
+    Or,
+)
 from pyiceberg.manifest import (
     DataFileContent,
     FileFormat,
@@ -14,15 +32,32 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestFile,
 )
+from pyiceberg.schema import Schema
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.iceberg.catalog import CommitTable
-from secure_bloom.iceberg.where import row_filter
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import AllOf, AnyOf, Operator
+from secure_bloom.tables.iceberg_deletes import FILE_PATH_FIELD
 
-#: The field of a position delete file that names the data file.  Iceberg's spec, "Reserved Field
-#: IDs".
-_FILE_PATH_FIELD: Final = 2147483546
 _FILE_PATH_COLUMN: Final = "file_path"
+
+_Build = Callable[[str, list[Any]], BooleanExpression]
+#: Operators that metrics of files can decide.  A negated comparison of floats is left out: it is
+#: true for a NaN, which bounds do not show.
+_EXPRESSIONS: Final[dict[Operator, _Build]] = {
+    Operator.EQUAL: lambda name, values: EqualTo(name, values[0]),
+    Operator.NOT_EQUAL: lambda name, values: NotEqualTo(name, values[0]),
+    Operator.LESS: lambda name, values: LessThan(name, values[0]),
+    Operator.LESS_OR_EQUAL: lambda name, values: LessThanOrEqual(name, values[0]),
+    Operator.GREATER: lambda name, values: GreaterThan(name, values[0]),
+    Operator.GREATER_OR_EQUAL: lambda name, values: GreaterThanOrEqual(name, values[0]),
+    Operator.IN: lambda name, values: In(name, values),
+    Operator.NOT_IN: lambda name, values: NotIn(name, values),
+    Operator.IS_NULL: lambda name, _: IsNull(name),
+    Operator.IS_NOT_NULL: lambda name, _: NotNull(name),
+}
 
 
 @dataclass(slots=True)
@@ -157,7 +192,7 @@ def paths_with_deleted_rows(
 def _named_paths(file: Any, wanted: frozenset[str], io: Any) -> Iterable[str]:
     """Return the data files that a delete file names, or all if this is unknown."""
     low, high = (
-        (bounds or {}).get(_FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
+        (bounds or {}).get(FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
     )
     # Bounds may be cut short, but two that are equal are one whole path.
     if low is not None and low == high:
@@ -187,3 +222,39 @@ def group_by_spec(entries: Sequence[ManifestEntry]) -> dict[int, list[ManifestEn
     for entry in entries:
         found.setdefault(entry.data_file.spec_id, []).append(entry)
     return found
+
+
+def row_filter(where: str, schema: Schema) -> BooleanExpression:
+    """Return an expression that is true for every file that has a matching row.
+
+    Raises PolicyError for a column that the table lacks, or a value that a column cannot hold.
+    """
+    return _translated(bind(from_text(where), schema.as_arrow().remove_metadata()))
+
+
+def _translated(tree: BoundPredicate) -> BooleanExpression:
+    if not isinstance(tree, AllOf | AnyOf):
+        return _condition(tree)
+    found, *rest = map(_translated, tree.parts)
+    for part in rest:
+        found = And(found, part) if isinstance(tree, AllOf) else Or(found, part)
+    return found
+
+
+def _condition(condition: BoundCondition) -> BooleanExpression:
+    values = [_literal(value) for value in condition.values]
+    build = _EXPRESSIONS.get(condition.operator)
+    # What pyiceberg cannot compare chooses all files: a filter too many is no wrong answer.
+    if build is None or condition.of_elements or any(value is None for value in values):
+        return AlwaysTrue()
+    return build(".".join(condition.path), values)
+
+
+def _literal(value: pa.Scalar) -> Any:
+    """Return a value as pyiceberg takes it, or None for a type that it does not compare."""
+    if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
+        return None
+    found = value.as_py()
+    if isinstance(found, dt.date | dt.time):
+        return found.isoformat()
+    return found if isinstance(found, bool | int | float | str | bytes) else str(found)

@@ -11,9 +11,8 @@ from pyiceberg.expressions import And, EqualTo, Or
 from secure_bloom.errors import FormatError
 from secure_bloom.iceberg.catalog import open_table
 from secure_bloom.iceberg.commit import still_standing
-from secure_bloom.iceberg.live_files import Manifests, group_by_spec
+from secure_bloom.iceberg.live_files import Manifests, group_by_spec, row_filter
 from secure_bloom.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of
-from secure_bloom.iceberg.where import row_filter
 from tests.iceberg.tables import NAME, SCHEMA, entries, in_settings, people
 
 
