@@ -69,7 +69,9 @@ class IcebergRun:
     def skipped(self) -> Iterator[FileAddReport]:
         """Yield a report for each data file that gets no filter, with the reason."""
         for path, reason in self.chosen.skipped.items():
-            yield FileAddReport(path=path, status="unchanged", notes=(f"skipped: {reason}",))
+            yield FileAddReport(
+                path=opened_location(path), status="unchanged", notes=(f"skipped: {reason}",)
+            )
 
     @staticmethod
     def logical(name: str) -> str:

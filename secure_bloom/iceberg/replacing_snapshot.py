@@ -2,8 +2,9 @@
 
 Iceberg's spec, "Snapshots" and "Manifests":
 
-- A manifest that names an old file is written again: its other entries as EXISTING, the old files
-  as DELETED.  All other manifests, and those of delete files, are referenced unchanged.
+- Manifests that name an old file are written again, small ones of a spec as one: their other
+  entries as EXISTING, the old files as DELETED.  All other manifests, and those of delete files,
+  are referenced unchanged.
 - New files get one manifest for each partition spec.  An entry differs from the old one only in
   path and size.  It keeps its data sequence number, by which equality deletes apply to it.
 - The operation is ``replace``: the same rows in other files.  Spark's streaming readers skip
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -51,6 +52,8 @@ _TOTALS: Final = (
     "total-position-deletes",
     "total-equality-deletes",
 )
+#: The size at which a manifest is full: the default of commit.manifest.target-size-bytes.
+_JOINED_BYTES: Final = 8 * 1024 * 1024
 _CODEC_PROPERTY: Final = "write.avro.compression-codec"
 _DEFAULT_CODEC: Final = "gzip"
 
@@ -149,16 +152,20 @@ class SnapshotWriter:
                 spec_id,
                 [_added(by_path[it.data_file.file_path], self.snapshot_id) for it in entries],
             )
-        head = self.table.parent
+        head, touched = self.table.parent, list[ManifestFile]()
         for manifest in self.manifests.of(head, ManifestContent.DATA):
             entries = self.manifests.entries(manifest)
             if any(entry.data_file.file_path in by_path for entry in entries):
-                yield self._written_manifest(
-                    manifest.partition_spec_id,
-                    [_kept(entry, by_path, self.snapshot_id) for entry in entries],
-                )
+                touched.append(manifest)
             else:
                 yield manifest
+        for several in _joined(touched):
+            kept = [
+                _kept(entry, by_path, self.snapshot_id)
+                for manifest in several
+                for entry in self.manifests.entries(manifest)
+            ]
+            yield self._written_manifest(several[0].partition_spec_id, kept)
         yield from self.manifests.of(head, ManifestContent.DELETES)
 
     def _written_manifest(self, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
@@ -185,6 +192,20 @@ class SnapshotWriter:
     @property
     def _codec(self) -> Any:
         return self.table.metadata.properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC)
+
+
+def _joined(manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestFile]]:
+    """Yield manifests of one spec that become one, of about the size that writers aim at.
+
+    Many appends leave many small manifests, and each one that is written takes several requests.
+    """
+    open_ones: dict[int, list[ManifestFile]] = {}
+    for manifest in manifests:
+        several = open_ones.setdefault(manifest.partition_spec_id, [])
+        several.append(manifest)
+        if sum(it.manifest_length for it in several) >= _JOINED_BYTES:
+            yield open_ones.pop(manifest.partition_spec_id)
+    yield from open_ones.values()
 
 
 def spec_of(spec_id: int, table: CommitTable) -> PartitionSpec:

@@ -44,8 +44,9 @@ _HINT = "read the table with its own engine, or write its rows to plain Parquet 
 _HINTS = {
     TableLog.DELTA: "give add, reencrypt or rotate the table's folder alone, with --where for some "
     "of its partitions: they commit to its log; else read the table with its own engine",
-    TableLog.ICEBERG: "the catalog knows which file counts: give inspect, probe, audit or read "
-    "iceberg://CATALOG/NAMESPACE.TABLE, or the metadata file, metadata/*.metadata.json",
+    TableLog.ICEBERG: "the catalog knows which file counts: give add and the verbs that read "
+    "iceberg://CATALOG/NAMESPACE.TABLE; those that read take the metadata file too, "
+    "metadata/*.metadata.json",
 }
 _ICEBERG_MARK = ".metadata.json"
 

@@ -98,6 +98,23 @@ def test_an_entry_keeps_all_but_path_size_and_file_sequence_number(catalog: SqlC
         assert new.data_file.spec_id == entry.data_file.spec_id
 
 
+def test_manifests_of_many_appends_become_one(catalog: SqlCatalog) -> None:
+    table = people(catalog, files=5)
+    before = all_rows(table)
+    sb.add_bloom_filters(NAME, columns=["email"], where="id < 400")
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    found = [
+        (it.added_files_count, it.existing_files_count, it.deleted_files_count)
+        for it in snapshot.manifests(table.io)
+    ]
+    # The new files, the manifest that has none of the old ones, and the others together.
+    assert sorted(found) == [(0, 0, 4), (1, 0, 0), (4, 0, 0)]
+    assert all_rows(table) == before
+    table.append(rows(500))
+    assert len(all_rows(table)) == 600
+
+
 def test_equality_deletes_go_on_to_apply(catalog: SqlCatalog) -> None:
     table = people(catalog)
     delete_equal(table, [7, 150], "eq")
@@ -120,7 +137,7 @@ def test_a_file_with_deleted_rows_is_skipped(catalog: SqlCatalog) -> None:
     before = all_rows(table)
     assert len(before) == 298
     report = sb.add_bloom_filters(NAME, columns=["email"])
-    (skipped,) = [file for file in report.files if file.path == first]
+    (skipped,) = [file for file in report.files if file.path == str(local(first))]
     assert skipped.status == "unchanged"
     assert "position delete" in skipped.notes[0]
     assert all_rows(table) == before
