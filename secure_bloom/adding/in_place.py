@@ -221,7 +221,7 @@ def reclaimed_end(
 
 
 def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
-    """Walk back from ``end``, filter by filter, to a gap or a filter that stays. Return where."""
+    """Walk back from ``end``, filter by filter, to the end of the part that stays. Return it."""
     while end in replaced:
         end = replaced[end]
     return end

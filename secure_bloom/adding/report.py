@@ -66,7 +66,7 @@ class FileAddReport:
         return self.status == "added"
 
     def renamed(self, shown: Callable[[str], str]) -> FileAddReport:
-        """Return the report with the names that ``shown`` gives for those that the file has."""
+        """Return the report with other names of columns. ``shown`` gives the name for each one."""
         filters = tuple(replace(it, column=shown(it.column)) for it in self.filters)
         return replace(self, filters=filters)
 

@@ -51,9 +51,9 @@ class FilterRequest:
         return file
 
     def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> FilterRequest:
-        """Return the request for the files of a table, which have the names that ``stored`` gives.
+        """Return the request with the names that the table's files have.
 
-        ``known`` are the columns of the table.
+        ``stored`` maps a name to them. ``known`` are the columns of the table.
         """
         return replace(
             self,

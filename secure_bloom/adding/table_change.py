@@ -47,7 +47,7 @@ class WrittenFile(Protocol):
 class AnyTableRun(Protocol):
     """A run over the live files of a table, whatever its format.
 
-    ``root`` is the table's folder. ``sizes`` are those of the files in its log, by their paths.
+    ``root`` is the table's folder. ``sizes`` maps the path of each file to its size in the log.
     """
 
     @property

@@ -79,7 +79,7 @@ def advise_columns(
     access: Access,
     progress: Progress | None,
 ) -> TableAdvice:
-    """Return a verdict for each column, all tried on one sample of the table."""
+    """Return a verdict for each column. All are tried on one sample of the table."""
     options = FilterOptions(fpp=fpp, policy=access.policy)
     sample, reading = _sample(paths, access, progress)
     wanted = wanted_columns(sample, columns)

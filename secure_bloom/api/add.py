@@ -110,7 +110,7 @@ def open_delta_run(
 ) -> tuple[TableRun, FilterRequest]:
     """Return the run on the Delta table in a folder, and the request for its files.
 
-    Raises before anything is written.
+    Its errors come before anything is written.
     """
     from secure_bloom.delta.actions import Operation
     from secure_bloom.delta.table_run import open_run
@@ -127,7 +127,10 @@ def open_delta_run(
 
 
 def open_iceberg_run(asked: AddRequest) -> IcebergRun:
-    """Return the run on a table of an Iceberg catalog. Raises before anything is written."""
+    """Return the run on a table of an Iceberg catalog.
+
+    Its errors come before anything is written.
+    """
     paths = as_paths(asked.paths)
     if len(paths) > 1:
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""Describe files: what they contain, and which master keys they depend on, as far as keys allow."""
+"""Describe files: what they contain, and which master keys they depend on."""
 
 from __future__ import annotations
 

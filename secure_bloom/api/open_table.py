@@ -1,4 +1,4 @@
-"""Open a table once, to look up many: its listing, footers and keys stay in memory."""
+"""Open a table once for many lookups: its listing, footers and keys stay in memory."""
 
 from __future__ import annotations
 

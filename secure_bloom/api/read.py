@@ -1,6 +1,6 @@
 """Read rows of tables through statistics, dictionaries, Bloom filters and page indexes.
 
-Each function opens a table and puts one question to it. Four functions share one signature: the
+Each function opens a table, reads once, and closes it. Four functions share one signature: the
 fields of a :class:`ReadRequest`.
 """
 

@@ -253,7 +253,7 @@ def open_delta_reencryption(
 ) -> tuple[TableRun, KeyPolicy]:
     """Return the run that brings the Delta table in a folder under a policy.
 
-    Also returns the policy for its files.  Raises before anything is written.
+    Also returns the policy for its files.  Its errors come before anything is written.
     """
     from secure_bloom.delta.actions import Operation
     from secure_bloom.delta.table_run import open_run
@@ -278,7 +278,7 @@ def open_delta_rotation(
 ) -> tuple[TableRun, KeyPolicy]:
     """Return the run that rotates the keys of the Delta table in a folder.
 
-    Also returns the policy for its files.  Raises before anything is written.
+    Also returns the policy for its files.  Its errors come before anything is written.
     """
     from secure_bloom.delta.actions import Operation
     from secure_bloom.delta.table_run import open_run

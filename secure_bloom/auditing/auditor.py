@@ -40,7 +40,7 @@ _SAMPLED = 3
 
 
 def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditReport:
-    """Return the report of a plan; ``progress`` gets the number of files done, and of all."""
+    """Return the report of a plan. ``progress`` gets the numbers of files done and of all files."""
     secrets = _secrets(plan)
     return conclude(plan, _audits(plan, progress, secrets), secrets)
 

@@ -45,10 +45,11 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
 
 
 class _Limits:
-    """What is known of the number of values that a filter of some blocks may have.
+    """The known limits of how many values a filter of some number of blocks may have.
 
-    The fpp rises with the number of values, so one answer settles all smaller or larger numbers.
-    Row groups of many files differ, and one answer costs as much as the rest of a small filter.
+    The fpp rises with the number of values, so one answer decides all smaller or larger numbers.
+    Row groups of many files have different numbers, and computing an answer costs as much as the
+    rest of a small filter.
     """
 
     def __init__(self, fpp: float, block_count: int) -> None:

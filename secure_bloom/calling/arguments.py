@@ -186,7 +186,7 @@ def asks(
 ) -> Callable[
     [Callable[[_Self, _Request], _Result]], Callable[Concatenate[_Self, _Given], _Result]
 ]:
-    """Return a decorator: :func:`takes` for a method."""
+    """Return a decorator that does for a method what :func:`takes` does for a function."""
 
     def decorated(
         method: Callable[[_Self, _Request], _Result],
@@ -214,6 +214,6 @@ def _made(
 
 
 def _show(public: Any, function: Callable[..., Any], parameters: Any) -> None:
-    """Let help() and notebooks show the fields as the arguments."""
+    """Make help() and notebooks show the fields as the arguments."""
     returned = signature(function).return_annotation
     public.__signature__ = Signature(list(parameters), return_annotation=returned)

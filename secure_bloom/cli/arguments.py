@@ -2,9 +2,9 @@
 
 Texts that others must not see come from a file or from standard input.
 
-SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files to use by default.  Else the nearest
+SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files to use by default.  Otherwise the nearest
 ``secure-bloom.toml``, or ``pyproject.toml`` with a table ``[tool.secure-bloom]``, in the current
-folder or above it does.  Its paths start at its own folder:
+folder or above it names them. Its paths are relative to its own folder:
 
     policy = "keys/policy.toml"
     keyring = "keys/dev-keyring.json"

@@ -48,7 +48,10 @@ class ColumnNames:
             raise unknown_column(name, (field["name"] for field in self.fields))
 
     def stored(self, name: str) -> str:
-        """Return the name that files have for a column; PolicyError for one that is not there."""
+        """Return the name that files have for a column.
+
+        Raises PolicyError for an unknown column.
+        """
         if not self.is_mapped:
             return name
         found = _translated(self.fields, name, _logical_name, _physical_name)
@@ -63,7 +66,7 @@ class ColumnNames:
         return _translated(self.fields, name, _physical_name, _logical_name) or name
 
     def has_field(self, name: str) -> bool:
-        """Return whether a dotted path is a field of the table, and no level of a list or a map."""
+        """Return whether a dotted path is a field of the table, not a level of a list or a map."""
         return _is_field(self.fields, name)
 
 

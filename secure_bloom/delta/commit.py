@@ -284,9 +284,9 @@ def refuse_unwritable(table: Snapshot) -> None:
 
 
 def _refuse_bare_partitions(table: Snapshot) -> None:
-    """Raise an error if each new file must hold the partition columns.
+    """Raise an error if new files must hold the partition columns.
 
-    A copy holds only the columns of the old file.
+    Copies of old files may lack them.
     """
     if _BARE_PARTITIONS in table.protocol.writer_features and table.metadata.partition_columns:
         raise _refusal(

@@ -39,7 +39,7 @@ class TableSelection:
         return files if self.where is None else _where(table, files, self.where)
 
     def parameters(self) -> dict[str, str]:
-        """Return the choice as the table's history has it."""
+        """Return the choice as parameters for the table's history."""
         given = {"predicate": self.where, "since": self.since, "written": self.written}
         return {name: str(value) for name, value in given.items() if value is not None}
 

@@ -94,9 +94,9 @@ def open_run(
 ) -> TableRun:
     """Return the run on the table in a folder, which must have ``columns``.
 
-    Raises before anything is written.
-    UnsupportedFeatureError where the table is clustered by a column that is to be secret: its
-    bounds would have to stay in the log.
+    Its errors come before anything is written.  Raises UnsupportedFeatureError if the table is
+    clustered by a column that is to be secret, because the column's bounds would have to stay in
+    the log.
     """
     check_commit_every(commit_every)
     table = open_table(folder)

@@ -133,7 +133,7 @@ class KeyPolicy:
         return policy_text(schema_columns(schema), client=client)
 
     def renamed(self, stored: Callable[[str], str]) -> KeyPolicy:
-        """Return the policy with the names that files have for its columns."""
+        """Return the policy with the names that the table's files have for its columns."""
         rules = {
             stored(name): replace(rule, path=stored(name)) for name, rule in self.columns.items()
         }

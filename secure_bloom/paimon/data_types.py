@@ -1,9 +1,12 @@
 """Paimon's data types that can have Bloom filters, and which form of their values is hashed.
 
-TINYINT SMALLINT INT BIGINT    the number FLOAT DOUBLE                   the IEEE bits as a signed
-number, one NaN for all DATE                           days since 1970-01-01 TIME(p) milliseconds of
-the day TIMESTAMP(p), TIMESTAMP_LTZ(p) milliseconds since the epoch to p = 3, microseconds above
-CHAR VARCHAR STRING            UTF-8 BINARY VARBINARY BYTES         the bytes
+    TINYINT SMALLINT INT BIGINT      the number
+    FLOAT DOUBLE                     the IEEE bits as a signed number, one NaN for all
+    DATE                             days since 1970-01-01
+    TIME(p)                          milliseconds of the day
+    TIMESTAMP(p), TIMESTAMP_LTZ(p)   milliseconds since the epoch to p = 3, microseconds above
+    CHAR VARCHAR STRING              UTF-8
+    BINARY VARBINARY BYTES           the bytes
 
 Hashes have 64 bits.  Numbers are hashed by Thomas Wang's mix with arithmetic right shifts, text and
 bytes by XXH64 with seed 0 (:mod:`secure_bloom.bloom.xxh64` hashes many at once).  Hashes are

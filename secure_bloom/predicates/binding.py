@@ -182,7 +182,8 @@ class _Binder:
 def _refuse_beginning(column: str, found: pa.DataType) -> None:
     """Raise PolicyError if a column has no texts.
 
-    Two conditions on a list may be true of two elements, of which none is between the bounds.
+    Two conditions on a list may be true for two different elements, although no element is between
+    the bounds.
     """
     if not _is_of_texts(_stored_type(found)):
         raise PolicyError(f"like and starts_with are for texts, not for {found}", column=column)

@@ -1,8 +1,8 @@
-"""A predicate as a Polars expression.
+"""Translate a Polars expression into a predicate.
 
-Polars shows the parts of an expression as JSON, whose form is its own matter.  The expression is
-built again from what was read there, and must equal the given one.  If another version of Polars
-has another form, it is refused and never misread.
+Polars shows the parts of an expression as JSON, in a form that may change.  The expression is built
+again from what was read, and must equal the given one.  So if another version of Polars has another
+form, the expression is refused and never misread.
 
     {"BinaryExpr": {"left": {"Column": "email"}, "op": "Eq", "right": {"Literal": ...}}}
 """
@@ -54,16 +54,17 @@ _HINT = (
 
 
 def is_polars(where: object) -> bool:
-    """Return whether it is an expression of Polars; Polars is not imported for that."""
+    """Return whether it is an expression of Polars, without importing Polars."""
     kind = type(where)
     return kind.__name__ == "Expr" and kind.__module__.partition(".")[0] == "polars"
 
 
 def from_polars(expression: pl.Expr) -> Predicate:
-    """Return the predicate that an expression describes; PolicyError for one of another shape.
+    """Return the predicate that an expression describes.
 
-    Its rows are those that Polars finds, nulls and NaN included.  Two things are different on
-    purpose: a NaN among the values is refused, and a number is never rounded to a FLOAT column.
+    Raises PolicyError for expressions of any other form.  The predicate selects the rows that
+    Polars would select, nulls and NaN included.  Two things differ on purpose: a NaN among the
+    values is refused, and a number is never rounded to a FLOAT column.
     """
     try:
         content = json.loads(expression.meta.serialize(format="json"))
@@ -99,7 +100,7 @@ class _Node:
 
     @property
     def inputs(self) -> list[_Node]:
-        """The parts that it is made of, in their order."""
+        """The parts of which this part is made, in their order."""
         sides = (self.inner.get("left"), self.inner.get("right"))
         contents = self.inner["input"] if self.kind == "Function" else sides
         parts = reversed(self.expression.meta.pop())
@@ -129,7 +130,7 @@ class _Node:
 
 
 def _predicate(node: _Node, depth: int) -> _Read:
-    """Return a part of the expression, and the expression that it represents."""
+    """Return a part of the expression as a predicate, and as the expression that it represents."""
     if depth == 0:
         raise PolicyError(
             f"the expression nests deeper than {MAX_DEPTH} levels",
@@ -170,7 +171,7 @@ def _null_test(node: _Node, _depth: int) -> _Read:
 
 
 def _membership(node: _Node, _depth: int) -> _Read:
-    """Read ``is_in``: a null in the list equals nothing, and leaves ``~is_in`` as it is."""
+    """Read ``is_in``: a null in the list equals nothing, and does not change ``~is_in``."""
     import pyarrow as pa
 
     column, listed = node.inputs

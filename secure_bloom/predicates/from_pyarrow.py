@@ -145,7 +145,7 @@ class _Parts:
         return _two_valued(name, values), expression
 
     def beginning(self, _function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
-        """``starts_with`` of a column."""
+        """Return ``starts_with`` of a column."""
         name, options = self._operand(), self._options()
         self._end("starts_with")
         pattern = options["pattern"].as_py()

@@ -1,14 +1,13 @@
-"""A predicate as a Python structure.
+"""Parse a predicate from a Python structure.
 
-("email", "=", "a@x")                         a condition
-("score", "is null")                          one without a value
-[p, q, ...]                                   all of them
-[[p, q], [r]]                                 any of the lists, as pyarrow and others have it
-("and", p, q, ...), ("or", p, q, ...)         nested as deep as wanted
-("not", p)                                    true where p is false
-{"email": "a@x", "country": ["it", "no"]}     all of them: equal, or one of the list
-("name", "like", "ab%")                       texts that begin so
-(("a", "b"), "=", 1)                          a column by its path: member b of a, not a column a.b
+("email", "=", "a@x")                       a condition ("score", "is null")
+a condition without a value [p, q, ...]                                 all of them [[p, q], [r]]
+any of the lists, as in pyarrow ("and", p, q, ...), ("or", p, q, ...)       nested to any depth
+("not", p)                                  true where p is false {"email": "a@x", "country": ["it",
+"no"]}   all of them: equal, or one of the list ("name", "like", "ab%")                     texts
+with this beginning (("a", "b"), "=", 1)                        a column by its path: member b of a,
+not a column
+    a.b
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def _predicate(structure: object, depth: int) -> Predicate:
 
 
 def _pairs(structure: Mapping[Any, object]) -> Predicate:
-    """Return the conditions that all columns have their value, or one of a list."""
+    """Return conditions that all columns have the value given for them, or one of a list."""
     if not structure:
         raise _empty()
     for column, value in structure.items():

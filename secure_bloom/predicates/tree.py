@@ -148,7 +148,7 @@ class Numeral(str):
 
 
 class Beginning(str):
-    """A bound of the texts that begin with something: it is a value for columns of texts alone."""
+    """A bound of the texts with some beginning. It is a value for columns of texts alone."""
 
     __slots__ = ()
 
@@ -237,7 +237,7 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
 def like(column: str | tuple[str, ...], pattern: object) -> Predicate:
     """Return the texts that a pattern of SQL matches, whose only wildcard is ``%`` at its end.
 
-    Bounds answer it; PolicyError for any other pattern.
+    They are a range between two bounds. Raises PolicyError for any other pattern.
     """
     if not isinstance(pattern, str):
         raise PolicyError("like takes a text", hint="such as 'abc%'", column=dotted(column))
@@ -260,7 +260,7 @@ _OTHERS = (
 
 
 def beginning(column: str | tuple[str, ...], start: str) -> Predicate:
-    """Return the texts that begin with ``start``: those from it on, below the next beginning."""
+    """Return the condition for texts with the beginning ``start``, as a range of texts."""
     least = condition(column, Operator.GREATER_OR_EQUAL, Beginning(start))
     after = _next_beginning(start)
     if after is None:
@@ -269,7 +269,7 @@ def beginning(column: str | tuple[str, ...], start: str) -> Predicate:
 
 
 def _next_beginning(start: str) -> str | None:
-    """Return the least text above all that begin with ``start``; None if there is none."""
+    """Return the least text above all that begin with ``start``, or None if there is none."""
     kept = start.rstrip(_LAST_CHARACTER)
     if not kept:
         return None
@@ -282,7 +282,7 @@ _LAST_CHARACTER = chr(0x10FFFF)
 
 
 def dotted(column: str | tuple[str, ...]) -> str:
-    """Return the name of a column that is given by its name or its path."""
+    """Return the dotted name of a column that is given by its name or its path."""
     return column if isinstance(column, str) else ".".join(column)
 
 

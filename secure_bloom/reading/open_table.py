@@ -39,7 +39,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Table:
-    """A table that is open; use it as a context manager, from as many threads as wanted."""
+    """An open table. Use it as a context manager, from any number of threads."""
 
     def __init__(self, asked: TableRequest) -> None:
         self._given = as_paths(asked.paths)
@@ -55,7 +55,10 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table, those of its folders last; the first use reads all footers."""
+        """The columns of the table, with its partition columns last.
+
+        The first use reads all footers.
+        """
         from secure_bloom.predicates.request import request
 
         files = self._opened()
@@ -81,7 +84,7 @@ class Table:
             A table of the rows that match.
 
         Raises:
-            FileChangedError: A file is no longer the one that was opened, and cannot be read anew.
+            FileChangedError: A file is no longer the one that was opened, and cannot be read again.
             PolicyError: The request cannot be met, for example the table has no such column.
 
         Example:
@@ -105,13 +108,13 @@ class Table:
             An iterator of record batches.
 
         Raises:
-            SecureBloomError: As of :meth:`read`.
+            SecureBloomError: The errors of :meth:`read`.
         """
         return self.ask(asked).batches()
 
     @asks(Question)
     def explain(self, asked: Question) -> ReadReport:
-        """Do :meth:`read`, drop the rows, and say what was read and why.
+        """Read as :meth:`read` does, drop the rows, and return what was read and why.
 
         Args:
             where: A condition, as :meth:`read` takes it.
@@ -123,7 +126,7 @@ class Table:
             A report with the bytes read, and what each step skipped.
 
         Raises:
-            SecureBloomError: As of :meth:`read`.
+            SecureBloomError: The errors of :meth:`read`.
         """
         return self._answered(lambda: self.ask(asked, explain=True).explained())
 
@@ -141,7 +144,7 @@ class Table:
             A plan with the files that are left, and their row groups.
 
         Raises:
-            SecureBloomError: As of :meth:`read`.
+            SecureBloomError: The errors of :meth:`read`.
         """
         return self._answered(lambda: self.ask(asked).plan())
 
@@ -163,7 +166,7 @@ class Table:
         return TableProbe(self._current(), column, values).report()
 
     def ask(self, question: Question, *, explain: bool = False) -> TableRead:
-        """Return one read: take its batches or its plan, then its report."""
+        """Return one read. Take its batches or its plan, then its report."""
         from secure_bloom.reading.table_read import TableRead
 
         return TableRead(self._current(), self._access, question, explain=explain)
@@ -178,7 +181,7 @@ class Table:
             self._files = self._opened().renewed(listed=False)
 
     def close(self) -> None:
-        """Drop keys and footers; a read that has begun goes on to its end."""
+        """Drop keys and footers. A read that has begun continues to its end."""
         self._files = None
         self._access = replace(self._access, keys=None)
 

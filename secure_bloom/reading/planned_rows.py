@@ -1,4 +1,4 @@
-"""Carry out a part of a plan, wherever it was brought: the rows of one planned file."""
+"""Carry out a part of a plan, on any machine: read the rows of one planned file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from secure_bloom.storage import CountedFile, open_input
 def planned_rows(plan: ReadPlan, file: PlannedFile, keys: GivenKeys) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of one file of a plan, in the plan's schema.
 
-    FileChangedError if the file is not the one that was planned.
+    Raises FileChangedError if the file is not the one that was planned.
     """
     resolver = replace(plan.access, keys=keys).resolver()
     with located(path=file.path), open_input(file.path) as opened:

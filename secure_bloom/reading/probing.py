@@ -1,4 +1,4 @@
-"""Ask the filters of the files of a table for values: only footers and filters are read.
+"""Look values up in the filters of a table's files. Only footers and filters are read.
 
 This needs neither pyarrow nor numpy, so a single probe starts fast.
 """
@@ -29,7 +29,7 @@ from secure_bloom.storage.inputs import Extent
 
 
 class TableProbe:
-    """The values of one column, asked for in one file of a table after the other."""
+    """The values of one column, which are looked up in one file of a table after the other."""
 
     def __init__(self, files: TableFiles, column: str, values: object) -> None:
         self._files = files
@@ -39,7 +39,7 @@ class TableProbe:
         self._known = set[str]()
 
     def report(self) -> ProbeReport:
-        """Return the verdicts; a file that fails is reported with its error.
+        """Return the verdicts. A file that fails is reported with its error.
 
         Raises PolicyError for a column that no file has, or that cannot hold one of the values.
         """
@@ -83,9 +83,9 @@ class TableProbe:
         )
 
     def _ordinal(self, footer: Footer) -> int | None:
-        """Return the column's leaf; None for a file without it.
+        """Return the ordinal of the column's leaf, or None for a file without the column.
 
-        PolicyError for a column of several leaves.
+        Raises PolicyError for a column with several leaves.
         """
         ordinals = select(footer.leaves, self._column)
         if ordinals:

@@ -1,6 +1,6 @@
 """A caller's requests: for a table, a question to it, and both at once.
 
-They load no pyarrow: a request for verdicts needs none.
+This module loads no pyarrow, because a probe needs none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Where: TypeAlias = "str | pc.Expression | pl.Expr | Mapping[str, object] | Seque
 # No repr of any request: it holds keys or cell values, and they must not reach a log.
 @dataclass(frozen=True, eq=False, repr=False)
 class TableRequest:
-    """Where a table is, which version of it is meant, and the keys of its files."""
+    """Where a table is, which version of it is wanted, and the keys of its files."""
 
     paths: Paths
     _: KW_ONLY
@@ -68,7 +68,7 @@ class OpenRequest(TableRequest):
     memory: int | str = "256MiB"
 
     def most_bytes(self) -> int:
-        """Return the bytes that the table may keep; PolicyError for what is no size."""
+        """Return the bytes that the table may keep. Raises PolicyError for an invalid size."""
         given = self.memory
         size = size_of_text(given) if isinstance(given, str) else operator.index(given)
         if size is None or size < 0:
@@ -80,7 +80,7 @@ class OpenRequest(TableRequest):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Question:
-    """The rows and columns that a read asks a table for."""
+    """The rows and columns that a read asks for."""
 
     where: Where | Predicate | None = None
     _: KW_ONLY

@@ -1,4 +1,4 @@
-"""One read of a table: its batches or its plan, and a report in the end.
+"""One read of a table: its batches or its plan, and a report at the end.
 
 The schema of a table is made from all footers.  After that, some files at a time are planned,
 decoded and filtered exactly.  Batches are in the order of the files and their rows.

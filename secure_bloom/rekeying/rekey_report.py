@@ -56,7 +56,7 @@ class RekeyedFile:
         return self.status not in ("unchanged", "failed")
 
     def renamed(self, shown: Callable[[str], str]) -> RekeyedFile:
-        """Return the report with the names that ``shown`` gives for those that the file has."""
+        """Return the report with other names of columns. ``shown`` gives the name for each one."""
         return replace(
             self, columns=tuple(replace(it, column=shown(it.column)) for it in self.columns)
         )

@@ -1,6 +1,6 @@
 """Make the work of a run on one file from a caller's arguments: here, in processes, on Spark.
 
-:func:`rekey_files` does the files of one run, shared by threads and processes.
+:func:`rekey_files` processes the files of one run in threads and processes.
 """
 
 from __future__ import annotations

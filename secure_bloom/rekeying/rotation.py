@@ -348,7 +348,10 @@ def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | O
 
 
 def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:
-    """Return the protection after the rotation. ``master_keys`` are by the old key metadata."""
+    """Return the protection after the rotation.
+
+    ``master_keys`` maps old key metadata to the new master key.
+    """
     footer_key = master_keys.get(footer.tail.key_metadata or b"")
     columns = list(before.columns)
     # The first row group stands for all: `found_protection` has refused files where they differ.

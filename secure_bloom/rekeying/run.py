@@ -40,9 +40,9 @@ def rekey_paths(
     jobs: int | None,
     progress: FileProgress | None,
 ) -> RekeyReport:
-    """Do the work on files, each in its place or below ``output``.
+    """Do the work on files, each in place or below ``output``.
 
-    ``has_columns``: the policy's columns with keys must be in some file.
+    With ``has_columns``, some file must have each of the policy's columns with keys.
     """
     work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
@@ -84,7 +84,7 @@ def rekey_tasks(
     jobs: int | None,
     progress: FileProgress | None,
 ) -> RekeyReport:
-    """Return the report of a run over files, whose new content each task has a place for."""
+    """Return the report of a run over files. Each task names the place for a file's new content."""
     reports = rekey_files(work, open_work, tasks, jobs=jobs, progress=progress)
     changed = [
         task.target or task.path

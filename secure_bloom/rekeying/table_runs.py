@@ -28,7 +28,7 @@ _OLD_LOG = (
 
 
 class RekeyTableRun(AnyTableRun, Protocol):
-    """A run whose table may show what it encrypts, in bounds of its log."""
+    """A run on a table whose log may still show bounds of columns that the run encrypts."""
 
     @property
     def shows_secrets(self) -> bool: ...  # noqa: D102

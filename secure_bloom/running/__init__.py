@@ -25,7 +25,7 @@ _OBJECTS: Final = 50_000
 
 
 def settle_process() -> None:
-    """Set up a process that runs only this program, before anything large is imported.
+    """Set up a process that runs only this program. Call it before anything large is imported.
 
     Most of a short run is its start and end.
     """

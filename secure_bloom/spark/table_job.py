@@ -1,4 +1,4 @@
-"""The step after the write on a table with a log: tasks write files, the driver commits them."""
+"""The step after a write, on a table with a log: tasks write files, and the driver commits."""
 
 from __future__ import annotations
 

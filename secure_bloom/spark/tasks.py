@@ -1,8 +1,8 @@
 """Work on rows in the tasks of a Spark job.
 
-Many items of work are a column, never part of a closure, because a closure is sent whole to every
-task.  A plain Python UDF does the work, because every version of Spark supports it without pandas,
-also with Spark Connect.  Its argument is all work of one task.
+The items of work are values of a column, never part of a closure, because a closure is sent whole
+to every task.  A plain Python UDF does the work, because every version of Spark supports it without
+pandas, also with Spark Connect.  Its argument has all items of one task.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 
 The head of a file is copied inside the kernel, in the best way that both file systems support.
 ``copy_file_range`` comes first.  On file systems with reflinks (XFS, Btrfs) the kernel shares the
-blocks instead of copying them, so no separate FICLONE call is needed.  Elsewhere it copies the
-bytes without handing them to this process.  ``sendfile`` is for pairs of file systems that it
-refuses.
+blocks instead of copying them, so no separate FICLONE call is needed.  Elsewhere the kernel copies
+the bytes without handing them to this process.  ``sendfile`` is used for pairs of file systems
+between which ``copy_file_range`` fails.
 """
 
 from __future__ import annotations

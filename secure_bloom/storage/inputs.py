@@ -5,8 +5,8 @@
 All other packages read through :class:`InputFile`.  So a file that is shorter than its footer says
 is noticed in one place.
 
-A ``CountedFile`` counts what is read of another file.  An ``OverlaidFile`` is a file as it would be
-after a rewrite that was planned and not carried out.
+A ``CountedFile`` counts the bytes read from another file.  An ``OverlaidFile`` is a file as it
+would be after a rewrite that was planned but not carried out.
 """
 
 from __future__ import annotations

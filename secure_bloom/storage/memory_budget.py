@@ -42,7 +42,7 @@ def _parsed(text: str) -> int:
 
 
 def size_of_text(text: str) -> int | None:
-    """Return the bytes that a text such as ``256MiB`` means; None if it means none."""
+    """Return the number of bytes in a text such as ``256MiB``, or None if it is not a size."""
     found = _SIZE.fullmatch(text)
     return None if found is None else int(found[1]) << _UNITS[found[2].lower()]
 
@@ -58,7 +58,10 @@ def refuse_beyond(size: int, what: str) -> None:
 
 
 class MemoryShare:
-    """At most ``most`` bytes that something keeps; each part is counted as long as it is kept."""
+    """At most ``most`` bytes of memory that a user keeps.
+
+    Each part counts as long as it is kept.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -66,14 +69,14 @@ class MemoryShare:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Count ``size`` bytes more, if there is room for them."""
+        """Count ``size`` more bytes if there is room. Return whether there is."""
         with self._lock:
             has_room = self.used + size <= self.most
             self.used += size if has_room else 0
             return has_room
 
     def give_back(self, size: int) -> None:
-        """Count ``size`` bytes less."""
+        """Count ``size`` fewer bytes."""
         with self._lock:
             self.used -= size
 

@@ -7,8 +7,8 @@ or remove files somewhere else.  Hence the folder is opened once, and each name 
 relative to its descriptor (openat(2) and its relatives), never through a symbolic link.
 
 Some platforms lack the system calls.  Windows has no pread, no flock and no calls relative to an
-open folder.  Reading does without them.  Writing does not: they keep two writers apart, and keep
-names from leading elsewhere between two calls.
+open folder.  Reading works without them.  Writing needs them: locks keep two writers apart, and an
+open folder keeps names from leading elsewhere between two calls.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ object is written, overwritten and removed on conditions that do not hold:
     upload       | UploadPartCopy | ... | UploadPartCopy | UploadPart (filters, footer)
     conditions     If-Match of the old object, on every copy and on the completion
 
-Importing this module loads boto3.  Objects are read through pyarrow (see ``objects``): a request
-takes half of the time of a core there that it takes in boto3, and other stores take the same way.
+Importing this module loads boto3.  Objects are read through pyarrow (see ``objects``): it needs
+half of the CPU time of boto3 for a request, and reads other stores in the same way.
 """
 
 from __future__ import annotations

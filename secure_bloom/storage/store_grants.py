@@ -1,10 +1,10 @@
-"""Settings of S3 that a catalog gives for the files of a table, found by the places of the files.
+"""Settings of S3 that a catalog gives for the files of a table, found by the paths of the files.
 
     grant = StoreGrant(places=["s3://lake/db/people"], settings=S3Settings(endpoint=..., ...))
     open_input("s3://lake/db/people/data/1.parquet")     uses them while `grant` is referenced
 
-Paths stay as the table's metadata write them, so no endpoint and no credential is in a report.
-A URI with settings of its own, in its query, uses those.
+Paths stay as the table's metadata have them, so no endpoint and no credential is in a report.  A
+URI with settings in its query uses those instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from secure_bloom.storage.paths import ObjectUri, below, is_object_uri, object_u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Settings:
-    """How the S3 protocol is spoken to one store; what is not set comes from the environment."""
+    """How one store is accessed by the S3 protocol. Missing settings come from the environment."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -37,7 +37,7 @@ class S3Settings:
     request_timeout: float | None = None
 
     def without_credentials(self) -> S3Settings:
-        """Return the settings that say where the store is, but not who asks."""
+        """Return the settings that say where the store is, without credentials."""
         return replace(self, access_key=None, secret_key=None, session_token=None, proxy=None)
 
     def file_system(self, bucket: str) -> Any:
@@ -63,10 +63,10 @@ class S3Settings:
 
 
 class StoreGrant:
-    """The settings for all objects at or below some places, for as long as it is referenced.
+    """The settings for all objects below some places. They are used while the grant is referenced.
 
-    The newest grant of the longest place counts.  Raises PolicyError if another grant sends a part
-    of these objects to another endpoint: one path would mean two objects.
+    The newest grant of the longest place is used.  Raises PolicyError if another grant sends a part
+    of these objects to another endpoint, because one path would mean two objects.
     """
 
     def __init__(self, places: Iterable[str], settings: S3Settings) -> None:
@@ -86,7 +86,7 @@ class StoreGrant:
             _grants.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave credentials out: another machine has its own."""
+        """Pickle without credentials: another machine has its own."""
         return _granted, (tuple(map(str, self.places)), self.settings.without_credentials())
 
     def _contradicts(self, other: StoreGrant) -> bool:
@@ -105,7 +105,7 @@ _numbers: Final = itertools.count()
 
 
 def settings_for(uri: ObjectUri) -> S3Settings | None:
-    """Return the settings that a catalog gave for an object; None for those of the environment."""
+    """Return the settings that a catalog gave for an object, or None to use the environment."""
     if uri.query or not _grants:
         return None
     with _lock:

@@ -4,8 +4,9 @@ pyarrow reads checkpoints in Parquet, and is loaded with the first of them.  Sta
 into the text that commits have.
 
 With ``delta.checkpoint.writeStatsAsJson`` false, a checkpoint has ``stats_parsed`` alone.  A commit
-that names the file again needs the text; without it a file with deleted rows could not be read.  A
-bound that has no exact form in JSON is left out: no statement is better than one that is wrong.
+that names the file again needs the text, because without it a file with deleted rows could not be
+read.  A bound that has no exact form in JSON is left out: a missing bound is better than a wrong
+one.
 """
 
 from __future__ import annotations

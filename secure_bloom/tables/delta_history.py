@@ -62,9 +62,9 @@ def actions_in(path: str) -> Iterator[Action]:
 
 
 def stray_actions(path: str) -> Iterator[Action]:
-    """Yield the actions in a file of any name that is no part of a log: a commit or a checkpoint.
+    """Yield the actions in a file outside a log that has the form of a commit or checkpoint.
 
-    Raises FormatError for a file that is neither.
+    Raises FormatError for any other file.
     """
     with located(path=path):
         content = read_log_file(path)

@@ -1,8 +1,9 @@
 """Sort the files of a Delta log by their names, and find the files that make up one version.
 
-00000000000000000042.json                            commit
-00000000000000000040.00000000000000000042.compacted.json 00000000000000000040.checkpoint.parquet
-also .checkpoint.UUID.parquet|json 00000000000000000040.checkpoint.0000000001.0000000002.parquet
+    00000000000000000042.json                            commit
+    00000000000000000040.00000000000000000042.compacted.json
+    00000000000000000040.checkpoint.parquet              also .checkpoint.UUID.parquet|json
+    00000000000000000040.checkpoint.0000000001.0000000002.parquet
 
 Paths in a log are percent-encoded, and mostly relative to the table's folder: :func:`resolve`.
 """

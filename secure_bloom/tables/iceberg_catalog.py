@@ -105,7 +105,7 @@ def is_in_catalog(path: str) -> bool:
 
 
 def require_pyiceberg(path: str) -> None:
-    """Raise MissingExtraError, which says how to install pyiceberg, if it is not there."""
+    """Raise MissingExtraError, whose hint installs pyiceberg, if pyiceberg is missing."""
     with located(path=path), imported_for(PURPOSE, "iceberg"):
         import pyiceberg.catalog  # noqa: F401
 
@@ -113,8 +113,8 @@ def require_pyiceberg(path: str) -> None:
 def load_table(path: str) -> Any:
     """Return the pyiceberg table that ``iceberg://CATALOG/NAMESPACE.TABLE`` names.
 
-    Raises PolicyError if pyiceberg knows no such catalog, or the catalog no such table, or the
-    catalog does not answer.
+    Raises PolicyError if pyiceberg knows no such catalog, if the catalog does not have the table,
+    or if it does not answer.
     """
     catalog_name, table_name = _parsed(path)
     require_pyiceberg(path)

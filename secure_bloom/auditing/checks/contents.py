@@ -60,7 +60,7 @@ class Content(enum.Enum):
 
 
 class _PackedError(Exception):
-    """An archive of a kind that is not known, or with a password."""
+    """An archive of an unknown kind, or with a password."""
 
 
 def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
@@ -87,7 +87,7 @@ def parts_of(file: InputFile) -> Iterator[bytes]:
 
 
 def begins_with_pages(file: InputFile) -> bool:
-    """Return whether pages in clear are among the first bytes that are searched."""
+    """Return whether the searched first bytes contain pages in clear."""
     return has_plain_page(file.read_at(0, min(file.size, _SEARCHED)))
 
 
@@ -124,14 +124,14 @@ def forms_of(keys: Collection[bytes]) -> tuple[bytes, ...]:
 
 
 class _Unpacker:
-    """Unpacks what is in one file, up to a number of bytes for all archives inside it."""
+    """Unpacks archives in one file. Limits the bytes of all archives inside it together."""
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
         self._left = _MOST_OF_ALL
 
     def parts(self, head: bytes, depth: int = _DEEPEST) -> Iterator[bytes]:
-        """Yield the first bytes of a file or member, and of what is packed in it."""
+        """Yield the first bytes of a file or member, and of everything packed in it."""
         yield head
         if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield head.decode("utf-16", "replace").encode("utf-8", "replace")

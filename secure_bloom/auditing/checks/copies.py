@@ -137,7 +137,7 @@ class CopySearch:
     names: list[str] = field(default_factory=list, repr=False)
 
     def is_looked_into(self, path: str) -> bool:
-        """Return whether the check of folders looks at summaries and indexes beside a file."""
+        """Return whether the check of folders reads summaries and indexes beside a file."""
         return file_key(folder_of(path)) in self.folders
 
 
@@ -227,7 +227,7 @@ def _is_read_elsewhere(candidate: _Candidate, file: InputFile, search: CopySearc
 
 
 def _beside(candidate: _Candidate, file: InputFile, search: CopySearch) -> list[Finding]:
-    """Return what a file shows that is like an index of Paimon, or like a part of a Delta log."""
+    """Return findings for a file that looks like a Paimon index or a part of a Delta log."""
     if not search.is_looked_into(candidate.path) or not candidate.name.endswith(".index"):
         found = list(index_findings(file, search.policy))
         if found:

@@ -135,7 +135,7 @@ def _check_indexes(
 
 
 def index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
-    """Yield the sensitive columns of a Paimon index; nothing for another file."""
+    """Yield the sensitive columns of a Paimon index, or nothing for another file."""
     # Imported here: few files have an index beside them.
     from secure_bloom.paimon import container
 

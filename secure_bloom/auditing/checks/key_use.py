@@ -85,7 +85,7 @@ def check_key_texts(subject: FileSubject) -> Findings:
 
 
 def check_sealed_key_texts(subject: FooterSubject) -> Findings:
-    """Check that an encrypted footer gives no key to whoever has the footer's."""
+    """Check that an encrypted footer holds no key that the footer key would give away."""
     if subject.of.is_readable:
         return
     pairs = subject.footer.metadata.key_value_metadata or []

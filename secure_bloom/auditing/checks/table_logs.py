@@ -38,7 +38,7 @@ _LITERAL = re.compile(r"['\"]|=\s*-?\d|[<>]\s*-?\d")
 
 
 def check_stray_log(path: str, policy: KeyPolicy) -> list[Finding]:
-    """Return what a file shows that is like one of a log, and in no log of a table."""
+    """Yield findings for a file that looks like a part of a log but belongs to no table's log."""
     shown = _Shown(policy)
     # A file of any kind: only what was understood of it counts.
     with suppress(SecureBloomError):
@@ -95,7 +95,7 @@ def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[F
 
 
 class _Shown:
-    """What the log of one Delta table shows of sensitive columns; of no table, a part of a log."""
+    """What the log of one Delta table, or a stray part of a log, shows of sensitive columns."""
 
     def __init__(self, policy: KeyPolicy, table: Snapshot | None = None) -> None:
         self._policy = policy
@@ -117,7 +117,7 @@ class _Shown:
         yield from ()
 
     def take_actions(self, actions: Iterable[Action]) -> None:
-        """Note what actions show."""
+        """Record what actions show."""
         for action in actions:
             for name in ("add", "remove", "cdc"):
                 fields = action.get(name)
@@ -182,7 +182,7 @@ class _Shown:
                 self._take_said(str(field.get("name")), said)
 
     def _take_said(self, name: str, said: Mapping[str, Any]) -> None:
-        """Take the metadata of a column."""
+        """Record what the metadata of a column show."""
         if said.keys() & _WITH_VALUES:
             self._take_text([name], "the column's default")
         if secret_named([name], self._policy) is None and name not in self._policy.columns:

@@ -1,7 +1,7 @@
 """The columns of a file: the leaves of its schema by their names, and its Arrow schema on demand.
 
-Files of one schema share their columns.  pyarrow is loaded when the Arrow schema is asked for, so
-filters are probed without it.
+Files of one schema share their columns.  pyarrow is loaded when the Arrow schema is first used, so
+filters are probed without pyarrow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class FileColumns:
     """The columns of the files of one schema.
 
-    ``schema`` has the elements, and ``renamed`` the same where the table has other names for them.
+    ``schema`` has the elements, and ``renamed`` has them with the table's names, if those differ.
     ``marks`` are the texts in a footer that hold the writer's Arrow schema.
     """
 
@@ -35,14 +35,17 @@ class FileColumns:
 
     @functools.cached_property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema, as pyarrow reads the columns; FormatError if it makes none."""
+        """The Arrow schema, as pyarrow reads the columns.
+
+        Raises FormatError if pyarrow cannot make it.
+        """
         from secure_bloom.reading.table.table_schema import arrow_schema
 
         return arrow_schema(self.renamed or self.schema, self.marks)
 
     @functools.cached_property
     def ordinals(self) -> dict[tuple[str, ...], int | None]:
-        """The ordinal of each leaf by its path; None for a path that two leaves share."""
+        """The ordinal of each leaf by its path, or None for a path that two leaves share."""
         found: dict[tuple[str, ...], int | None] = {}
         for ordinal, leaf in enumerate(self.leaves):
             found[leaf.path] = None if leaf.path in found else ordinal
@@ -64,17 +67,14 @@ class FileColumns:
         return {nodes[0].name: nodes for nodes in _top_level(self.renamed or self.schema)}
 
     def below(self, name: str) -> list[int]:
-        """Return the ordinals of the leaves of a top-level column.
-
-        Empty where there is no such column.
-        """
+        """Return the ordinals of the leaves of a top-level column, or [] if there is none."""
         return [i for i, leaf in enumerate(self.leaves) if leaf.path[0] == name]
 
 
 class SchemaCache:
-    """The columns of files already seen, by the bytes of their schemas; safe for threads.
+    """The columns of files already read, by the bytes of their schemas. Safe for threads.
 
-    ``names`` are what the table calls the columns, where its files call them something else.
+    ``names`` are the table's names of columns, if its files have others.
     """
 
     def __init__(self, names: ColumnMapping | None = None) -> None:
@@ -82,9 +82,10 @@ class SchemaCache:
         self._known: dict[tuple[bytes, bytes, int], tuple[FileColumns, ColumnMapping | None]] = {}
 
     def columns(self, footer: FooterScan, names: ColumnMapping | None = None) -> FileColumns:
-        """Return the columns of a FileMetaData; FormatError for a schema that is no whole tree.
+        """Return the columns of a FileMetaData.
 
-        ``names`` are those of the file's own table, if several tables are looked at.
+        Raises FormatError for a schema that is not a whole tree. ``names`` are the names of the
+        file's own table, if several tables are read.
         """
         schema, texts = footer.schema, footer.metadata.key_value_metadata or []
         marks = [text for text in texts if text.key == "ARROW:schema"]
@@ -115,7 +116,7 @@ def _columns(
 
 
 def _top_level(schema: Sequence[SchemaElement]) -> Iterable[list[SchemaElement]]:
-    """Return the nodes of each column right below the root; the schema is known to be one tree."""
+    """Yield the nodes of each column right below the root. The schema is known to be one tree."""
     position = 1
     while position < len(schema):
         end, open_nodes = position, 1

@@ -67,7 +67,10 @@ class FileFooter(Footer):
 
     @property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema of the file; FormatError, with the path, if pyarrow makes none."""
+        """The Arrow schema of the file.
+
+        Raises FormatError with the path if pyarrow cannot make it.
+        """
         with located(path=self.path):
             return self.columns.arrow
 

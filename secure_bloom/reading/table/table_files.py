@@ -1,11 +1,11 @@
-"""The files of a table: their listing, their footers, and from those the table's schema.
+"""The files of a table: their listing, their footers, and the table's schema made from these.
 
     files = TableFiles(paths, resolver)      lists; no file is opened
     files.schema                             reads each footer, keeps those there is memory for
     with files.opened(3) as (file, footer)   opens a file once more: the one whose footer was read
 
-An open table keeps footers as far as its :class:`MemoryShare` goes.  One read has a share of its
-own, and drops each footer once its file is planned.
+An open table keeps as many footers as fit into its :class:`MemoryShare`.  A single read has a share
+of its own, and drops each footer once its file is planned.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TableFiles:
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the table, those of folders left out; each footer is read for it."""
+        """The columns of the table without its partition columns. Each footer is read for it."""
         return self._read_footers()
 
     @property
@@ -162,7 +162,7 @@ class TableFiles:
         return self._kept.get(ordinal)
 
     def forget(self, ordinal: int) -> None:
-        """Drop a footer that this read does not need any more, unless the table stays open."""
+        """Drop a footer that this read no longer needs, unless the table stays open."""
         if not self._forgets:
             return
         self._kept.pop(ordinal, None)
@@ -171,7 +171,10 @@ class TableFiles:
 
     @contextmanager
     def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
-        """Open a file, with its footer; FileChangedError if it was changed since that was read."""
+        """Open a file, and yield it with its footer.
+
+        Raises FileChangedError if the file was changed since its footer was read.
+        """
         path, kept = self.paths[ordinal], self.kept(ordinal)
         aside = self._aside.get(ordinal)
         if aside is not None and kept is not None:
@@ -192,7 +195,7 @@ class TableFiles:
         return read_footer(CountedFile(file), self.resolver, self._schemas)
 
     def _read_footers(self) -> pa.Schema:
-        """Read all footers, keep those there is memory for, and return the table's schema."""
+        """Read all footers, keep those that fit into memory, and return the table's schema."""
         import pyarrow as pa
 
         from secure_bloom.reading.table.table_schema import unite
@@ -225,7 +228,7 @@ class TableFiles:
         self._key_prefetch.prepare(self.paths[ordinals.start : ordinals.stop])
 
     def with_keys(self) -> Iterator[int]:
-        """Yield all ordinals; the keys of files that follow may be unwrapped meanwhile."""
+        """Yield all ordinals. The keys of the next files may be unwrapped meanwhile."""
         for ordinal, _ in enumerate(self._key_prefetch.each(self.paths)):
             yield ordinal
 
