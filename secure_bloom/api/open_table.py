@@ -1,4 +1,4 @@
-"""Open a table once for many lookups: its listing, footers and keys stay in memory."""
+"""Open a table once for many lookups: its listing, footers, keys and filters stay in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from secure_bloom.reading.read_request import OpenRequest
 def open_table(asked: OpenRequest) -> Table:
     """Open a table, and keep what every lookup would read again.
 
-    The listing, the footers and the unwrapped data keys stay in memory until the table is closed.
+    The listing, the footers and the unwrapped data keys stay in memory until the table is closed,
+    and so do the bounds and filters of columns that were asked for.  What does not fit is read as
+    by :func:`read_table`; the column that was used longest ago goes first.
     The table is the state at its opening; :meth:`Table.refresh` reads what changed since.
 
     Args:

@@ -48,7 +48,7 @@ def encode_bloom_filter(
     bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None
 ) -> bytes:
     """Return header and bitset as they are written, encrypted if the column is."""
-    header = _encoded_header(bloom_filter.byte_count)
+    header = encoded_header(bloom_filter.byte_count)
     bitset = bloom_filter.to_bytes()
     if column_cipher is None:
         return header + bitset
@@ -58,7 +58,8 @@ def encode_bloom_filter(
 
 
 @functools.lru_cache(maxsize=64)
-def _encoded_header(num_bytes: int) -> bytes:
+def encoded_header(num_bytes: int) -> bytes:
+    """Return the header in front of a bitset of ``num_bytes`` bytes."""
     # The three unions have one member each: the only algorithm, hash and compression of the format.
     return BloomFilterHeader.of(
         numBytes=num_bytes,

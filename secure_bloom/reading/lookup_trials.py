@@ -130,7 +130,8 @@ class LookupTrials:
 
     def _plan(self, planner: Planner, path: str, row_groups: Sequence[int]) -> FilePlan:
         footer = self._footer(path)
-        started = planner.begin(footer, self._table.partitions[path], row_groups=row_groups)
+        left = dict.fromkeys(row_groups, frozenset[int]())
+        started = planner.begin(footer, self._table.partitions[path], left=left)
         plan = planner.plan_by_footer(started)
         if plan is not None:
             return plan

@@ -3,7 +3,7 @@
     table = Table(OpenRequest("out/"))
     table.read(where)      a question: rows, batches, an explanation, a plan, verdicts of filters
     table.refresh()        what changed is read again
-    table.close()          keys and footers are dropped
+    table.close()          keys, footers and filters are dropped
 
 Every read of this package is a question to one of these.  A table is the state at its opening.
 """
@@ -21,7 +21,7 @@ from secure_bloom.errors import FileChangedError, PolicyError
 from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
 from secure_bloom.reading.table.table_files import TableFiles
-from secure_bloom.reports.text import counted, legible
+from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.storage.paths import as_paths
@@ -48,9 +48,9 @@ class Table:
         self._asked = replace(asked, paths=self._given, keys=None, policy=self._access.policy)
         self._lock = threading.Lock()
         # A request of one read keeps what it needs until its end.
-        memory = MemoryShare(asked.most_bytes()) if isinstance(asked, OpenRequest) else None
+        self._memory = MemoryShare(asked.most_bytes()) if isinstance(asked, OpenRequest) else None
         self._files: TableFiles | None = TableFiles(
-            self._given, self._access.resolver(), asked.at(), memory
+            self._given, self._access.resolver(), asked.at(), self._memory
         )
 
     @property
@@ -169,7 +169,13 @@ class Table:
         """Return one read. Take its batches or its plan, then its report."""
         from secure_bloom.reading.table_read import TableRead
 
-        return TableRead(self._current(), self._access, question, explain=explain)
+        files = self._current()
+        if self._memory is not None:
+            from secure_bloom.reading.pruning.kept_columns import KeptColumns
+
+            with self._lock:
+                files.kept_columns = files.kept_columns or KeptColumns(files, self._memory)
+        return TableRead(files, self._access, question, explain=explain)
 
     def refresh(self) -> None:
         """See the table as it is now; of files that did not change nothing is read again.
@@ -181,7 +187,7 @@ class Table:
             self._files = self._opened().renewed(listed=False)
 
     def close(self) -> None:
-        """Drop keys and footers. A read that has begun continues to its end."""
+        """Drop keys, footers and filters. A read that has begun continues to its end."""
         self._files = None
         self._access = replace(self._access, keys=None)
 
@@ -208,7 +214,17 @@ class Table:
         return legible(self._given[0]) + more if self._given else "of no paths"
 
     def _summary(self) -> str:
-        return "closed" if self._files is None else counted(len(self._files), "file")
+        if self._files is None:
+            return "closed"
+        shown = counted(len(self._files), "file")
+        if self._memory is None:
+            return shown
+        kept = self._files.kept_columns
+        filters = 0 if kept is None else kept.memory
+        footers = self._memory.used - filters
+        return (
+            f"{shown}, {human_bytes(footers)} of footers and {human_bytes(filters)} of filters kept"
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._access.keys is not None and self._access.policy is None:

@@ -157,7 +157,7 @@ class TableRead:
         )
 
     def _runs(self) -> Iterator[PlannedRun]:
-        runs = iter(PlannedFiles(self._files, self._context))
+        runs = iter(PlannedFiles(self._files, self._context, self._files.kept_columns))
         while True:
             with self._timed("planning"):
                 found = next(runs, None)

@@ -180,12 +180,16 @@ class ProbeValues:
         if any(len(value.encodings) != 1 for value in predicate.values):
             return None
         encodings = [value.encodings[0] for value in predicate.values]
-        leaf = predicate.leaf
-        path = ColumnMetaData.of(path_in_schema=list(leaf.stored_path)).encode()
         return cls(
             order=order,
-            # The list alone: without the header of its field and the end of the structure.
-            path=path[1:-1],
+            path=encoded_path(predicate.leaf),
             values=b"".join(encodings),
             offsets=np.cumsum([0, *map(len, encodings)], dtype=np.int64),
         )
+
+
+def encoded_path(leaf: Leaf) -> bytes:
+    """Return the ``path_in_schema`` of a column, encoded as in its metadata."""
+    encoded = ColumnMetaData.of(path_in_schema=list(leaf.stored_path)).encode()
+    # The list alone: without the header of its field and the end of the structure.
+    return encoded[1:-1]

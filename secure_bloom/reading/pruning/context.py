@@ -16,7 +16,7 @@ from secure_bloom.reading.pruning.column_predicates import (
     encodings_of,
 )
 from secure_bloom.reading.pruning.filter_reads import Hashes
-from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.reading.table.file_columns import FileColumns
 
 
 class PruningContext:
@@ -47,10 +47,9 @@ class PruningContext:
         self._possible: dict[frozenset[int], bool] = {}
 
     def column_predicate(
-        self, condition: BoundCondition, footer: FileFooter
+        self, condition: BoundCondition, columns: FileColumns
     ) -> ColumnPredicate | None:
         """Return the condition on a column of the file, or None if that is not a single leaf."""
-        columns = footer.columns
         found = columns.elements if condition.of_elements else columns.ordinals
         ordinal = found.get(condition.path)
         if ordinal is None:

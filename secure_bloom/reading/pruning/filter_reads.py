@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.bloom.split_block import Probe, SplitBlockBloomFilter
-from secure_bloom.bloom.stored import decode_bloom_filter, encode_bloom_filter, read_bloom_filter
+from secure_bloom.bloom.stored import (
+    decode_bloom_filter,
+    encode_bloom_filter,
+    encoded_header,
+    read_bloom_filter,
+)
 from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.calling.options import MAX_BYTES
 from secure_bloom.encryption.cipher import ModuleType
@@ -136,24 +141,108 @@ def ask_together(
     """
     if (places[:, 1] > _LARGEST_TOGETHER).any():
         return None
+    answers = np.empty(len(places), np.uint8)
+    for run in filter_runs(file, places, cipher, ordinals):
+        if run is None:
+            return None
+        part = run.part
+        answers[part] = ask_filters(
+            run.data, run.bounds, hashes, runs[part], base=run.base, is_opened=run.is_opened
+        )
+    return [_ANSWERS[answer] for answer in answers.tolist()]
+
+
+class FilterRun(NamedTuple):
+    """Filters that were read together, ``part`` of all; ``bounds`` are as the extension wants them.
+
+    ``data`` starts at ``base`` in the file.  It ``is_opened`` if its modules were decrypted.
+    """
+
+    part: slice
+    data: bytes | memoryview
+    base: int
+    bounds: NDArray[np.int64]
+    is_opened: bool
+
+
+def filter_runs(
+    file: InputFile,
+    places: NDArray[np.int64],
+    cipher: ColumnCipher | None,
+    ordinals: Sequence[int],
+) -> Iterator[FilterRun | None]:
+    """Yield the filters at ``places``, some at a time; None if they are out of order or damaged."""
     extents = places.copy()
     extents[:, 1] += extents[:, 0]
     reads = joined_extents(extents.tolist(), file.size, GAP, _LARGEST_TOGETHER)
     if reads is None:
-        return None
-    answers, native = np.empty(len(places), np.uint8), extension.native
+        yield None
+        return
     for start, end, first, until in reads:
-        part, base, bounds = slice(first, until), start, extents[first:until]
+        part, bounds = slice(first, until), extents[first:until]
         data: bytes | memoryview = file.view_at(start, end - start)
-        if cipher is not None:
-            opened = open_run(cipher, data, start, bounds, _MODULES, ordinals[part])
-            if opened is None:
-                return None
-            data, base = b"".join(opened), 0
-            bounds = np.cumsum([0, *map(len, opened)], dtype=np.int64)
-        is_opened, rest = cipher is not None, _rest_of_header()
-        native.ask(data, base, bounds, is_opened, rest, hashes, runs[part], answers[part])
-    return [_ANSWERS[answer] for answer in answers.tolist()]
+        if cipher is None:
+            yield FilterRun(part, data, start, bounds, False)
+            continue
+        opened = open_run(cipher, data, start, bounds, _MODULES, ordinals[part])
+        if opened is None:
+            yield None
+            return
+        bounds = np.cumsum([0, *map(len, opened)], dtype=np.int64)
+        yield FilterRun(part, b"".join(opened), 0, bounds, True)
+
+
+def ask_filters(
+    data: bytes | bytearray | memoryview,
+    bounds: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    runs: NDArray[np.int64],
+    *,
+    base: int = 0,
+    is_opened: bool = False,
+) -> NDArray[np.uint8]:
+    """Return the answer of each filter for a run of the hashes: one of the ``ANSWER`` numbers."""
+    answers = np.empty(len(runs), np.uint8)
+    rest = _rest_of_header()
+    extension.native.ask(data, base, bounds, is_opened, rest, hashes, runs, answers)
+    return answers
+
+
+def append_filters(
+    into: bytearray,
+    file: InputFile,
+    places: NDArray[np.int64],
+    cipher: ColumnCipher | None,
+    ordinals: Sequence[int],
+) -> NDArray[np.int64] | None:
+    """Append filters to ``into``, in clear: header, bitset.  Return where each starts and ends.
+
+    Return None if one has an unusual form or is damaged.
+    """
+    found: list[tuple[int, int]] = []
+    for run in filter_runs(file, places, cipher, ordinals):
+        if run is None:
+            return None
+        view, bounds = memoryview(run.data), (run.bounds - run.base).reshape(-1).tolist()
+        for number in range(run.part.stop - run.part.start):
+            start, middle = bounds[2 * number : 2 * number + 2]
+            before = len(into)
+            if run.is_opened:
+                bitset = view[middle : bounds[2 * number + 2]]
+                header = encoded_header(len(bitset))
+                # Writers may pad a header; nothing else may stand there.
+                if bytes(view[start:middle])[: len(header)] != header:
+                    return None
+                into += header
+                into += bitset
+            else:
+                into += view[start:middle]
+            found.append((before, len(into)))
+    placed = np.array(found, np.int64).reshape(-1, 2)
+    # No filter has one of no values, unless the extension does not know its form.
+    no_values = np.zeros_like(placed)
+    answers = ask_filters(into, placed, np.empty(0, np.uint64), no_values)
+    return placed if (answers == ANSWER_NONE).all() else None
 
 
 def joined_extents(
@@ -182,6 +271,8 @@ def joined_extents(
 _MODULES = (ModuleType.BLOOM_FILTER_HEADER, ModuleType.BLOOM_FILTER_BITSET)
 #: Most bytes of filters that are read, or decrypted, at once.
 _LARGEST_TOGETHER = 1024 * 1024
+#: The extension's answers: no value passes, some value passes, an unusual filter.
+ANSWER_NONE, ANSWER_SOME, ANSWER_UNUSUAL = range(3)
 #: What the extension's answers 0, 1 and 2 mean: no value passes, some value passes, an unusual
 #: filter.
 _ANSWERS = (False, True, None)

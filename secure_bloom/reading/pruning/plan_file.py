@@ -8,7 +8,7 @@ The steps that need the footer alone come first, before the file is opened again
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -66,19 +66,18 @@ class Planner:
         footer: FileFooter,
         partition: Values,
         fills: Mapping[str, pa.Scalar] = _NO_FILLS,
-        row_groups: Sequence[int] | None = None,
+        left: Mapping[int, frozenset[int]] | None = None,
     ) -> StartedFile:
         """Prune by the partition values and the footer of a file.
 
-        ``fills`` are values of columns that the file may lack.  With ``row_groups`` the file is
+        ``fills`` are values of columns that the file may lack.  With ``left`` the file is
         planned as if it had no others.
         """
-        footer.refuse_clear(self._needed)
-        footer.check_empty(self._needed)
+        footer.check(self._needed)
         pruner = FilePruner(context=self._context, footer=footer, partition=partition, fills=fills)
         prune_by_partition(pruner)
-        if row_groups is not None:
-            pruner.keep(dict.fromkeys(row_groups, frozenset()))
+        if left is not None:
+            pruner.keep(left)
             return StartedFile(pruner=pruner, survivors=None)
         return StartedFile(pruner=pruner, survivors=prune_together(pruner))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from secure_bloom.errors import located
 from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.pruning.kept_columns import KeptColumns
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.pruning.plan_file import Planner
+from secure_bloom.reading.pruning.table_pruner import TableSurvivors, ask_table
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
@@ -31,14 +33,19 @@ class PlannedFiles:
     file is planned.
     """
 
-    def __init__(self, files: TableFiles, context: PruningContext) -> None:
+    def __init__(
+        self, files: TableFiles, context: PruningContext, kept: KeptColumns | None = None
+    ) -> None:
         self._files = files
+        self._context = context
+        self._kept = kept
+        self._survivors = TableSurvivors()
         self._planner = Planner(context)
         self._explain = context.explain
 
     def __iter__(self) -> Iterator[PlannedRun]:
         """Plan some files at a time. An error comes after the plans of the files before it."""
-        for ordinals in self._files.runs():
+        for ordinals in self._files.runs(self._ordinals()):
             found = PlannedRun(files=len(ordinals))
             try:
                 for plan in self._together(ordinals):
@@ -49,7 +56,22 @@ class PlannedFiles:
                 raise
             yield found
 
-    def _together(self, ordinals: range) -> Iterator[FilePlan]:
+    def _ordinals(self) -> Sequence[int]:
+        """Return the files that bounds and filters in memory leave, all without any."""
+        if self._kept is None:
+            return range(len(self._files))
+        self._survivors = ask_table(self._kept, self._context)
+        if self._survivors.asked:
+            # Files without survivors are not planned, which would check them.
+            self._files.check(self._context.request.needed)
+        return self._survivors.ordinals(len(self._files))
+
+    def _left(self, ordinal: int) -> Mapping[int, frozenset[int]] | None:
+        """Return the row groups of a file that are left, or None if it was not asked."""
+        asked = self._survivors
+        return asked.left.get(ordinal, {}) if ordinal in asked.asked else None
+
+    def _together(self, ordinals: Sequence[int]) -> Iterator[FilePlan]:
         if self._files.workers > 1:
             yield from in_order(self._planned, ordinals, self._files.workers)
             return
@@ -73,18 +95,18 @@ class PlannedFiles:
 
     def _plan(self, ordinal: int) -> FilePlan:
         """Return the plan of a file. The file is opened only if its footer does not rule it out."""
-        files, planner = self._files, self._planner
+        files, planner, left = self._files, self._planner, self._left(ordinal)
         try:
             footer, started = files.kept(ordinal), None
             if footer is not None:
                 with located(path=footer.path):
-                    started = planner.begin(footer, *self._known(ordinal))
+                    started = planner.begin(footer, *self._known(ordinal), left)
                     plan = planner.plan_by_footer(started)
                 if plan is not None:
                     return plan
             with files.opened(ordinal) as (file, footer):
                 if started is None:
-                    started = planner.begin(footer, *self._known(ordinal))
+                    started = planner.begin(footer, *self._known(ordinal), left)
                     plan = planner.plan_by_footer(started)
                     if plan is not None:
                         return plan

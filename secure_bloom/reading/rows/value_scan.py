@@ -149,7 +149,7 @@ class ValueScan:
     def _new_scan(
         self, condition: BoundCondition, column: int, footer: FileFooter
     ) -> _ScannedCondition:
-        predicate = self._context.column_predicate(condition, footer)
+        predicate = self._context.column_predicate(condition, footer.columns)
         leaf, probe = footer.columns.leaves[column], None
         if predicate and predicate.values is not None and _has_known_bytes(leaf):
             encodings = encodings_of(predicate.values)

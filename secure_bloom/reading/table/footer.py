@@ -126,6 +126,11 @@ class FileFooter(Footer):
                 with located(path=self.path, row_group=row_group, column=name):
                     trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
 
+    def check(self, names: Iterable[str]) -> None:
+        """Raise PolicyError or FormatError for what must not be seen by pruning alone."""
+        self.refuse_clear(names)
+        self.check_empty(names)
+
     def chunk(self, row_group: int, column: int) -> Chunk:
         """Return the column chunk at two ordinals. Its metadata is decrypted with its own key.
 

@@ -11,7 +11,7 @@ of its own, and drops each footer once its file is planned.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.reading.table.file_columns import SchemaCache
+from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.running.ordered_pool import TINY, in_order
 from secure_bloom.storage import CountedFile, InputFile, files_at_once, is_object_uri
@@ -30,6 +30,7 @@ from secure_bloom.tables import TableListing, TableVersion, list_tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.table.table_state import TableState
 
 #: Bytes of footers that one read keeps from the schema to the plan.
@@ -82,6 +83,11 @@ class TableFiles:
         self._kept: dict[int, FileFooter] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
+        #: Bounds and filters in memory, once the table was asked; one read keeps none.
+        self.kept_columns: KeptColumns | None = None
+        #: The files of each schema.
+        self.schemas: dict[FileColumns, frozenset[int]] = {}
+        self._checked: set[str] = set()
         self._largest = 1
         self._bytes = 0
 
@@ -126,7 +132,18 @@ class TableFiles:
         self._give_back()
         _ = new.schema
         new._before = {}
+        if self.kept_columns is not None:
+            new.kept_columns = self.kept_columns.moved(new, self._ordinals_in(new))
         return new
+
+    def _ordinals_in(self, new: TableFiles) -> list[int]:
+        """Return the new ordinal of each file, or -1 for one that changed or is gone."""
+        now = {new.paths[n]: (n, identity) for n, identity in new._identities.items()}
+        found = [now.get(path, (-1, None)) for path in self.paths]
+        return [
+            ordinal if identity == self._identities.get(before) else -1
+            for before, (ordinal, identity) in enumerate(found)
+        ]
 
     def _footers_by_path(self) -> dict[str, FileFooter]:
         return {footer.path: footer for footer in self._kept.values()}
@@ -140,18 +157,32 @@ class TableFiles:
         """Whether the files are local, and so small on average that one thread is the fastest."""
         return self.workers == 1 and self._bytes <= TINY * len(self)
 
-    def runs(self) -> Iterator[range]:
-        """Yield ranges of ordinals of files whose footers fit into memory together."""
-        return growing_runs(len(self), self._fitting)
+    def check(self, names: Iterable[str]) -> None:
+        """Raise what :meth:`.FileFooter.check` raises of any file; each column is checked once."""
+        for name in names:
+            if name not in self._checked:
+                for ordinal in range(len(self)):
+                    if (footer := self.kept(ordinal)) is not None:
+                        footer.check([name])
+                    else:
+                        with self.opened(ordinal) as (_, footer):
+                            footer.check([name])
+                self._checked.add(name)
 
-    def _fitting(self, start: int) -> int:
-        """Return how many files from ``start`` on have kept footers that fit into memory."""
+    def runs(self, ordinals: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Yield files in runs whose footers fit into memory together."""
+        for run in growing_runs(len(ordinals), lambda at: self._fitting(ordinals[at:])):
+            yield ordinals[run.start : run.stop]
+
+    def _fitting(self, ordinals: Sequence[int]) -> int:
+        """Return how many of the first files have kept footers that fit into memory."""
         if self.workers > 1:
             # Threads limit how many are in memory, so a run may have any length.
             return len(self)
         size = count = 0
-        while footer := self._kept.get(start + count):
-            size += footer.memory
+        for ordinal in ordinals[:_MOST]:
+            footer = self._kept.get(ordinal)
+            size += _TOGETHER + 1 if footer is None else footer.memory
             if size > _TOGETHER:
                 break
             count += 1
@@ -200,17 +231,19 @@ class TableFiles:
 
         from secure_bloom.reading.table.table_schema import unite
 
-        schemas = []
+        schemas, of_columns = [], dict[FileColumns, list[int]]()
         for ordinal, footer in enumerate(self._footers()):
             schemas.append((footer.path, self.state.columns_of(footer.arrow)))
             if not footer.is_verified:
                 self.unverified.append(footer.path)
             self._identities[ordinal] = footer.identity
+            of_columns.setdefault(footer.columns, []).append(ordinal)
             self._bytes += footer.size
             self._largest = max(self._largest, footer.memory)
             if self._memory.take(footer.memory):
                 self._kept[ordinal] = footer
         warn_unverified(self.unverified)
+        self.schemas = {columns: frozenset(files) for columns, files in of_columns.items()}
         stored = unite(schemas) if schemas else pa.schema([])
         return self.state.with_columns_of_log(stored)
 
@@ -223,9 +256,9 @@ class TableFiles:
             self.prepare_keys(ordinals)
             yield from map(self._footer, ordinals)
 
-    def prepare_keys(self, ordinals: range) -> None:
+    def prepare_keys(self, ordinals: Sequence[int]) -> None:
         """Unwrap the keys of files in parallel, if each file has keys of its own."""
-        self._key_prefetch.prepare(self.paths[ordinals.start : ordinals.stop])
+        self._key_prefetch.prepare([self.paths[ordinal] for ordinal in ordinals])
 
     def with_keys(self) -> Iterator[int]:
         """Yield all ordinals. The keys of the next files may be unwrapped meanwhile."""

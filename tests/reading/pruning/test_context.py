@@ -38,7 +38,7 @@ def footer(tmp_path: Path) -> FileFooter:
 
 
 def predicate(it: PruningContext, footer: FileFooter) -> ColumnPredicate | None:
-    return it.column_predicate(it.conditions[0], footer)
+    return it.column_predicate(it.conditions[0], footer.columns)
 
 
 def test_a_predicate_is_ruled_out_by_the_conditions_that_it_needs() -> None:

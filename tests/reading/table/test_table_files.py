@@ -181,7 +181,7 @@ def test_answers_in_several_threads_are_the_same(
 
 
 def ordinals(files: TableFiles) -> list[list[int]]:
-    return [list(one) for one in files.runs()]
+    return [list(one) for one in files.runs(range(len(files)))]
 
 
 def _together(monkeypatch: pytest.MonkeyPatch, room: int) -> None:

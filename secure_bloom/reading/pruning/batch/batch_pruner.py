@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,32 +180,53 @@ def _prune_by_bounds(
         return None
     if chunks is None:
         return None
-    runs = np.empty((len(row_groups), 2), np.int64)
+    rows = np.array([pruner.footer.scan.rows[index] for index in row_groups], np.int64)
+    orders = pruner.footer.metadata.column_orders
+    has_order = has_ordered_bounds(orders, predicate.ordinal, predicate.leaf)
+    runs = left_by_bounds(chunks, rows, predicate, probe, has_order=has_order)
+    return _ColumnSurvivors(predicate=predicate, chunks=chunks, runs=runs)
+
+
+class _Chunks(Protocol):
+    """Fields of chunks, with the bytes that they are places in."""
+
+    @property
+    def plain(self) -> bytes: ...
+    @property
+    def fields(self) -> NDArray[np.int64]: ...
+
+
+def left_by_bounds(
+    chunks: _Chunks,
+    rows: NDArray[np.int64],
+    predicate: ColumnPredicate,
+    probe: ProbeValues,
+    *,
+    has_order: bool,
+) -> NDArray[np.int64]:
+    """Return the run of values, (start, end), that the bounds of each chunk leave.
+
+    A start below 0 means that the steps must check the chunk.  ``has_order`` says whether bounds
+    are in the order of the type.
+    """
+    runs, leaf = np.empty((len(rows), 2), np.int64), predicate.leaf
+    bits = (
+        probe.order.is_little,
+        probe.order.is_signed,
+        has_order,
+        has_signed_order(leaf),
+        not leaf.is_required,
+    )
+    flags = sum(1 << place for place, is_set in enumerate(bits) if is_set)
     extension.native.leave(
         chunks.plain,
         chunks.fields,
-        np.array([pruner.footer.scan.rows[index] for index in row_groups], np.int64),
+        rows,
         probe.path,
         probe.values,
         probe.offsets,
         probe.order.width,
-        _flags(pruner, predicate, probe),
+        flags,
         runs,
     )
-    return _ColumnSurvivors(predicate=predicate, chunks=chunks, runs=runs)
-
-
-def _flags(pruner: FilePruner, predicate: ColumnPredicate, probe: ProbeValues) -> int:
-    """Return bits that say how the values of a column are ordered, and which of its bounds are.
-
-    The bits are for the extension.
-    """
-    leaf, orders = predicate.leaf, pruner.footer.metadata.column_orders
-    bits = (
-        probe.order.is_little,
-        probe.order.is_signed,
-        has_ordered_bounds(orders, predicate.ordinal, leaf),
-        has_signed_order(leaf),
-        not leaf.is_required,
-    )
-    return sum(1 << place for place, is_set in enumerate(bits) if is_set)
+    return runs

@@ -19,7 +19,7 @@ def prune_by_partition(pruner: FilePruner) -> None:
     for condition in pruner.context.conditions:
         value = _value(pruner, condition)
         if value is None:
-            found = pruner.context.column_predicate(condition, pruner.footer)
+            found = pruner.context.column_predicate(condition, pruner.footer.columns)
             if found is not None:
                 pruner.predicates[condition.ordinal] = found
         elif not _is_true(condition, value):

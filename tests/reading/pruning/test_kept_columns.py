@@ -1,0 +1,155 @@
+"""Bounds and filters of columns stay in memory: answers are the same, and nothing is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter
+from secure_bloom.kernels import extension
+from secure_bloom.reading.pruning.filter_reads import ask_filters
+from secure_bloom.reading.pruning.kept_columns import KeptColumns
+from secure_bloom.storage.inputs import CountedFile
+from testing.surgery import flip
+from testing.tables import KEYRING, Mode, write
+
+FILES, ROWS, GROUP = 5, 40, 10
+native = pytest.mark.skipif(extension.native is None, reason="needs the C extension")
+
+
+def part(number: int) -> pa.Table:
+    """Values of each type with filters; a row group has values of the whole range."""
+    rng = np.random.default_rng(number)
+    ids = rng.permutation(ROWS) * FILES + number
+    return pa.table(
+        {
+            "n": pa.array(ids, pa.int64()),
+            "text": [f"user{i:04}" for i in ids],
+            "price": pa.array([f"{i}.50" for i in ids]).cast(pa.decimal128(9, 2)),
+            "at": pa.array(ids * 1000, pa.timestamp("us", tz="UTC")),
+            "share": pa.array(ids / 4, pa.float64()),
+        }
+    )
+
+
+@pytest.fixture(params=[Mode.PLAIN, Mode.ENCRYPTED])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    keys = {"k_pii": ["text", "n"]}
+    for number in range(FILES):
+        path = tmp_path / f"{number}.parquet"
+        write(path, part(number), request.param, row_group_size=GROUP, column_keys=keys)
+    columns = ["n", "text", "price", "at", "share"]
+    sb.add_bloom_filters(tmp_path, columns=columns, keys=KEYRING)
+    return tmp_path
+
+
+CONDITIONS = [
+    "n = 77",
+    "n = 999",
+    "n in (77, 999, 12, 130)",
+    "text = 'user0077'",
+    "text in ('user0077', 'nobody', 'user0003')",
+    "price = 77.5",
+    "at = '1970-01-01T00:00:00.077Z'",
+    "share = 2.5",
+    "n = 77 and text = 'user0077'",
+    "n = 77 and text = 'user0078'",
+    "n = 77 or text = 'user0003'",
+    "n = 77 and share > 3",
+    "n > 10 and n < 14",
+]
+
+
+@pytest.mark.parametrize("where", CONDITIONS)
+@pytest.mark.parametrize("memory", ["256MiB", "20KiB", 0])
+def test_rows_are_those_of_one_read(lake: Path, where: str, memory: str | int) -> None:
+    wanted = sb.read_table(lake, where=where, keys=KEYRING)
+    with sb.open_table(lake, keys=KEYRING, memory=memory) as table:
+        for _ in range(3):
+            assert table.read(where).equals(wanted)
+
+
+@native
+@pytest.mark.usefixtures("lake")
+def test_the_second_lookup_of_an_absent_key_reads_nothing(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sb.open_table(lake, keys=KEYRING) as table:
+        assert table.read("text = 'user9999'").num_rows == 0
+        monkeypatch.delattr(CountedFile, "_read")
+        monkeypatch.setattr("secure_bloom.storage.local.LocalFile._read", None)
+        assert table.read("text = 'user9999'").num_rows == 0
+        assert table.read("text in ('user9998', 'user9997')").num_rows == 0
+
+
+@native
+def test_what_is_kept_is_shown_and_bounded(lake: Path) -> None:
+    with sb.open_table(lake, keys=KEYRING) as table:
+        assert "0 bytes of filters kept" in repr(table)
+        table.read("n = 999")
+        table.read("text = 'user9999'")
+        kept = table._files.kept_columns  # type: ignore[union-attr]
+        assert isinstance(kept, KeptColumns)
+        assert len(kept._columns) == 2
+        both = kept.memory
+        assert 0 < both < 100_000
+        used = table._memory.used  # type: ignore[union-attr]
+    # Room for one column beside the footers: the one used longest ago goes.
+    with sb.open_table(lake, keys=KEYRING, memory=used - both // 3) as table:
+        for where in ("n = 999", "text = 'user9999'", "n = 999"):
+            table.read(where)
+            memory = table._memory
+            assert memory is not None
+            assert memory.used <= memory.most
+        (column,) = table._files.kept_columns._columns.values()  # type: ignore[union-attr]
+        assert len(column.known) == FILES
+
+
+@native
+def test_a_refresh_keeps_the_filters_of_files_that_did_not_change(lake: Path) -> None:
+    with sb.open_table(lake, keys=KEYRING) as table:
+        assert table.read("n = 77").num_rows == 1
+        write(lake / "0a.parquet", part(9), Mode.PLAIN, row_group_size=GROUP)
+        (lake / "4.parquet").unlink()
+        table.refresh()
+        (column,) = table._files.kept_columns._columns.values()  # type: ignore[union-attr]
+        assert len(column.known) == FILES - 1
+        for where in ("n = 77", "n = 9", "n = 4"):
+            assert table.read(where).equals(sb.read_table(lake, where=where, keys=KEYRING))
+
+
+@native
+def test_a_damaged_filter_stays_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", part(0), Mode.ENCRYPTED, column_keys={"k_pii": ["text"]})
+    before = path.stat().st_size
+    sb.add_bloom_filters(path, columns=["text"], keys=KEYRING, in_place=True)
+    flip(path, before + 60)
+    with sb.open_table(tmp_path, keys=KEYRING) as table:
+        for _ in range(2):
+            with pytest.raises(sb.IntegrityError):
+                table.read("text = 'user0005'")
+
+
+@native
+def test_one_call_answers_as_each_filter_does() -> None:
+    """The twin of the kernel: the filters, asked one by one."""
+    rng = np.random.default_rng(3)
+    filters, data, bounds = [], bytearray(), []
+    for blocks in (1, 2, 8):
+        bloom_filter = SplitBlockBloomFilter(blocks)
+        bloom_filter.insert_hashes(rng.integers(0, 2**64, 4 * blocks, np.uint64))
+        filters.append(bloom_filter)
+        start = len(data)
+        data += encode_bloom_filter(bloom_filter, None)
+        bounds.append((start, len(data)))
+    hashes = rng.integers(0, 2**64, 400, np.uint64)
+    for first in range(0, 400, 2):
+        runs = np.array([(first, first + 2)] * 3, np.int64)
+        found = ask_filters(data, np.array(bounds, np.int64), hashes, runs)
+        wanted = [it.check_hashes(hashes[first : first + 2]).any() for it in filters]
+        assert found.tolist() == wanted
