@@ -67,7 +67,7 @@ def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selecti
 
 def _severity(name: str) -> Severity:
     if name not in _RANKS:
-        raise PolicyError(f"{name!r} is no severity", hint=close_match(name, map(str, Severity)))
+        raise PolicyError(f"{name!r} is not a severity", hint=close_match(name, map(str, Severity)))
     return Severity(name)
 
 

@@ -204,7 +204,7 @@ _SNAPSHOT = click.option(
 _TIMESTAMP = click.option(
     "--timestamp",
     metavar="T",
-    help="The last version, or the snapshot, until then: 2026-01-31T12:00:00Z.",
+    help="The last version or snapshot until this time: 2026-01-31T12:00:00Z.",
 )
 
 

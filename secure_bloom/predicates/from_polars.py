@@ -137,7 +137,7 @@ def _predicate(node: _Node, depth: int) -> _Read:
             hint="many values of one column are a list: pl.col(...).is_in([...])",
         )
     if node.kind == "Column":
-        raise _refusal("write a column of truth values as: pl.col(...) == True")
+        raise _refusal("compare a boolean column with True: pl.col(...) == True")
     return _READERS[node.name](node, depth - 1)
 
 

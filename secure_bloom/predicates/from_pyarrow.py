@@ -101,7 +101,7 @@ class _Parts:
             )
         kind, function = next(self._spelling, ("", ""))
         if kind in ("field_ref", "nested_field_ref"):
-            raise _refusal("write a column of truth values as: pc.field(...) == True")
+            raise _refusal("compare a boolean column with True: pc.field(...) == True")
         if kind == "call" and function in _INSTEAD:
             raise _refusal(_INSTEAD[function])
         if kind != "call":

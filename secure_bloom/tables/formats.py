@@ -128,7 +128,7 @@ def _streaming(folder: str, at: TableVersion) -> ListedTable:
     if any(below_key(tree.key(file), top) is None for file in files):
         raise UnsupportedFeatureError(
             "the log of the streaming query names files elsewhere",
-            hint="it has whole paths: read the table where the query has written it",
+            hint="its log has absolute paths: read the table at the path where the query wrote it",
             path=folder,
         )
     return ListedTable(log=TableLog.STREAMING, place=folder, files=dict.fromkeys(files))

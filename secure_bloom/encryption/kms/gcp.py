@@ -185,7 +185,7 @@ def _client(kms: Any, endpoint: str | None) -> Any:
     if parts.scheme != "http" or not is_this_machine(parts.hostname or ""):
         raise PolicyError(
             "'endpoint' of [kms] is neither a host nor http://127.0.0.1:PORT",
-            hint=f'wanted: "{_DEFAULT_ENDPOINT}" or another host, which is asked with TLS',
+            hint=f'wanted: "{_DEFAULT_ENDPOINT}" or another host, which is called with TLS',
         )
     import grpc
     from google.cloud.kms_v1.services.key_management_service.transports import (
