@@ -28,6 +28,7 @@ from secure_bloom.storage.paths import as_paths
 
 # Imported where they are used: verdicts need none of them.
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
     from secure_bloom.bloom.probe import ProbeReport
@@ -164,6 +165,28 @@ class Table:
             PolicyError: No file has the column, or it cannot hold a value of that kind.
         """
         return TableProbe(self._current(), column, values).report()
+
+    def scan_polars(self) -> pl.LazyFrame:
+        """Return the table as a LazyFrame of Polars, which is read when it is collected.
+
+        Columns, predicates and the number of rows are pushed down as far as they can be.  Polars
+        applies its predicates once more, so conditions on floating-point columns, computed values
+        and casts work, but rule nothing out.
+
+        Returns:
+            A LazyFrame.
+
+        Raises:
+            MissingExtraError: Polars is not installed.
+
+        Example:
+            >>> table = sb.open_table("out/", policy="keys/policy.toml")
+            >>> table.scan_polars().filter(pl.col("email") == "user7@example.com").collect().height
+            1
+        """
+        from secure_bloom.reading.polars_scan import scan
+
+        return scan(self)
 
     def ask(self, question: Question, *, explain: bool = False) -> TableRead:
         """Return one read. Take its batches or its plan, then its report."""

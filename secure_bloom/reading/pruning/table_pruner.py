@@ -111,7 +111,8 @@ def _joined(found: TableSurvivors, answers: Sequence[_Answer]) -> None:
     """Add the files of one schema: what all columns leave that know a file."""
     for answer in answers:
         found.asked |= answer.known
-    for place in {place for answer in answers for place in answer.left}:
+    # In order: rows come in the order of their row groups.
+    for place in sorted({place for answer in answers for place in answer.left}):
         knowing = [answer for answer in answers if place[0] in answer.known]
         if all(place in answer.left for answer in knowing):
             checked = frozenset(a.condition for a in knowing if a.left[place])

@@ -65,6 +65,16 @@ CONDITIONS = [
 ]
 
 
+def test_rows_come_in_the_order_of_their_row_groups(tmp_path: Path) -> None:
+    rows = pa.table({"n": range(400)})
+    path = write(tmp_path / "x.parquet", rows, Mode.PLAIN, row_group_size=GROUP)
+    sb.add_bloom_filters(path, columns=["n"])
+    wanted = list(range(5, 400, 10))
+    with sb.open_table(path) as table:
+        for _ in range(2):
+            assert table.read([("n", "in", wanted)])["n"].to_pylist() == wanted
+
+
 @pytest.mark.parametrize("where", CONDITIONS)
 @pytest.mark.parametrize("memory", ["256MiB", "20KiB", 0])
 def test_rows_are_those_of_one_read(lake: Path, where: str, memory: str | int) -> None:
