@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import methodcaller
 
 from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, WORDS_PER_BLOCK
 from secure_bloom.errors import PolicyError
@@ -40,8 +41,14 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
     largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
     # A power of two: Arrow C++ refuses other sizes, and each can be folded down to one block.
     # More blocks mean a lower fpp.
-    sizes = [_limits(fpp, 1 << exponent) for exponent in range(largest)]
-    return 1 << bisect_left(sizes, True, key=lambda limits: limits.is_enough_for(values))
+    is_enough = methodcaller("is_enough_for", values)
+    return 1 << bisect_left(_limits(fpp, largest), True, key=is_enough)
+
+
+@functools.lru_cache(maxsize=256)
+def _limits(fpp: float, count: int) -> Sequence[_Limits]:
+    """Return what is known of filters of 1, 2, 4 blocks and so on, of ``count`` sizes."""
+    return [_Limits(fpp, 1 << exponent) for exponent in range(count)]
 
 
 class _Limits:
@@ -67,9 +74,6 @@ class _Limits:
         else:
             self._too_small_for = values
         return is_enough
-
-
-_limits = functools.lru_cache(maxsize=1024)(_Limits)
 
 
 def _unlucky_fpp(values: int, block_count: int) -> float:

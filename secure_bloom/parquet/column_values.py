@@ -209,6 +209,8 @@ def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entri
                 left.append(page)
             else:
                 yield entries
+    if not left:
+        return
     dictionary = _dictionary_arrays(chunk, [page for page in left if page.is_dictionary])
     data = _flat_arrays(chunk, [page for page in left if not page.is_dictionary])
     for arrays in (dictionary, data):

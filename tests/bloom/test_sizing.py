@@ -114,7 +114,7 @@ def test_known_sizes(values: int, fpp: float, block_count: int) -> None:
 @pytest.mark.parametrize("fpp", [0.9, 0.1, 0.01, 0.00001])
 @pytest.mark.parametrize("block_count", [1, 64])
 def test_answers_that_are_remembered_are_those_of_the_formula(fpp: float, block_count: int) -> None:
-    limits = sizing._limits(fpp, block_count)
+    limits = sizing._Limits(fpp, block_count)
     values = np.random.default_rng(block_count).integers(0, 40 * block_count, 40).tolist()
     for number in [*values, *sorted(values)]:
         is_enough = number == 0 or sizing._unlucky_fpp(number, block_count) <= fpp
