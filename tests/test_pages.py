@@ -167,6 +167,7 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "advise.md": table_and_queries,
     "audit.md": lambda: customers_under_the_policy("out"),
     "hudi.md": hudi_tables,
+    "many-lookups.md": lambda: customers_under_the_policy("customers"),
     "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
     "reading/skipped.md": analysts_table,
