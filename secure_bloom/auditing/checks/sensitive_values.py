@@ -17,6 +17,8 @@ from urllib.parse import quote, unquote_to_bytes
 SHORTEST, _FEWEST_DIGITS = 6, 8
 #: This many values show that something repeats a column; or one of this many bytes.
 LEAST_MATCHES, _TELLING = 3, 10
+#: With fewer values than these, short ones are not looked for in texts.
+_FEW = 10
 #: The most values of a column that are looked for inside longer texts.
 MOST_INSIDE = 100
 _DIGESTS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b")
@@ -51,7 +53,9 @@ class SensitiveValues:
         for name, inside in self._inside.items():
             found = {value for value in inside if value in parts or _is_in(value, lowered)}
             found |= {value for value in self._as_texts[name] if value in parts}
-            if len(found) >= LEAST_MATCHES or any(len(value) >= _TELLING for value in found):
+            # A few short words, such as states of an order, are in any description of the table.
+            are_many = len(self._columns[name]) >= _FEW and len(found) >= LEAST_MATCHES
+            if are_many or any(len(value) >= _TELLING for value in found):
                 yield name
 
     def columns_repeated(self, values: Collection[bytes]) -> Iterator[str]:
