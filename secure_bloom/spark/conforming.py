@@ -32,11 +32,11 @@ def conformed(
     for field in schema:
         name = names.get(field.name, field.name)
         with located(path=path, column=name):
-            if name in folders:
+            if name in batch.schema.names:
+                columns.append(_cast(batch.column(name), field.type, name))
+            elif name in folders:
                 value = folder_values(name, [folders[name]], field.type)[0]
                 columns.append(_repeated(value, batch.num_rows))
-            elif name in batch.schema.names:
-                columns.append(_cast(batch.column(name), field.type, name))
             else:
                 columns.append(pa.nulls(batch.num_rows, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

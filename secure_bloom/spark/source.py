@@ -16,7 +16,7 @@ loaded DataFrame, and is always safe.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -25,15 +25,16 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
-from secure_bloom.api.read import plan_read, read_row_groups
+from secure_bloom.api.read import read_row_groups
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.binding import bind
 from secure_bloom.reading import ReadPlan
+from secure_bloom.reading.open_table import Table
 from secure_bloom.reading.pruning.plan import PlannedFile
-from secure_bloom.reading.table.hive_partitions import Values, partition_values
+from secure_bloom.reading.table.hive_partitions import partition_values
 from secure_bloom.spark.conforming import conformed, parts
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.pushdown import QueriedTable, Structure, conditions, in_utc, structure
@@ -42,7 +43,6 @@ from secure_bloom.spark.source_options import SourceOptions, source_options
 from secure_bloom.spark.spark_schema import TableSchema, table_schema
 from secure_bloom.spark.spark_types import arrow_schema, check_carried
 from secure_bloom.spark.splitting import split
-from secure_bloom.storage import find_files
 
 #: Words of the library's hints, for Python and the command line -> what they are here.
 _SPELLED = {
@@ -62,6 +62,7 @@ class SecureBloomSource(sd.DataSource):
     - ``where``, a text as `secure-bloom read --where` takes it: only rows for which it is true.
     - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
       does not say to a Python data source which columns a query wants, so all are decoded.
+    - ``version`` or ``timestamp`` of a Delta table; by default the latest version.
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
     - ``allowUnverified``: signed files whose key is missing are read although keys are given.
     - ``allowUnprotected``: files that are protected less than the policy says are read.
@@ -128,24 +129,18 @@ class SecureBloomReader(sd.DataSourceReader):
         self._schema = arrow_schema(schema)
         self._names = _names(self._schema.names, table)
         self._instants = table.instants
+        self._has_log = table.has_log
         check_types(self._stored, self._schema, self._names)
         self._filters: list[sd.Filter] = []
         self._shared = ship(options)
 
     def partitions(self) -> list[sd.InputPartition]:
         """Return the row groups that may have rows, in one group for each task."""
-        with _explained():
-            paths = list(self._options.paths)
-            folders = [partition_values(path, paths) for path in find_files(paths)]
-            plan = plan_read(
-                paths,
-                where=self._where(folders),
+        with _explained(), Table(self._options.request()) as table:
+            plan = table.plan(
+                self._where(table.files),
                 columns=self._stored_columns(),
-                keys=self._options.access().keys,
-                policy=self._options.policy,
                 without_filter_keys=self._options.without_filter_keys,
-                allow_unverified=self._options.allow_unverified,
-                allow_unprotected=self._options.allow_unprotected,
             )
         empty = replace(plan, files=())
         # Spark makes one task of an empty list, and gives it nothing to read.
@@ -163,8 +158,10 @@ class SecureBloomReader(sd.DataSourceReader):
                         conformed(batch, self._schema, self._names, file.partition, file.path)
                     )
 
-    def _where(self, folders: list[Values]) -> list[Structure] | None:
+    def _where(self, files: Sequence[str]) -> list[Structure] | None:
         """Return the conditions of the option and of Spark's filters. All must be true."""
+        paths = self._options.paths
+        folders = [] if self._has_log else [partition_values(file, paths) for file in files]
         table = QueriedTable(
             stored=self._stored,
             spark=self._schema,
@@ -174,8 +171,7 @@ class SecureBloomReader(sd.DataSourceReader):
         )
         found = conditions(self._filters, table)
         if self._options.where is not None:
-            asked = in_utc(from_text(self._options.where), self._instants)
-            found.append(structure(asked))
+            found.append(structure(in_utc(self._options.where, self._instants)))
         return found or None
 
     def _stored_columns(self) -> list[str]:
@@ -218,7 +214,11 @@ def _refuse_to(act: str, *, hint: str) -> NoReturn:
 
 
 def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
-    return table_schema(list(options.paths), options.access().resolver(), choose)
+    """Return the schema of the table, to which the condition is bound: its errors come first."""
+    table = table_schema(options.request(), choose)
+    if options.where is not None:
+        bind(in_utc(options.where, table.instants), table.compared, options.paths)
+    return table
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
@@ -232,7 +232,7 @@ def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
 @opened_once
 def _opened_keys(options: SourceOptions) -> GivenKeys:
     """Return the keys of a query. A KEK is unwrapped once."""
-    return asked_once(options.access().key_source())
+    return asked_once(options.request().access().key_source())
 
 
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:

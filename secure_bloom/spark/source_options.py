@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import Predicate
+from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.storage import local_path
 from secure_bloom.storage.paths import absolute_path
+from secure_bloom.tables import is_in_catalog
 
 #: Files that are taken all the same.
 _ACCEPTING = ("allowUnverified", "allowUnprotected")
@@ -25,6 +28,8 @@ _WORDS = (
     "where",
     "columns",
     "withoutFilterKeys",
+    "version",
+    "timestamp",
     *_ACCEPTING,
 )
 #: Properties that Spark adds to the options for a table in its catalog.
@@ -43,19 +48,24 @@ class SourceOptions:
     paths: tuple[str, ...]
     policy: KeyPolicy | None = None
     keyring: str | None = None
-    where: str | None = field(default=None, repr=False)
+    where: Predicate | None = field(default=None, repr=False)
     without_filter_keys: bool = False
     allow_unverified: bool = False
     allow_unprotected: bool = False
     columns: tuple[str, ...] = ()
+    version: int | None = None
+    timestamp: str | None = None
 
-    def access(self) -> Access:
-        """Return whose keys a query uses, and which files it accepts. A keyring is read now."""
-        return Access(
+    def request(self) -> TableRequest:
+        """Return the request for the table. A keyring is read now."""
+        return TableRequest(
+            self.paths,
             keys=None if self.keyring is None else Keyring.load(self.keyring),
             policy=self.policy,
             allow_unverified=self.allow_unverified,
             allow_unprotected=self.allow_unprotected,
+            version=self.version,
+            timestamp=self.timestamp,
         )
 
 
@@ -83,11 +93,13 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         paths=_paths(options),
         policy=None if policy is None else KeyPolicy.load(local_path(policy)),
         keyring=None if keyring is None else str(Path(local_path(keyring)).absolute()),
-        where=options.get("where"),
+        where=from_text(options["where"]) if "where" in options else None,
         without_filter_keys=_flag(options, "withoutFilterKeys"),
         allow_unverified=_flag(options, "allowUnverified"),
         allow_unprotected=_flag(options, "allowUnprotected"),
         columns=_columns(options.get("columns", "")),
+        version=_version(options.get("version")),
+        timestamp=options.get("timestamp"),
     )
 
 
@@ -98,7 +110,13 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         raise PolicyError(
             "no path is given", hint=f'spark.read.format("secure_bloom").load(PATH); in SQL {_VIEW}'
         )
-    return tuple(absolute_path(local_path(path)) for path in found)
+    return tuple(path if is_in_catalog(path) else absolute_path(local_path(path)) for path in found)
+
+
+def _version(text: str | None) -> int | None:
+    if text is not None and not text.isdecimal():
+        raise PolicyError("the option 'version' is not a number")
+    return None if text is None else int(text)
 
 
 def _flag(options: Mapping[str, str], word: str) -> bool:

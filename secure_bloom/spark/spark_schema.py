@@ -15,17 +15,20 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.hive_partitions import Values, partition_values
+from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_schema import unite
+from secure_bloom.reading.table.table_state import LoggedTable, table_state
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
-from secure_bloom.storage import CountedFile, files_at_once, find_unmanaged, open_input
+from secure_bloom.storage import CountedFile, files_at_once
+from secure_bloom.storage.paths import as_paths
+from secure_bloom.tables import list_tables
 
 #: The key under which Spark writes its own schema into a footer.
 _WRITTEN = "org.apache.spark.sql.parquet.row.metadata"
@@ -69,49 +72,62 @@ def _interval(text: str) -> st.DataType | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSchema:
-    """A table's columns: ``stored`` as the files' columns are read, ``spark`` as Spark gets them.
+    """A table's columns: ``stored`` as they are read, ``spark`` as Spark gets them.
 
-    ``spark`` ends with the partition columns, which ``stored`` does not have.  ``instants`` are the
+    Names of folders give a bare folder more columns at the end of ``spark``; a table whose log
+    names its columns ``has_log``.  Conditions are bound to ``compared``.  ``instants`` are the
     dotted paths of INT96 columns, which are instants although ``stored`` has no zone for them.
     """
 
     stored: pa.Schema
+    compared: pa.Schema
     spark: st.StructType
     instants: frozenset[str]
+    has_log: bool
 
 
-def table_schema(
-    paths: list[str], resolver: KeyResolver, choose: Callable[[list[str]], list[str]]
-) -> TableSchema:
-    """Return the schema of the files at ``paths``. ``choose`` picks the wanted columns.
+def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) -> TableSchema:
+    """Return the schema of a table. ``choose`` picks the wanted columns.
 
     Raises UnsupportedFeatureError, with the column, for a type that Spark does not have, and the
     errors of reading a footer.
     """
-    files = find_unmanaged(paths)
+    paths, resolver = as_paths(asked.paths), asked.access().resolver()
+    listing = list_tables(paths, asked.at())
+    state = table_state(listing, paths)
     known = SchemaCache()
 
     def footer_of(path: str) -> FileFooter:
-        with located(path=path), open_input(path) as opened:
+        with located(path=path), listing.open(path) as opened:
             return read_footer(CountedFile(opened), resolver, known)
 
     kinds: dict[int, _FileSchema] = {}
     schemas = []
-    workers = files_at_once(files)
-    for footer in in_order(footer_of, files, workers):
-        schemas.append((footer.path, footer.arrow))
+    for footer in in_order(footer_of, listing.paths, files_at_once(listing.paths)):
+        schemas.append((footer.path, state.columns_of(footer.arrow)))
         if id(footer.columns) not in kinds:
             kinds[id(footer.columns)] = _FileSchema.of(footer)
-    folders = _folder_fields([partition_values(path, paths) for path in files])
-    stored = _without(unite(schemas), folders)
-    fields = [
-        folders[name] if name in folders else _field(stored.field(name), kinds.values())
-        for name in choose([*stored.names, *folders])
-    ]
+    united = unite(schemas) if schemas else pa.schema([])
+    instants = _instants(kinds.values())
+    if isinstance(state, LoggedTable):
+        stored = state.with_columns_of_log(united)
+        declared = state.with_columns_of_log(pa.schema([]))
+        fields = [_declared(declared.field(name)) for name in choose(declared.names)]
+    else:
+        folders = _folder_fields(state.partitions)
+        stored = _without(united, folders)
+        instants -= folders.keys()
+        fields = [
+            folders[name] if name in folders else _field(stored.field(name), kinds.values())
+            for name in choose([*stored.names, *folders])
+        ]
+    own = {*stored.names}
     return TableSchema(
         stored=stored,
+        compared=pa.schema([*stored, *(f for f in state.partition_fields if f.name not in own)]),
         spark=st.StructType(fields),
-        instants=_instants(kinds.values()) - folders.keys(),
+        instants=instants,
+        has_log=isinstance(state, LoggedTable),
     )
 
 
@@ -145,6 +161,12 @@ def _instants(kinds: Iterable[_FileSchema]) -> frozenset[str]:
     leaves = [leaf for kind in kinds for leaf in kind.columns.leaves]
     others = {leaf.name for leaf in leaves if leaf.type is not Type.INT96}
     return frozenset({leaf.name for leaf in leaves} - others)
+
+
+def _declared(field: pa.Field) -> st.StructField:
+    """Return a column as the table's log declares it."""
+    with located(column=field.name):
+        return st.StructField(field.name, merged_type(field.type))
 
 
 def _field(stored: pa.Field, kinds: Iterable[_FileSchema]) -> st.StructField:

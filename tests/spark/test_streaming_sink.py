@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.spark.spark_schema import table_schema
 from testing.spark.parquet_java import PLAIN_WRITE
 from tests.spark.versions import since_4_1
 
@@ -54,12 +52,3 @@ def test_rows_are_those_that_spark_reads_from_the_sink(spark: SparkSession, tmp_
     assert sorted((row["id"], row["p"]) for row in found) == sorted((r.id, r.p) for r in wanted)
     part = committed.parent
     assert sb.read_table(part).num_rows == BATCHES
-
-
-def test_the_data_source_refuses_tables_with_a_log(tmp_path: Path) -> None:
-    """It would read every file; the driver says so before a task is made."""
-    for log in ("_delta_log", "_spark_metadata"):
-        table = tmp_path / f"with{log}"
-        (table / log).mkdir(parents=True)
-        with pytest.raises(sb.UnsupportedFeatureError, match=log):
-            table_schema([str(table)], KeyResolver(None), list)

@@ -20,6 +20,7 @@ _SINCE = {
     "test_pushdown.py": (4, 1),
     "test_registration.py": (4, 1),
     "test_source.py": (4, 0),
+    "test_source_tables.py": (4, 0),
     "test_spark_types.py": (4, 0),
     "test_written.py": (4, 1),
 }
