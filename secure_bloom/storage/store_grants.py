@@ -100,7 +100,8 @@ def _granted(places: Iterable[str], settings: S3Settings) -> StoreGrant:
 
 
 _grants: Final[WeakSet[StoreGrant]] = WeakSet()
-_lock: Final = threading.Lock()
+#: Reentrant: the collector may close files of a store while it is held.
+_lock: Final = threading.RLock()
 _numbers: Final = itertools.count()
 
 
