@@ -25,7 +25,6 @@ from secure_bloom.reading.read_request import Question
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.rows.file_reader import FileReader
-from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
@@ -197,7 +196,7 @@ class TableRead:
         few units does not: both need Python's lock and slow each other down.  So if plans leave few
         units, they are searched before the next files are planned.
         """
-        opener, value_scan = SourceOpener(self._files.resolver), ValueScan(self._context)
+        opener, value_scan = self._files.opener, ValueScan(self._context)
         for run in self._runs():
             readers = [
                 FileReader(

@@ -46,17 +46,27 @@ from secure_bloom.parquet.structures.splices import (
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import is_object_uri, local_path
+from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.storage.os_errors import system_errors
 
 #: pyarrow opens no footer whose material names no KMS instance.
 _INSTANCE = "DEFAULT"
+#: About how many bytes pyarrow takes for a column chunk of a footer.
+_PARSED_CHUNK = 1024
 
 
 class SourceOpener:
-    """Opens the files of one read. A KEK is unwrapped once for all of them."""
+    """Opens the files of one read, or of an open table. A KEK is unwrapped once for all of them.
 
-    def __init__(self, resolver: KeyResolver) -> None:
+    With ``memory`` the footers of plain files stay as pyarrow has parsed them, as far as it goes.
+    """
+
+    def __init__(self, resolver: KeyResolver, memory: MemoryShare | None = None) -> None:
         self._resolver = resolver
+        self._memory = memory
+        #: What pyarrow has parsed, by the footer, which is held so that its id stays its own.
+        self._parsed: dict[int, tuple[FileFooter, pq.FileMetaData]] = {}
+        self.kept = 0
         # Held here: what pyarrow opens with it asks it for keys later.
         self._factory = pe.CryptoFactory(lambda _: PyarrowKms(resolver.kms))
 
@@ -85,7 +95,9 @@ class SourceOpener:
         # A footer that was not checked gets no signature of ours: of its file only columns in clear
         # are read with pyarrow.
         if not footer.is_verified or not _is_encrypted(footer, columns, row_groups):
-            return _open(footer.path, metadata=_metadata(_plain_footer(footer)) if ours else None)
+            if ours:
+                return _open(footer.path, metadata=_metadata(_plain_footer(footer)))
+            return self._open_plain(footer)
         if not ours and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
             return _open(footer.path, decryption_properties=properties)
@@ -97,6 +109,16 @@ class SourceOpener:
         with pq.ParquetFile(pa.BufferReader(content), decryption_properties=properties) as file:
             metadata = file.metadata
         return _open(footer.path, decryption_properties=properties, metadata=metadata)
+
+    def _open_plain(self, footer: FileFooter) -> pq.ParquetFile:
+        """Return a plain file; to parse its footer takes longer than to read a row group."""
+        known = self._parsed.get(id(footer))
+        file = _open(footer.path, metadata=None if known is None else known[1])
+        size = len(footer.row_groups) * len(footer.leaves) * _PARSED_CHUNK
+        if known is None and self._memory is not None and self._memory.take(size):
+            self._parsed[id(footer)] = footer, file.metadata
+            self.kept += size
+        return file
 
     def _has_internal_keys(self, footer: FileFooter, columns: Sequence[int]) -> bool:
         """Return whether pyarrow can find all keys by itself, and finds the same ones."""

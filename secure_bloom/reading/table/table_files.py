@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
+    from secure_bloom.reading.rows.pyarrow_source import SourceOpener
     from secure_bloom.reading.table.table_state import TableState
 
 #: Bytes of footers that one read keeps from the schema to the plan.
@@ -107,6 +108,13 @@ class TableFiles:
         """The columns of the table without its partition columns. Each footer is read for it."""
         return self._read_footers()
 
+    @functools.cached_property
+    def opener(self) -> SourceOpener:
+        """Opens files for pyarrow; of an open table it keeps what pyarrow has parsed."""
+        from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+
+        return SourceOpener(self.resolver, None if self._forgets else self._memory)
+
     @property
     def is_versioned(self) -> bool:
         """Whether a log says which files live: another file is then no part of this state."""
@@ -151,6 +159,7 @@ class TableFiles:
     def _give_back(self) -> None:
         """Count the footers that are kept here no more: the next state counts its own."""
         self._memory.give_back(sum(footer.memory for footer in self._kept.values()))
+        self._memory.give_back(self.opener.kept)
 
     @property
     def are_tiny(self) -> bool:
