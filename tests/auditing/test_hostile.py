@@ -169,7 +169,7 @@ def test_an_unforeseen_error_is_a_finding_of_its_file_alone(
 
     def fail(*arguments: Any) -> Any:
         what = arguments[0]
-        path = what.path if place == "file" else what.of.file.path
+        path = (what if place == "file" else what.of).file.path
         if path.endswith("b.parquet"):
             raise ZeroDivisionError("user1@example.com")
         return original(*arguments)
