@@ -238,6 +238,9 @@ SINGLE = {
         "spark_properties": "spark/test_operate_page::"
         "test_the_blocks_on_one_write_encrypt_one_table",
     },
+    "iceberg.md": {
+        "secure_bloom.spark": "spark/test_iceberg_job::test_executors_write_and_the_driver_commits"
+    },
     "rotation.md": {"secure_bloom.spark": "spark/test_pages::test_the_block_on_changing_keys"},
     "spark.md": {
         "register(": "spark/test_readme::test_the_source_works_in_a_session_that_was_told_nothing",

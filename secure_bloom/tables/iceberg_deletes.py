@@ -95,7 +95,7 @@ class DeletedPositions:
         else:
             found = np.unique(np.concatenate([it.positions(self.data_file) for it in self.files]))
         if len(found) and not 0 <= found[0] <= found[-1] < rows:
-            raise FormatError(f"a delete file names a row beyond the file's {rows} rows")
+            raise FormatError(f"a delete file names a row outside the file's {rows} rows")
         return found
 
 

@@ -166,7 +166,7 @@ READERS: dict[str, Callable[..., Any]] = {
 def test_a_weaker_algorithm_than_the_policys_is_an_error(tmp_path: Path, verb: str) -> None:
     path = _downgraded(tmp_path)
     before = path.read_bytes()
-    with pytest.raises(sb.SecureBloomError, match="AES_GCM_V1, the file AES_GCM_CTR_V1"):
+    with pytest.raises(sb.SecureBloomError, match="AES_GCM_V1, the file has AES_GCM_CTR_V1"):
         READERS[verb](path, keys=KEYRING, policy=GCM)
     assert path.read_bytes() == before
 

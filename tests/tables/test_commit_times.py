@@ -47,7 +47,7 @@ def test_in_commit_timestamps_come_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("timestamp", ["yesterday", 5])
 def test_what_is_no_time_is_told(tmp_path: Path, timestamp: str) -> None:
     commit(tmp_path, 0, *start())
-    with pytest.raises(PolicyError, match="no time of ISO 8601"):
+    with pytest.raises(PolicyError, match="not a time in ISO 8601"):
         version(tmp_path, timestamp)
 
 

@@ -232,8 +232,8 @@ def _no_columns(table: Table, data_file: str) -> None:
     ("damage", "match"),
     [
         (_no_parquet, "cannot be read as Parquet"),
-        (_beyond_the_end, "none of the file's 100 rows"),
-        (_before_the_start, "none of the file's 100 rows"),
+        (_beyond_the_end, "outside the file's 100 rows"),
+        (_before_the_start, "outside the file's 100 rows"),
         (_no_columns, "has no columns|no such file"),
     ],
 )
