@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.plain_pages import as_arrays
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
@@ -89,7 +89,7 @@ def _second_form(entries: Entries) -> Entries:
 
 
 def _is_byte_array_decimal(leaf: Leaf) -> bool:
-    return leaf.type is Type.BYTE_ARRAY and logical_type(leaf.element).kind is Kind.DECIMAL
+    return leaf.type is Type.BYTE_ARRAY and leaf.logical.kind is Kind.DECIMAL
 
 
 def _without_padding(numbers: Binary) -> Binary:

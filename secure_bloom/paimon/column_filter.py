@@ -27,7 +27,7 @@ from secure_bloom.paimon.data_types import float_bits, hash_longs
 from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
 from secure_bloom.parquet.column_values import read_entries, read_items
 from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk
-from secure_bloom.parquet.logical_types import JULIAN_EPOCH, logical_type
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
@@ -142,7 +142,7 @@ def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
         return micros
     if entries.dtype.kind == "f":
         return _float_bits(entries)
-    whole = divisor(logical_type(leaf.element))
+    whole = divisor(leaf.logical)
     # Rounded down before 1970 too, as the value of a probe is (`hashed_content`).
     numbers = entries.astype(np.int64)
     return numbers // whole if whole > 1 else numbers

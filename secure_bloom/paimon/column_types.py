@@ -19,7 +19,7 @@ from secure_bloom.paimon.physical_values import differs, require_hashable
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.logical_types import Kind, describe, logical_type
+from secure_bloom.parquet.logical_types import Kind, describe
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.parquet.structures.metadata import (
     ConvertedType,
@@ -90,7 +90,7 @@ def _find_map_key(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
     if len(below) != 2 or not all(_is_map_leaf(leaves[i]) for i in below):
         return None
     key, value = below
-    if logical_type(leaves[key].element).kind is not Kind.TEXT:
+    if leaves[key].logical.kind is not Kind.TEXT:
         return None
     return IndexedColumn(name=name, value=value, key=key, map_key=rest[:-1])
 
@@ -153,7 +153,7 @@ def leaf_of(name: str, data_type: DataType) -> Leaf:
 
 def describe_type(leaf: Leaf) -> str:
     """Return a column's type for a person, with the bits or the unit that hashing depends on."""
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     if logical.kind is Kind.INTEGER:
         return f"{describe(leaf.element)} of {logical.bits} bits"
     if logical.kind in (Kind.TIME, Kind.TIMESTAMP):

@@ -23,7 +23,7 @@ from secure_bloom.parquet.literals import (
     python_value,
     whole_value,
 )
-from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe, logical_type
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ConvertedType, Type
 
@@ -33,7 +33,7 @@ _NANOS_PER_MILLI, _NANOS_PER_MICRO = 1_000_000, 1_000
 
 def require_hashable(leaf: Leaf) -> None:
     """Raise UnsupportedFeatureError for a column whose values Paimon does not hash."""
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     carried = (logical.kind, leaf.type)
     is_interval = leaf.element.converted_type is ConvertedType.INTERVAL
     if carried not in _NUMBERS.keys() | _BYTES or not logical.signed or is_interval:
@@ -45,14 +45,14 @@ def require_hashable(leaf: Leaf) -> None:
 
 def is_bytes(leaf: Leaf) -> bool:
     """Return whether a value's bytes are hashed, rather than a number."""
-    return (logical_type(leaf.element).kind, leaf.type) in _BYTES
+    return (leaf.logical.kind, leaf.type) in _BYTES
 
 
 def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
     """Return the bytes of a PLAIN value that are hashed, without a BYTE_ARRAY's length."""
     if is_bytes(leaf):
         return Hashed(content=encoding)
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     # Rounded down, also before 1970, as the values of a whole column are.
     number = _NUMBERS[logical.kind, leaf.type](encoding) // divisor(logical)
     return Hashed(content=number, width=_width(logical, leaf.type))
@@ -84,7 +84,7 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     """
     value = python_value(value)
     try:
-        if isinstance(value, str) and logical_type(leaf.element).kind is Kind.INTEGER:
+        if isinstance(value, str) and leaf.logical.kind is Kind.INTEGER:
             value = whole_value(value)
         encodings = physical_values(leaf, value)
     # No form and not an error: such a value is in another file of the table, or in none.
@@ -98,7 +98,7 @@ def example_form(leaf: Leaf) -> Hashed | None:
 
     Return None for a column that cannot have a filter.
     """
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     if is_bytes(leaf):
         return Hashed(content=b"")
     if (logical.kind, leaf.type) not in _NUMBERS or not logical.signed:
@@ -116,7 +116,7 @@ def _form(leaf: Leaf) -> tuple[object, ...] | None:
 
     Return None for a column that Paimon does not hash.
     """
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     if is_bytes(leaf):
         return (bytes,)
     if (logical.kind, leaf.type) not in _NUMBERS or not logical.signed:

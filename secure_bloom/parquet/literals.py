@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, logical_type
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.texts import (
@@ -87,7 +87,7 @@ def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
     """
     if value is None:
         return None
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     try:
         return _CONVERTERS[logical.kind](leaf, logical, value)
     except (ValueError, ArithmeticError, TypeError, struct.error) as error:

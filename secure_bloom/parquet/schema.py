@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.parquet.logical_types import Logical, logical_type
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
+    ColumnMetaData,
     ConvertedType,
     FieldRepetitionType,
     SchemaElement,
@@ -38,7 +40,8 @@ MAX_DEPTH = 200
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: what many questions need of a column is computed once.
+@dataclass(frozen=True, kw_only=True)
 class Leaf:
     """One column: its path, its own schema element, and the repetition of each node above it.
 
@@ -58,6 +61,18 @@ class Leaf:
         object.__setattr__(self, "name", ".".join(self.path))
         if not self.stored_path:
             object.__setattr__(self, "stored_path", self.path)
+
+    @cached_property
+    def logical(self) -> Logical:
+        """The logical type, which says what stored values mean."""
+        return logical_type(self.element)
+
+    @cached_property
+    def encoded_path(self) -> bytes:
+        """The ``path_in_schema``, encoded as in the column's metadata."""
+        encoded = ColumnMetaData.of(path_in_schema=list(self.stored_path)).encode()
+        # The list alone: without the header of its field and the end of the structure.
+        return encoded[1:-1]
 
     @property
     def width(self) -> int | None:

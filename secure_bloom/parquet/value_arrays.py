@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 
@@ -101,4 +101,4 @@ def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
 def is_float16(leaf: Leaf) -> bool:
     """Return whether the column holds two-byte floating-point numbers."""
     is_fixed = leaf.type is Type.FIXED_LEN_BYTE_ARRAY
-    return is_fixed and logical_type(leaf.element).kind is Kind.FLOAT16
+    return is_fixed and leaf.logical.kind is Kind.FLOAT16

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, logical_type
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnOrder, ConvertedType, Type
 
@@ -21,7 +21,7 @@ OrderKey = Callable[[bytes], Any]
 
 def order_of(leaf: Leaf) -> OrderKey | None:
     """Return the order of stored values of ``leaf``, or None if no order is known."""
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     if leaf.is_repeated or _is_unordered(leaf):
         return None
     return _ORDERS[logical.kind](leaf, logical)
@@ -35,7 +35,7 @@ def has_ordered_bounds(orders: Sequence[ColumnOrder] | None, ordinal: int, leaf:
     """
     if orders is None or ordinal >= len(orders):
         return False
-    declared, kind = orders[ordinal], logical_type(leaf.element).kind
+    declared, kind = orders[ordinal], leaf.logical.kind
     if declared.TYPE_ORDER is not None:
         # Writers never agreed on what TYPE_ORDER means for INT96 (parquet.thrift, ColumnOrder).
         return kind is not Kind.INT96
@@ -59,7 +59,7 @@ class ByteOrder:
 
 def byte_order_of(leaf: Leaf) -> ByteOrder | None:
     """Return the order of :func:`order_of` if comparing bytes gives it, else None."""
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     if order_of(leaf) is None or logical.kind is Kind.INT96:
         return None
     if logical.kind in _BYTEWISE:

@@ -49,22 +49,23 @@ class Request:
         return self.output_schema.empty_table()
 
 
+def whole_schema(
+    schema: pa.Schema, partitions: Sequence[pa.Field], order: Sequence[str] = ()
+) -> pa.Schema:
+    """Return all columns of a table: partition columns last, unless ``order`` names all."""
+    names = {field.name for field in partitions}
+    whole = pa.schema([*(field for field in schema if field.name not in names), *partitions])
+    return pa.schema([whole.field(name) for name in order]) if order else whole
+
+
 def request(
-    schema: pa.Schema,
+    whole: pa.Schema,
     partitions: Sequence[pa.Field],
     columns: Sequence[str] | None,
     predicate: Predicate | None,
     paths: Sequence[str],
-    order: Sequence[str] = (),
 ) -> Request:
-    """Return the request to a table. Raises PolicyError for a column that the table lacks.
-
-    Partition columns come last, unless ``order`` names all columns.
-    """
-    names = {field.name for field in partitions}
-    whole = pa.schema([*(field for field in schema if field.name not in names), *partitions])
-    if order:
-        whole = pa.schema([whole.field(name) for name in order])
+    """Return the request to a table. Raises PolicyError for a column that the table lacks."""
     output = tuple(whole.names if columns is None else dict.fromkeys(columns))
     if not output:
         raise PolicyError("no column is asked for")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.predicates.from_tuples import from_structure
-from secure_bloom.predicates.request import Request, request
+from secure_bloom.predicates.request import Request, request, whole_schema
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
@@ -53,7 +53,8 @@ class TrialTable:
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
         """Return a request to the table. Raises PolicyError for an invalid one."""
         predicate = None if where is None else from_structure(where)
-        return request(self.schema, self.partition_fields, columns, predicate, ())
+        schema = whole_schema(self.schema, self.partition_fields)
+        return request(schema, self.partition_fields, columns, predicate, ())
 
 
 class LookupTrials:

@@ -60,11 +60,7 @@ class Table:
 
         The first use reads all footers.
         """
-        from secure_bloom.predicates.request import request
-
-        files = self._opened()
-        fields, order = files.state.partition_fields, files.state.order
-        return request(files.schema, fields, None, None, files.paths, order).schema
+        return self._opened().whole_schema
 
     @property
     def files(self) -> list[str]:

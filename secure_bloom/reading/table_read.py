@@ -30,7 +30,7 @@ from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
 
-_MAX_DECODERS = 8
+_DECODERS = min(8, os.cpu_count() or 1)
 #: Search values early if a plan leaves at most this many units per file; and in how many units at
 #: once.
 _FEW, _NARROWED_TOGETHER = 0.25, 16
@@ -57,12 +57,10 @@ class TableRead:
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
-            schema, state = files.schema, files.state
-        _refuse_members(wanted or (), schema)
-        self.request = request(
-            schema, state.partition_fields, wanted, self._predicate, files.paths, state.order
-        )
-        self._workers = 1 if files.are_tiny else min(_MAX_DECODERS, os.cpu_count() or 1)
+            schema = files.whole_schema
+        _refuse_members(wanted or (), files.schema)
+        self.request = request(schema, files.partition_fields, wanted, self._predicate, files.paths)
+        self._workers = 1 if files.are_tiny else _DECODERS
         self._context = PruningContext(
             self.request, without_filter_keys=asked.without_filter_keys, explain=explain
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 # Loaded with the first threads: one file needs none.
@@ -42,7 +43,10 @@ def in_order(
     that have not begun by then are left out. The same holds when the caller closes the iterator. In
     both cases ``stop`` is called before this function waits for the items in progress.
     """
-    if workers <= 1:
+    items = iter(items)
+    # Looked at before there are threads: most questions to an open table leave nothing to do.
+    begun = [] if workers <= 1 else list(islice(items, 1))
+    if not begun:
         yield from map(work, items)
         return
     from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +54,7 @@ def in_order(
     pending, failed = _Pending(workers, size, room), list[Exception]()
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
-            for item in _until_error(items, failed):
+            for item in _until_error(chain(begun, items), failed):
                 pending.append(pool.submit(work, item))
                 while pending.is_due():
                     yield pending.first()

@@ -10,7 +10,7 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import from_arrow_type
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
+from secure_bloom.parquet.logical_types import Kind, Logical, describe
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.spark.compat import arrow_schema_in_utc
 
@@ -47,7 +47,7 @@ def spark_type(stored: pa.DataType, leaves: Iterator[Leaf]) -> st.DataType:
 
 
 def _leaf_type(leaf: Leaf) -> st.DataType:
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     found = _TYPES[logical.kind](leaf, logical)
     if found is None:
         raise UnsupportedFeatureError(

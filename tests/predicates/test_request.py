@@ -7,14 +7,16 @@ import pytest
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.request import Request, request
+from secure_bloom.predicates.request import Request, request, whole_schema
 
 SCHEMA = pa.schema({"a": pa.int32(), "b": pa.struct({"c": pa.string()}), "day": pa.string()})
 DAY = pa.field("day", pa.date32())
 
 
 def asked(columns: list[str] | None, where: str | None = None) -> Request:
-    return request(SCHEMA, [DAY], columns, None if where is None else from_text(where), [])
+    return request(
+        whole_schema(SCHEMA, [DAY]), [DAY], columns, None if where is None else from_text(where), []
+    )
 
 
 def test_partition_columns_come_last_in_the_type_of_their_folders() -> None:

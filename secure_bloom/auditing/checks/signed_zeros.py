@@ -14,7 +14,7 @@ from secure_bloom.auditing.rules.filter_rules import FILTER_ONE_ZERO
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_ZEROS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.parquet.footer.opened import Chunk
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 
@@ -78,7 +78,7 @@ def _is_chance(count: int, expected: float) -> bool:
 
 def _layout(leaf: Leaf) -> str | None:
     """Return the struct format of the column's values, or None if they are not floating-point."""
-    if logical_type(leaf.element).kind is Kind.FLOAT16:
+    if leaf.logical.kind is Kind.FLOAT16:
         return "<e"
     return _FORMATS.get(leaf.type)
 

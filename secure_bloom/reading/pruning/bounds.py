@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from secure_bloom.parquet.contradictions import in_counts, in_null_count
 from secure_bloom.parquet.footer.opened import Chunk
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.value_order import OrderKey
 from secure_bloom.predicates.tree import LOOKUPS, Operator
@@ -81,7 +81,7 @@ def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tu
 
 def has_signed_order(leaf: Leaf) -> bool:
     """Return whether the older ``min`` and ``max``, in signed order, bound the column's values."""
-    logical = logical_type(leaf.element)
+    logical = leaf.logical
     return logical.kind in _SIGNED_KINDS and logical.signed
 
 

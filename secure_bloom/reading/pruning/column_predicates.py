@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, Type
+from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.texts import temporal_text
 from secure_bloom.parquet.value_order import ByteOrder, OrderKey, byte_order_of, order_of
 from secure_bloom.predicates.binding import BoundCondition
@@ -146,7 +146,7 @@ def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
     if text is not None:
         return text
     value = scalar.as_py()
-    is_uuid = logical_type(leaf.element).kind is Kind.UUID
+    is_uuid = leaf.logical.kind is Kind.UUID
     return UUID(bytes=value) if is_uuid and isinstance(value, bytes) else value
 
 
@@ -182,14 +182,7 @@ class ProbeValues:
         encodings = [value.encodings[0] for value in predicate.values]
         return cls(
             order=order,
-            path=encoded_path(predicate.leaf),
+            path=predicate.leaf.encoded_path,
             values=b"".join(encodings),
             offsets=np.cumsum([0, *map(len, encodings)], dtype=np.int64),
         )
-
-
-def encoded_path(leaf: Leaf) -> bytes:
-    """Return the ``path_in_schema`` of a column, encoded as in its metadata."""
-    encoded = ColumnMetaData.of(path_in_schema=list(leaf.stored_path)).encode()
-    # The list alone: without the header of its field and the end of the structure.
-    return encoded[1:-1]

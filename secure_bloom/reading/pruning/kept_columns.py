@@ -38,7 +38,6 @@ from secure_bloom.reading.pruning.batch.chunk_fields import (
     bounds_of,
     read_chunk_fields,
 )
-from secure_bloom.reading.pruning.column_predicates import encoded_path
 from secure_bloom.reading.pruning.filter_reads import (
     ANSWER_NONE,
     ANSWER_SOME,
@@ -255,7 +254,7 @@ def _chunks_of(footer: FileFooter, ordinal: int) -> ChunkFields | None:
     if (lengths[offsets >= 0] <= 0).any():
         return None
     runs, no_values = np.empty((len(row_groups), 2), np.int64), np.zeros(1, np.int64)
-    path = encoded_path(footer.leaves[ordinal])
+    path = footer.leaves[ordinal].encoded_path
     extension.native.leave(
         chunks.plain, chunks.fields, _rows(footer, chunks), path, b"", no_values, 0, 0, runs
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.footer.opened import Chunk
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
@@ -177,6 +177,6 @@ def _is_few_of_member(condition: BoundCondition, footer: FileFooter) -> bool:
 
 def _has_known_bytes(leaf: Leaf) -> bool:
     """Return whether all possible bytes of equal values are known."""
-    is_decimal = logical_type(leaf.element).kind is Kind.DECIMAL
+    is_decimal = leaf.logical.kind is Kind.DECIMAL
     # A BYTE_ARRAY decimal may have any number of leading bytes that only repeat its sign.
     return leaf.type in _TYPES and not (is_decimal and leaf.type is Type.BYTE_ARRAY)

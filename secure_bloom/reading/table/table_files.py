@@ -22,7 +22,7 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.running.ordered_pool import TINY, in_order
-from secure_bloom.storage import CountedFile, InputFile, files_at_once, is_object_uri
+from secure_bloom.storage import CountedFile, InputFile, files_at_once, is_object_uri, local_path
 from secure_bloom.storage.local import identity_at
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.tables import TableListing, TableVersion, list_tables
@@ -81,6 +81,8 @@ class TableFiles:
         self._schemas: SchemaCache = SchemaCache() if before is None else before._schemas
         self._before = {} if before is None else before._footers_by_path()
         self._identities: dict[int, tuple[object, ...]] = {}
+        #: The local files, by their ordinals.
+        self._local: dict[int, str] = {}
         self._kept: dict[int, FileFooter] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
@@ -109,6 +111,18 @@ class TableFiles:
         return self._read_footers()
 
     @functools.cached_property
+    def partition_fields(self) -> list[pa.Field]:
+        """The partition columns of the table."""
+        return self.state.partition_fields
+
+    @functools.cached_property
+    def whole_schema(self) -> pa.Schema:
+        """All columns of the table. Each footer is read for it."""
+        from secure_bloom.predicates.request import whole_schema
+
+        return whole_schema(self.schema, self.partition_fields, self.state.order)
+
+    @functools.cached_property
     def opener(self) -> SourceOpener:
         """Opens files for pyarrow; of an open table it keeps what pyarrow has parsed."""
         from secure_bloom.reading.rows.pyarrow_source import SourceOpener
@@ -122,11 +136,11 @@ class TableFiles:
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a local file is no longer the one whose footer was read."""
-        for ordinal, identity in self._identities.items():
-            path = self.paths[ordinal]
-            if not is_object_uri(path) and identity_at(path) != identity:
+        for ordinal, path in self._local.items():
+            if identity_at(path) != self._identities[ordinal]:
                 raise FileChangedError(
-                    "the file was changed, or removed, after the table was opened", path=path
+                    "the file was changed, or removed, after the table was opened",
+                    path=self.paths[ordinal],
                 )
 
     def renewed(self, *, listed: bool) -> TableFiles:
@@ -246,6 +260,8 @@ class TableFiles:
             if not footer.is_verified:
                 self.unverified.append(footer.path)
             self._identities[ordinal] = footer.identity
+            if not is_object_uri(footer.path):
+                self._local[ordinal] = local_path(footer.path)
             of_columns.setdefault(footer.columns, []).append(ordinal)
             self._bytes += footer.size
             self._largest = max(self._largest, footer.memory)

@@ -68,7 +68,7 @@ class Asked:
         fields = partition_fields(files.state.partitions)
         predicate = ReadRequest("", where=where).predicate()
         self.files = files
-        wanted = request(files.schema, fields, None, predicate, files.paths)
+        wanted = request(files.whole_schema, fields, None, predicate, files.paths)
         self.context = PruningContext(wanted, **options)
 
     def __iter__(self) -> Iterator[PlannedRun]:

@@ -13,7 +13,7 @@ from secure_bloom.errors import located
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, open_dictionary
 from secure_bloom.parquet.footer.opened import Chunk
-from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.structures.metadata import Encoding, Type
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.file_pruner import FilePruner, Lookup, RowGroupState
@@ -39,10 +39,7 @@ def has_all_values(chunk: Chunk) -> bool:
     if not claims_full_dictionary(chunk.meta_data):
         return False
     # A decimal's bytes may be padded in more ways than are looked for.
-    return (
-        chunk.leaf.type is not Type.BYTE_ARRAY
-        or logical_type(chunk.leaf.element).kind is not Kind.DECIMAL
-    )
+    return chunk.leaf.type is not Type.BYTE_ARRAY or chunk.leaf.logical.kind is not Kind.DECIMAL
 
 
 class ChunkDictionary:
