@@ -46,4 +46,4 @@ def test_each_function_opens_one_table_and_closes_it(
 def test_an_opened_table_stays_open(path: Path) -> None:
     table = open_table(path, keys=KEYRING)
     assert table.read(limit=3).num_rows == 3
-    assert repr(table) == f"<Table {path}: 1 file>"
+    assert repr(table).startswith(f"<Table {path}: 1 file, ")

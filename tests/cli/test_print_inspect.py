@@ -71,7 +71,7 @@ def test_many_files_are_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, *files, broken)
     assert sum(".parquet" in line for line in lines) == 11
     assert "11 files, 660 rows, 22 row groups" in lines
-    assert not any("k_pii" in line for line in lines)
+    assert sum("k_pii" in line for line in lines) == 11
     assert sum("k_pii" in line for line in shown(capsys, *files, verbose=True)) == 22
 
 
