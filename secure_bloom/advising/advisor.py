@@ -178,7 +178,7 @@ def _steps(sample: TableSample) -> int:
 
 
 class _Ticks:
-    """Counts ticks. A column may end with fewer ticks than estimated."""
+    """Report progress as steps done of ``total``. A column may need fewer steps than estimated."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress

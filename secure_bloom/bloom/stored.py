@@ -183,7 +183,7 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
 
 def _frame_length_at(file: InputFile, offset: int, limit: int) -> int:
     length = cipher.LENGTH_SIZE + int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
-    # Nothing authenticates a length field, so it is held against a limit before memory is taken.
+    # Nothing authenticates a length field, so it is checked before memory is allocated.
     if not _FRAME_OVERHEAD < length <= limit:
-        raise FormatError(f"a Bloom filter module of {length} bytes, at most {limit} can be")
+        raise FormatError(f"a Bloom filter module has {length} bytes, at most {limit} are possible")
     return length

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 
-@click.command("demo", short_help="Do the main job end to end on Spark.")
+@click.command("demo", short_help="Write a table on Spark, add filters, look values up.")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--rows", default=300_000, show_default=True, help="Rows of the demo table.")
 def demo_command(folder: Path | None, rows: int) -> int:
-    """Do the main job end to end on Spark: write encrypted, add filters, look values up.
+    """Write an encrypted table on Spark, add filters, and look values up.
 
     The table goes to FOLDER (a new one), else to a temporary folder, which stays.  Needs Java 17 or
     later and the extra "spark".

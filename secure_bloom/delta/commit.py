@@ -69,7 +69,10 @@ def open_table(folder: str) -> Snapshot:
 
 
 def _with_commit_time(table: Snapshot) -> Snapshot:
-    """Return the table with the time of its last commit, if the next commit must be later."""
+    """Return the table, with the time of its last commit if it has in-commit timestamps.
+
+    The next commit must have a later one.
+    """
     if not has_in_commit_timestamps(table.metadata.configuration):
         return table
     said = table.in_commit_timestamp

@@ -49,8 +49,8 @@ _MOST_BYTES = 1 << 30
 def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[list[str]]:
     """Keep a record of a run's new files, by their paths in the log, while the block runs.
 
-    Yields a list, which has notes for a report after the block.  If the run ends by an error and
-    some of the files exist, the record stays for the next run.
+    Yields a list. After the block it holds the notes for the report.  If the run fails and some of
+    its files exist, the record stays, and the next run removes these files.
     """
     boot = _boot()
     if is_object_uri(folder) or boot is None:

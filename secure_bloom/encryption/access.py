@@ -89,7 +89,7 @@ class Access:
         """Return the given keys, else the policy's KMS, else None.
 
         ``also`` are master keys that a KMS may be asked for besides the keys of the policy.
-        ``way_out`` is the end of the hint about any other key.
+        ``way_out`` ends the hint of the error about a key that may not be asked for.
         """
         keys, policy = self.keys, self.policy
         # Keys that are given win: whoever gives some may have no way to the policy's KMS.

@@ -170,7 +170,7 @@ class KeyPolicy:
     ) -> KmsClient:
         """Return ``kms``, asked only for master keys that the policy or ``also`` names.
 
-        ``way_out`` is the end of the hint about any other key.
+        ``way_out`` ends the hint of the error about a key that may not be asked for.
         """
         if isinstance(kms, Keyring):
             return kms

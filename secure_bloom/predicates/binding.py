@@ -146,7 +146,7 @@ class _Binder:
             _refuse_beginning(given.column, found)
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
-            raise PolicyError(f"a column of type {found} is not compared", column=given.column)
+            raise PolicyError(f"a column of type {found} cannot be compared", column=given.column)
         operator, scalars = _comparison(given, stored, compared)
         ordinal, self._count = self._count, self._count + 1
         return BoundCondition(

@@ -1,4 +1,4 @@
-"""The keys that a file refers to, and what still shows old content when a file gets other keys."""
+"""Find the keys that a file refers to, and what reveals old content after a change of keys."""
 
 from __future__ import annotations
 

@@ -53,9 +53,10 @@ from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotation:
-    """One run.
+    """The work of one rotation: wrap the keys of each file under other master keys.
 
-    With a ``policy`` each key gets the master key that the policy names, else by moves.
+    With ``policy`` each key gets the master key that the policy names. Without one, the moves of
+    ``rewrapper`` name it.
     """
 
     resolver: KeyResolver

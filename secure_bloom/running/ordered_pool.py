@@ -80,7 +80,7 @@ def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
 class _Pending(Generic[B]):
     """The results that the caller has not taken yet, in order.
 
-    Each result is measured once: thousands may wait, and none is measured again.
+    The size of each result is computed once, when it is done, because thousands may wait.
     """
 
     def __init__(self, workers: int, size: Callable[[B], int], room: int) -> None:

@@ -176,7 +176,10 @@ def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> R
 
 
 def _counts() -> tuple[Column, ...]:
-    """Return the numbers of files that failed and that have notes. A file has both in one row."""
+    """Return two columns: the number of failed files, and the number of files with notes.
+
+    Only one row of a file has its error and its notes, so rows are counted.
+    """
     from pyspark.sql import functions as f
 
     failed, noted = f.col("status") == "failed", f.size("notes") > 0

@@ -123,7 +123,7 @@ def _wanted(keys: DataFrame, name: str) -> DataFrame:
 
 
 def _copies(wanted: DataFrame, groups: int) -> DataFrame:
-    """Return all keys for each group of files, in rows of many keys."""
+    """Return all keys once for each group of files. Each row holds a block of keys."""
     from pyspark.sql import functions as f
 
     block = (f.xxhash64("key") % _BLOCKS).alias("block")

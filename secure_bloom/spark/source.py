@@ -62,7 +62,8 @@ class SecureBloomSource(sd.DataSource):
     - ``where``, a text as `secure-bloom read --where` takes it: only rows for which it is true.
     - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
       does not say to a Python data source which columns a query wants, so all are decoded.
-    - ``version`` or ``timestamp`` of a Delta table; by default the latest version.
+    - ``version`` of a Delta table, or ``timestamp`` of a Delta or Iceberg table; by default the
+      latest state.
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
     - ``allowUnverified``: signed files whose key is missing are read although keys are given.
     - ``allowUnprotected``: files that are protected less than the policy says are read.
@@ -214,7 +215,7 @@ def _refuse_to(act: str, *, hint: str) -> NoReturn:
 
 
 def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
-    """Return the schema of the table, to which the condition is bound: its errors come first."""
+    """Return the schema of the table. Raises PolicyError if ``where`` does not fit it."""
     table = table_schema(options.request(), choose)
     if options.where is not None:
         bind(in_utc(options.where, table.instants), table.compared, options.paths)

@@ -56,9 +56,9 @@ def can_copy(keep: int) -> bool:
 
 
 def copied_ranges(keep: int) -> list[OldRange]:
-    """Return the kept bytes as ranges of one length.
+    """Return the kept bytes as ranges of equal length.
 
-    The bytes left over are fewer than the number of ranges.
+    They may leave out a remainder, of fewer bytes than there are ranges.
     """
     # `-(-a // b)` rounds up: ranges grow where there would be too many of them.
     count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))

@@ -107,7 +107,7 @@ def list_branch(branch: Branch, selection: FileFilter) -> Iterator[Entry]:
 
 
 class _UpperPart:
-    """The state of the first part."""
+    """The part of a table that the driver lists: files found, and folders still to be listed."""
 
     def __init__(self, selection: FileFilter, most_files: int) -> None:
         self._selection = selection

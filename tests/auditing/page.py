@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "findings.md"
 HEAD = """# Every finding
 
 What [the audit](audit.md) can find, by its stable id: what it means, what to do, and an example.
-How bad it is stands first; a note leaves an audit clean.
+The severity comes first. A note leaves an audit clean.
 """
 _GROUPS = {
     "policy": "The policy itself",

@@ -269,14 +269,13 @@ def _counts_its_encodings(chunk: Chunk, data: list[Page]) -> bool:
 def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
     """Yield contradictions about rows, nulls and levels in headers of version 2."""
     headers = [detail for page in data if (detail := page.header.data_page_header_v2) is not None]
-    # A value of a flat column is a row, so the two counts of a header can be held against each
-    # other.
+    # A value of a flat column is a row, so the two counts of a header must be equal.
     if len(headers) < len(data) or not headers or chunk.leaf.is_repeated:
         return
     if any(it.num_rows != it.num_values for it in headers):
         yield "DataPageHeaderV2.num_rows is another number than its values in a flat column"
     if any((it.definition_levels_byte_length == 0) is not chunk.leaf.is_required for it in headers):
-        yield "DataPageHeaderV2: there are levels only where there may be nulls"
+        yield "DataPageHeaderV2: a required column has definition levels, or an optional one none"
     nulls, statistics = [it.num_nulls for it in headers], chunk.meta_data.statistics
     known = None if statistics is None else statistics.null_count
     if min(nulls) < 0 or known not in (None, sum(nulls)) or (chunk.leaf.is_required and any(nulls)):

@@ -8,7 +8,8 @@ from secure_bloom.auditing.rules.rule import Rule
 UNCHECKED_FILE = Rule(
     id="unchecked-file",
     severity=Severity.MEDIUM,
-    meaning="A file, or a part of it, cannot be read: damaged, cut short, or not to be opened.",
+    meaning="A file, or a part of it, cannot be read: it is damaged or cut short, or opening "
+    "it failed.",
     fix="see what is wrong with the file, or remove it from the dataset",
 )
 UNCHECKED_COPY = Rule(
@@ -60,21 +61,22 @@ UNCHECKED_KEY_NAME = Rule(
 UNCHECKED_FILTER = Rule(
     id="unchecked-filter",
     severity=Severity.LOW,
-    meaning="A filter in clear comes before a footer that cannot be read: of a column that the "
-    "policy leaves in clear, or of a sensitive one.",
+    meaning="A filter in clear precedes a footer that cannot be read. Whether its column is "
+    "sensitive is unknown.",
     fix="audit with a keyring or KMS that has the footer key",
 )
 UNCHECKED_GAPS = Rule(
     id="unchecked-gaps",
     severity=Severity.LOW,
-    meaning="The file has more bytes that nothing refers to than are searched for stray filters.",
+    meaning="Nothing refers to more than 64 MiB of the file: only a part of these bytes was "
+    "searched for stray filters.",
     fix="write the file again: 64 MiB that nothing refers to are no part of a sound file",
 )
 UNCHECKED_ZEROS = Rule(
     id="unchecked-zeros",
     severity=Severity.LOW,
-    meaning="Filters of a floating-point column know one sign of zero, in more row groups of a "
-    "file than chance explains; statistics do not show whether the column has a zero.",
+    meaning="In more row groups of a file than chance explains, filters of a floating-point "
+    "column hold only one of 0.0 and -0.0. Statistics do not show whether the column has a zero.",
     fix="audit with --check-values, which looks whether the column has a zero",
 )
 UNCHECKED_VALUES = Rule(

@@ -90,7 +90,7 @@ class AzureKmsClient:
         # again.
         if not _WRAPPED.fullmatch(wrapped):
             raise KmsUnavailableError(
-                f"the answer of {self._url} is not that of Azure Key Vault: no version of the key"
+                f"the answer of {self._url} names no version of the key, as Azure Key Vault does"
             )
         return wrapped
 

@@ -62,7 +62,7 @@ _CHUNK_BYTES = 8 * (layout.SLOTS + 5)
 
 
 class Asked(NamedTuple):
-    """The chunks of a segment that may match, and those among them whose filter says so."""
+    """The chunks of a segment that may match, and those of them whose filter was asked."""
 
     may_match: Mask
     by_filter: Mask
@@ -172,7 +172,10 @@ class KeptColumns:
         self._lock = threading.Lock()
 
     def moved(self, files: TableFiles, ordinals: Sequence[int]) -> KeptColumns:
-        """Return what is kept for a newer state, in which files have these ordinals, or -1."""
+        """Return what is kept, for ``files``, a newer state of the table.
+
+        ``ordinals`` maps each old ordinal of a file to the new one, or to -1 if the file changed.
+        """
         new, numbers = KeptColumns(files, self._memory), np.array(ordinals, np.int64)
         with self._lock:
             for key, column in self._columns.items():

@@ -26,10 +26,10 @@ _Place = tuple[int, int]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class TableSurvivors:
-    """The answer of what is in memory: ``asked`` are the files that it is about.
+    """The row groups that may match, as bounds and filters in memory say.
 
-    Of these only the row groups in ``left`` may match.  Each has the conditions whose filter was
-    checked and may have a value.
+    ``asked`` are the files whose bounds and filters are in memory.  ``left`` maps each of them to
+    the row groups that may match, and each row group to the conditions whose filter was checked.
     """
 
     asked: set[int] = field(default_factory=set)

@@ -268,7 +268,7 @@ class FileReader:
 
     @property
     def _is_kept_whole(self) -> bool:
-        """Whether no value of a row decides if the row is in the result."""
+        """Whether all rows are in the result whatever their values, unless deleted by position."""
         return self._predicate is None and self._equality is None
 
     def _kept_by_values(self, columns: Columns, count: int) -> NDArray[np.bool_]:

@@ -175,7 +175,7 @@ def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequen
 
 
 class _Found(pe.KmsClient):  # type: ignore[misc]
-    """Keys that were found, by their names in the footer made here."""
+    """The KMS client for pyarrow: hands out keys already unwrapped, by the names in our footer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -127,7 +127,11 @@ class FileFooter(Footer):
                     trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise PolicyError or FormatError for what must not be seen by pruning alone."""
+        """Raise for faults of columns that must be found even if pruning skips every row group.
+
+        Raises PolicyError for a column in clear that the policy protects, and FormatError for an
+        empty row group that has values.
+        """
         self.refuse_clear(names)
         self.check_empty(names)
 
@@ -163,7 +167,7 @@ class FileFooter(Footer):
     def check_empty(self, names: Iterable[str]) -> None:
         """Raise FormatError if a row group that claims to be empty has values of these columns.
 
-        Nothing else checks its chunks.
+        Reads skip empty row groups, so nothing else checks their chunks.
         """
         rows = self.scan.rows
         if 0 not in rows:

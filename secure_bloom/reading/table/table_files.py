@@ -146,7 +146,7 @@ class TableFiles:
     def renewed(self, *, listed: bool) -> TableFiles:
         """Return the state as it is now, with all footers read; only what changed is read again.
 
-        ``listed``: the files stay those that were listed when the table was opened.
+        With ``listed`` the table is not listed again: it keeps the files found at its opening.
         """
         memory = None if self._forgets else self._memory
         listing = self.listing if listed else None
@@ -171,7 +171,7 @@ class TableFiles:
         return {footer.path: footer for footer in self._kept.values()}
 
     def _give_back(self) -> None:
-        """Count the footers that are kept here no more: the next state counts its own."""
+        """Subtract the footers of this state from the memory in use; the next one adds its own."""
         self._memory.give_back(sum(footer.memory for footer in self._kept.values()))
         self._memory.give_back(self.opener.kept)
 
