@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -204,6 +205,7 @@ class TableRead:
                     value_scan=value_scan,
                     threads=len(self._files) < self._workers,
                     count_bytes=self._explain,
+                    open_file=partial(self._files.reopen, plan.footer),
                 )
                 for plan in run.plans
             ]

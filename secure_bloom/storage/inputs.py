@@ -46,8 +46,11 @@ class InputFile(ABC):
         identity: An opaque value that is equal as long as nobody changed the file. All but its
             first part is the same on every machine.
         column_names: The table's names of columns, if they differ from the file's.
+        is_pinned: Whether each read is on the condition that the file is unchanged.
         is_locked: Whether a block of :meth:`exclusive` keeps other writers out now.
     """
+
+    is_pinned = False
 
     def __init__(
         self, *, path: str, location: str, name: str, size: int, identity: tuple[object, ...]

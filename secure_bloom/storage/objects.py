@@ -32,7 +32,7 @@ _WRITE_MARKS = ("ETag", "etag", "generation")
 _MARK_AT = {"s3": 3, "abfs": 3, "gcs": 5}
 #: One request brings so much of the end of an object: the footer, and the filters before it.  In
 #: the time that a store takes to answer, far more would arrive.
-_END = 128 * 1024
+END = 128 * 1024
 #: Bytes that are fetched ahead of one object.
 _AHEAD = 8 * 1024 * 1024
 #: Smaller objects are put whole, as S3 has no parts that are smaller.
@@ -56,7 +56,7 @@ class ObjectFile(InputFile):
             size=self._file.size(),
             identity=identity,
         )
-        self._held = _Held()
+        self._drop()
         self._is_aside = False
 
     def check_unchanged(self) -> None:
@@ -75,7 +75,15 @@ class ObjectFile(InputFile):
 
     def close(self) -> None:
         self._file.close()
+        self._drop()
+
+    def _drop(self) -> None:
+        """Hold no bytes."""
         self._held = _Held()
+
+    def hold(self, offset: int, content: bytes) -> None:
+        """Keep bytes of the object, so that reading them makes no request."""
+        self._held.add(offset, content)
 
     def set_aside(self) -> None:
         self._is_aside = True
@@ -98,9 +106,9 @@ class ObjectFile(InputFile):
             return found
         # Only a read that reaches to the end is widened: a footer is found by its last bytes, and
         # read right after.
-        if offset + length < self.size or length > _END:
+        if offset + length < self.size or length > END:
             return self._fetched(offset, length)
-        start = max(0, self.size - _END)
+        start = max(0, self.size - END)
         self._held.add(start, self._fetched(start, self.size - start))
         return self._read(offset, length)
 

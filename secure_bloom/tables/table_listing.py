@@ -18,6 +18,7 @@ from secure_bloom.storage import (
     is_object_uri,
     join,
     open_input,
+    open_pinned,
 )
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import expand
@@ -57,9 +58,12 @@ class TableListing:
         """Return the columns that tables have and their files may lack."""
         return set().union(*(table.schema() for table in self.tables))
 
-    def open(self, path: str) -> InputFile:
-        """Open one of the files. Its columns have the names of the table."""
-        file = open_input(path)
+    def open(self, path: str, *, pinned: bool = False) -> InputFile:
+        """Open one of the files, for a table that stays open if ``pinned``.
+
+        Its columns have the names of the table.
+        """
+        file = open_pinned(path) if pinned else open_input(path)
         file.column_names = self.names.get(path)
         return file
 

@@ -12,10 +12,12 @@ from urllib.request import Request, urlopen
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
 from testing.command_line import Done, run
+from testing.delta_logs import add, column, lines, start
 from testing.storage import Bucket, s3_server
 from testing.tables import KEYRING, Mode, customers, keyring_json, write
 
@@ -111,7 +113,7 @@ def test_a_probe_takes_two_requests_a_file(lake: Bucket, log: Path) -> None:
 def test_filters_that_lie_far_from_the_end_take_one_request_more(
     lake: Bucket, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("secure_bloom.storage.objects._END", 9000)
+    monkeypatch.setattr("secure_bloom.storage.objects.END", 9000)
     monkeypatch.setattr("secure_bloom.parquet.footer.locate._FIRST_READ", 9000)
     asked(log)
     where = "email = 'user0@nowhere'"
@@ -202,3 +204,55 @@ def grant(port: str, actions: str) -> None:
     request = Request(url, data=actions.encode(), headers={"Content-Type": "text/plain"})
     with urlopen(request) as answer:
         assert answer.status == 200
+
+
+@MODES
+def test_an_open_table_asks_once_for_each_object_and_then_for_row_groups(
+    lake: Bucket, log: Path
+) -> None:
+    asked(log)
+    with sb.open_table(lake.uri("lake"), keys=KEYRING) as table:
+        assert table.read("email = 'user0@nowhere'").num_rows == 0
+        first = asked(log)
+        assert len(first) == FILES
+        assert all(made == [("GET", "bytes=-131072")] for made in first.values())
+        assert table.read("email = 'user1@nowhere'").num_rows == 0
+        assert not asked(log)
+        whole = customers(ROWS * FILES)
+        assert table.read(ONE).equals(whole.filter(pc.field("email") == "user7@example.com"))
+        # The column of the condition, twice, and the others.
+        for made in asked(log).values():
+            assert {method for method, _ in made} == {"GET"}
+            assert len(made) <= 3
+        assert table.read().equals(whole)
+
+
+@MODES
+def test_an_object_that_was_replaced_beneath_an_open_folder_is_read_anew(lake: Bucket) -> None:
+    with sb.open_table(lake.uri("lake"), keys=KEYRING) as table:
+        assert table.read(ONE).num_rows == 1
+        objects = lake.objects()
+        lake.put("lake/0.parquet", body=objects["lake/1.parquet"])
+        lake.put("lake/1.parquet", body=objects["lake/0.parquet"])
+        now = sb.read_table(lake.uri("lake"), where="score >= 0", keys=KEYRING)
+        assert table.read("score >= 0").equals(now)
+        assert table.read(ONE).num_rows == 1
+
+
+def test_an_object_that_was_replaced_beneath_a_version_is_an_error(
+    own_port: str, s3_rights: None, tmp_path: Path
+) -> None:
+    bucket = Bucket(own_port)
+    data = "t/0.parquet"
+    for key, first in ((data, 0), ("other", 1000)):
+        file = tmp_path / "x.parquet"
+        pq.write_table(pa.table({"n": range(first, first + 300)}), file)
+        bucket.put(key, body=file.read_bytes())
+    log = lines([*start(column("n")), add("0.parquet", len(bucket.objects()[data]))])
+    bucket.put(f"t/_delta_log/{0:020}.json", body=log.encode())
+    with sb.open_table(bucket.uri("t")) as table:
+        assert table.read("n = 7").num_rows == 1
+        bucket.put(data, body=bucket.objects()["other"])
+        with pytest.raises(sb.FileChangedError) as caught:
+            table.read("n = 7")
+        assert "refresh()" in str(caught.value.hint)

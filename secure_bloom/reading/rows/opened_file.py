@@ -60,8 +60,9 @@ class OpenedFile:
         """Return the file as pyarrow opens it."""
         if self._source is None:
             file = self.file()
-            source = self._opener.open(self.footer, self._leaves, self._row_groups)
-            file.check_unchanged()
+            source = self._opener.open(self.footer, self._leaves, self._row_groups, file)
+            if not file.is_pinned:
+                file.check_unchanged()
             self._source = source
         return self._source
 

@@ -45,7 +45,7 @@ from secure_bloom.parquet.structures.splices import (
 )
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.reading.table.footer import FileFooter
-from secure_bloom.storage import is_object_uri, local_path
+from secure_bloom.storage import InputFile, is_object_uri, local_path
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.storage.os_errors import system_errors
 
@@ -71,16 +71,22 @@ class SourceOpener:
         self._factory = pe.CryptoFactory(lambda _: PyarrowKms(resolver.kms))
 
     def open(
-        self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
+        self,
+        footer: FileFooter,
+        columns: Sequence[int],
+        row_groups: Sequence[int],
+        file: InputFile | None = None,
     ) -> pq.ParquetFile:
         """Return the file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
+
+        pyarrow reads through ``file`` if it is pinned.
 
         Raises KeyUnavailableError or IntegrityError, with path, row group and column, for a column
         that cannot be opened.  Raises FormatError for bytes that pyarrow cannot read, and
         PolicyError for a file that is gone or may not be opened.
         """
         try:
-            return self._open(footer, columns, row_groups)
+            return self._open(footer, columns, row_groups, file)
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 with system_errors(footer.path):
@@ -89,14 +95,18 @@ class SourceOpener:
         raise FormatError("pyarrow does not take the footer, or the key material in it")
 
     def _open(
-        self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
+        self,
+        footer: FileFooter,
+        columns: Sequence[int],
+        row_groups: Sequence[int],
+        file: InputFile | None,
     ) -> pq.ParquetFile:
         ours = is_object_uri(footer.path) or bool(footer.columns.renamed)
         # A footer that was not checked gets no signature of ours: of its file only columns in clear
         # are read with pyarrow.
         if not footer.is_verified or not _is_encrypted(footer, columns, row_groups):
             if ours:
-                return _open(footer.path, metadata=_metadata(_plain_footer(footer)))
+                return _open(footer.path, file, metadata=_metadata(_plain_footer(footer)))
             return self._open_plain(footer)
         if not ours and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
@@ -106,9 +116,9 @@ class SourceOpener:
         properties = pe.CryptoFactory(lambda _: keys).file_decryption_properties(
             pe.KmsConnectionConfig()
         )
-        with pq.ParquetFile(pa.BufferReader(content), decryption_properties=properties) as file:
-            metadata = file.metadata
-        return _open(footer.path, decryption_properties=properties, metadata=metadata)
+        with pq.ParquetFile(pa.BufferReader(content), decryption_properties=properties) as made:
+            metadata = made.metadata
+        return _open(footer.path, file, decryption_properties=properties, metadata=metadata)
 
     def _open_plain(self, footer: FileFooter) -> pq.ParquetFile:
         """Return a plain file; to parse its footer takes longer than to read a row group."""
@@ -140,9 +150,14 @@ class SourceOpener:
         return all(m is not None and isinstance(KeyMaterial.parse(m), KeyMaterial) for m in found)
 
 
-def _open(path: str, **options: Any) -> pq.ParquetFile:
+def _open(path: str, pinned: InputFile | None = None, **options: Any) -> pq.ParquetFile:
     if not is_object_uri(path):
         return pq.ParquetFile(_for_pyarrow(path), coerce_int96_timestamp_unit="us", **options)
+    if pinned is not None and pinned.is_pinned:
+        from secure_bloom.storage.pinned_objects import ObjectStream
+
+        source = pa.PythonFile(ObjectStream(pinned), mode="r")
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", **options)
     from secure_bloom.storage.objects import arrow_location
 
     filesystem, key = arrow_location(path)

@@ -22,7 +22,15 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.running.ordered_pool import TINY, in_order
-from secure_bloom.storage import CountedFile, InputFile, files_at_once, is_object_uri, local_path
+from secure_bloom.storage import (
+    CountedFile,
+    InputFile,
+    files_at_once,
+    is_object_uri,
+    local_path,
+    open_input,
+    reopen_pinned,
+)
 from secure_bloom.storage.local import identity_at
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.tables import TableListing, TableVersion, list_tables
@@ -235,12 +243,22 @@ class TableFiles:
             with located(path=path):
                 yield CountedFile(aside), kept
             return
-        with located(path=path), self.listing.open(path) as file:
+        with located(path=path), self._open(path) as file:
             if file.identity != self._identities.setdefault(ordinal, file.identity):
                 raise FileChangedError(
                     "the file was changed after its footer was read", hint="read it again"
                 )
             yield CountedFile(file), kept or self._footer_of(file)
+
+    def _open(self, path: str) -> InputFile:
+        # Of a file that was read before, only its identity is asked for; most did not change.
+        return self.listing.open(path, pinned=not self._forgets and path not in self._before)
+
+    def reopen(self, footer: FileFooter, path: str) -> InputFile:
+        """Open the file of a footer once more, to read its rows; maybe another file by now."""
+        if self._forgets:
+            return open_input(path)
+        return reopen_pinned(path, footer.size, footer.identity)
 
     def _footer_of(self, file: InputFile) -> FileFooter:
         known = self._before.get(file.path)
@@ -294,7 +312,7 @@ class TableFiles:
         path = self.paths[ordinal]
         with located(path=path):
             with ExitStack() as stack:
-                file = stack.enter_context(self.listing.open(path))
+                file = stack.enter_context(self._open(path))
                 footer = self._footer_of(file)
                 if file.holds(file.size - 1, 1) and len(self._aside) < _MOST_ASIDE:
                     file.set_aside()
