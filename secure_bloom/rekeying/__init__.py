@@ -1,6 +1,6 @@
 """Change keys: rotate master keys, re-encrypt files, write files in clear.
 
-    rekey_work        the work on one file, made of what a caller gave
+    rekey_work        how one file is changed, as the caller asked
     protection        what a file's protection is, and what it should be
     reencryption      new data keys: every module is decrypted and encrypted again
     rotation          new master keys: the data keys are wrapped again, no page is touched

@@ -43,7 +43,10 @@ class TableSurvivors:
 
 
 def ask_table(kept: KeptColumns, context: PruningContext) -> TableSurvivors:
-    """Return what bounds and filters in memory leave of a table; columns are loaded for it."""
+    """Return the row groups that the bounds and filters in memory do not rule out.
+
+    Columns of the condition that are not in memory are loaded first.
+    """
     found = TableSurvivors()
     # To explain a read, every row group needs notes of its own, which only the steps write.
     if not context.explain and extension.native is not None:

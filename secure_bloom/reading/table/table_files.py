@@ -53,13 +53,13 @@ _MOST_ASIDE = 2048
 
 
 class TableFiles:
-    """All files that ``given`` leads to, by their ordinals.
+    """The files of a table, by their ordinals, and their footers.
 
-    ``at`` is the version of a table with a log.  Footers take ``memory``, and stay; without it they
-    are those of one read, which forgets each of them after its use.
+    ``at`` is the version to read of a table with a log.  With ``memory`` the footers are kept and
+    counted there; without it each footer is dropped after its use.
 
-    ``before`` is an older state, whose footers serve again for files that did not change.
-    ``listing`` is one that is known already.
+    ``before`` is an older state of the table: footers of files that did not change come from it.
+    ``listing`` is the listing of the table if the caller has one.
 
     ``unverified`` has the paths of files whose footer is signed and could not be checked.
     ``workers`` is how many files are worth reading in parallel.
