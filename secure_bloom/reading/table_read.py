@@ -6,6 +6,7 @@ decoded and filtered exactly.  Batches are in the order of the files and their r
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -154,8 +155,12 @@ class TableRead:
             seconds=dict(self._seconds),
         )
 
+    @functools.cached_property
+    def _planned(self) -> PlannedFiles:
+        return PlannedFiles(self._files, self._context, self._files.kept_columns)
+
     def _runs(self) -> Iterator[PlannedRun]:
-        runs = iter(PlannedFiles(self._files, self._context, self._files.kept_columns))
+        runs = iter(self._planned)
         while True:
             with self._timed("planning"):
                 found = next(runs, None)
@@ -167,10 +172,13 @@ class TableRead:
         """Yield the matching rows, unit by unit."""
         if self._limit == 0:
             return
+        with self._timed("planning"):
+            # To start a thread takes longer than to plan the read of one row group.
+            workers = 1 if self._planned.is_one_row_group else self._workers
         tables = in_order(
             Unit.read,
             self._units(),
-            self._workers,
+            workers,
             size=lambda rows: max(rows.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -45,7 +46,7 @@ class PlannedFiles:
 
     def __iter__(self) -> Iterator[PlannedRun]:
         """Plan some files at a time. An error comes after the plans of the files before it."""
-        for ordinals in self._files.runs(self._ordinals()):
+        for ordinals in self._files.runs(self._ordinals):
             found = PlannedRun(files=len(ordinals))
             try:
                 for plan in self._together(ordinals):
@@ -56,6 +57,13 @@ class PlannedFiles:
                 raise
             yield found
 
+    @property
+    def is_one_row_group(self) -> bool:
+        """Whether bounds and filters in memory leave one row group of the table, or none."""
+        groups = sum(map(len, self._survivors.left.values())) if self._ordinals else 0
+        return groups <= 1 and self._survivors.asked.issuperset(self._ordinals)
+
+    @functools.cached_property
     def _ordinals(self) -> Sequence[int]:
         """Return the files that bounds and filters in memory leave, all without any."""
         if self._kept is None:
