@@ -123,11 +123,11 @@ def find_key_use(
     """Return the master keys that the files of a listing depend on, or only those in ``only``."""
     files = KeyPrefetch(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
-    told = (_of_keys(_with_standings(file, policy), only) for file in found)
-    return KeyUseReport(files=tuple(file for file in told if file is not None), only=tuple(only))
+    used = (_of_keys(_with_states(file, policy), only) for file in found)
+    return KeyUseReport(files=tuple(file for file in used if file is not None), only=tuple(only))
 
 
-def _with_standings(file: FileKeyUse, policy: KeyPolicy | None) -> FileKeyUse:
+def _with_states(file: FileKeyUse, policy: KeyPolicy | None) -> FileKeyUse:
     if policy is None:
         return file
     keys = (replace(it, in_policy=_standing(it.master_key, policy)) for it in file.keys)

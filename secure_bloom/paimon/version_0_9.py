@@ -359,7 +359,7 @@ class _RoaringReader:
         count, of_runs = self._cookie()
         heads = self._shorts(2 * count)
         if not of_runs or count >= _MIN_PLACES:
-            self._take(4 * count)  # the containers stand one behind the other
+            self._take(4 * count)  # the containers follow each other
         for ordinal in range(count):
             high, rows = heads[2 * ordinal], heads[2 * ordinal + 1] + 1
             yield high, self._runs() if of_runs >> ordinal & 1 else self._container(rows)

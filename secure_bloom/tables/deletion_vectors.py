@@ -150,7 +150,7 @@ def decode_z85(text: str) -> bytes:
 
 
 _NO_RUNS, _WITH_RUNS = 12346, 12347
-#: From so many containers on, a bitmap with runs has offsets too.
+#: A bitmap with runs and at least this many containers has offsets too.
 _OFFSETS_FROM: Final = 4
 _LONGEST_ARRAY: Final = 4096
 _BITSET_BYTES: Final = 8192

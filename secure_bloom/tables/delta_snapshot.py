@@ -203,7 +203,7 @@ KNOWN = frozenset(
 )
 
 
-#: From this reader version on, features are listed by name; before, the version stands for them.
+#: Reader versions from this one on list features by name; an older version implies its features.
 _FEATURES_FROM = 3
 
 
