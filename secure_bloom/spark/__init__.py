@@ -1,4 +1,22 @@
-"""secure-bloom on Spark: encrypting sessions, jobs after a write, the audit, reading."""
+"""secure-bloom on Spark: encrypting sessions, jobs after a write, the audit, reading.
+
+    session                 the configuration of a session that writes and reads under a policy
+    add_job, rekey_job      the verbs that write files, as jobs
+    audit_job, advise_job   verbs that only read, as jobs
+    job_files, task_plan    the files of a job, and the tasks that they are shared among
+    tasks                   how work gets to the executors, and how rows come back
+    source                  ``format("secure_bloom")``: the driver plans, tasks decrypt and decode
+    compat                  all differences between versions of Spark
+
+The order of calls::
+
+    spark = SparkSession.builder.config(map=session_config("policy.toml")).getOrCreate()
+    people.write.parquet("people/")
+    add_bloom_filters(spark, "people/", columns=["email"], policy="policy.toml")
+    register(spark)
+    source = spark.read.format("secure_bloom").option("policy", "policy.toml")
+    source.option("where", "email = 'm@x'").load("people/").show()
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 3.5   no Python data sources; DataFrames are not made from Arrow tables or given to table
       functions; descriptions of tables are texts; runs on Java 8
-4.0   Python data sources, which get no filters; needs Java 17 4.1   Python data sources that get
-filters
+4.0   Python data sources, which get no filters; needs Java 17
+4.1   Python data sources that get filters
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ example.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -26,16 +27,17 @@ from secure_bloom.api.inspect import inspect
 from secure_bloom.api.probe import probe
 from secure_bloom.bloom.probe import ProbeReport, Verdict
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.errors import PolicyError, SecureBloomError, SparkUnavailableError
+from secure_bloom.reports.text import written_out
 from secure_bloom.spark.add_job import add_bloom_filters
+from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
 from secure_bloom.spark.jvm import java, spark_jars
+from secure_bloom.spark.session import session_config
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-from secure_bloom.reports.text import written_out
-from secure_bloom.spark.demo_session import demo_session
-from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
 
+_LOG = "spark.log"
 _PACKAGE = Path(__file__).parent.parent
 
 #: In an installed package the default keys are beside the code, in a checkout above it.
@@ -209,3 +211,36 @@ class _Demo:
             f"{program} probe {_TABLE} email {self._emails['present']} --policy keys/policy.toml",
         ):
             self._out.print(f"  {escape(written_out(line))}", soft_wrap=True)
+
+
+@contextmanager
+def demo_session(policy: Path, folder: Path) -> Iterator[SparkSession]:
+    """Yield a local session. Messages of the JVM go to a log file in ``folder``."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    # Python workers must find this package: those of the interpreter that runs the demo do.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Nobody else shall reach this session, and a host name that does not resolve not stop it.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    conf = SparkConf(loadDefaults=False)
+    conf.setMaster("local[*]").setAppName("secure-bloom demo")
+    conf.set("spark.ui.enabled", "false")
+    conf.set("spark.ui.showConsoleProgress", "false")
+    conf.set("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    conf.setAll(list(session_config(policy).items()))
+    with (folder / _LOG).open("wb") as log:
+        try:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except (PySparkException, Py4JError) as error:
+            raise SparkUnavailableError(
+                "Spark did not start", hint=f"{log.name} says why"
+            ) from error
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -35,10 +35,9 @@ from secure_bloom.reading import ReadPlan
 from secure_bloom.reading.open_table import Table
 from secure_bloom.reading.pruning.plan import PlannedFile
 from secure_bloom.reading.table.hive_partitions import partition_values
-from secure_bloom.spark.conforming import conformed, parts
+from secure_bloom.spark.conforming import check_types, conformed, parts
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.pushdown import QueriedTable, Structure, conditions, in_utc, structure
-from secure_bloom.spark.readable_types import check_types
 from secure_bloom.spark.source_options import SourceOptions, source_options
 from secure_bloom.spark.spark_schema import TableSchema, table_schema
 from secure_bloom.spark.spark_types import arrow_schema, check_carried

@@ -8,7 +8,7 @@ import sys
 #: A process of its own: what is frozen stays so.
 _PROGRAM = """
 import gc, weakref
-from secure_bloom.spark.python_workers import freeze_imports
+from secure_bloom.spark.tasks import freeze_imports
 
 class Node:
     pass

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.spark.readable_types import check_types
+from secure_bloom.spark.conforming import check_types
 from tests.spark.test_conforming import _AT, _INSTANT, read_as
 from tests.spark.versions import since_4_0
 
