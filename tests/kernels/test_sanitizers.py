@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,10 +17,15 @@ from testing.project import ROOT
 TESTS = (
     "test_building.py",
     "test_compact.py",
+    "test_filters.py",
     "test_footers.py",
+    "test_hudi.py",
     "test_page_walk.py",
     "test_splices.py",
+    "test_values.py",
 )
+#: Mutated calls of every kernel; they take about a second.
+CALLS = 4000
 
 
 def library(name: str) -> str | None:
@@ -38,7 +44,7 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
     if None in libraries:
         pytest.skip("needs gcc with ASan and UBSan")
     left_out = shutil.ignore_patterns("*.so", "__pycache__")
-    for name in ("secure_bloom", "testing", "tests"):
+    for name in ("campaigns", "secure_bloom", "testing", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
     for name in ("hatch_build.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
@@ -54,12 +60,20 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
     }
     tests = [f"tests/kernels/{name}" for name in TESTS]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--noconftest"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout
+    fuzzing = ["campaigns.fuzzing.child", "kernels", str(CALLS), "1"]
+
+    def output(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert " passed" in output("pytest", *options, *tests)
+    found = json.loads(output(*fuzzing))
+    assert found["trials"] == CALLS
+    assert not found["failures"]
