@@ -123,7 +123,7 @@ def open_delta_run(
     operation = Operation(name=DELTA_OPERATION, parameters=parameters)
     run = open_run(folder, operation, chosen, columns=request.columns, commit_every=commit_every)
     known = frozenset(filter(run.names.has_field, request.columns))
-    return run, request.renamed(run.names.stored, known)
+    return run, request.renamed(run.stored, known)
 
 
 def open_iceberg_run(asked: AddRequest) -> IcebergRun:

@@ -265,7 +265,7 @@ def open_delta_reencryption(
     )
     secret = [name for name, rule in wanted.columns.items() if rule.key is not None]
     run = open_run(folder, operation, chosen, columns=secret, commit_every=commit_every)
-    return run, wanted.renamed(run.names.stored)
+    return run, wanted.renamed(run.stored)
 
 
 def open_delta_rotation(
@@ -291,7 +291,7 @@ def open_delta_rotation(
     # A rotation makes no column secret that was not, so the log's bounds stay.
     operation = Operation(name=ROTATE, parameters={})
     run = open_run(folder, operation, chosen, commit_every=commit_every)
-    return run, wanted.renamed(run.names.stored)
+    return run, wanted.renamed(run.stored)
 
 
 def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:

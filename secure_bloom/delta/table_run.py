@@ -12,19 +12,22 @@ from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
-from secure_bloom.delta.columns import ColumnNames
 from secure_bloom.delta.commit import commit, open_table
 from secure_bloom.delta.run_record import clean_up, is_of_run, new_path, recorded, remove_files
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import (
     FormatError,
+    PolicyError,
     SecureBloomError,
     UnfinishedWriteError,
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.tables import LiveFile, Snapshot
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.tables import LiveFile, Snapshot, TableMetadata
 from secure_bloom.tables.delta_log_files import resolve
+from secure_bloom.tables.delta_names import all_columns
 from secure_bloom.tables.log_bounds import IsSecret, bounded_columns
 
 _CLUSTERING = "delta.clustering"
@@ -36,7 +39,7 @@ class TableRun:
 
     table: Snapshot
     files: tuple[LiveFile, ...]
-    names: ColumnNames
+    names: ColumnMapping
     operation: Operation
     commit_every: int | None
     shows_secrets: bool = False
@@ -59,6 +62,16 @@ class TableRun:
     def logical(self, name: str) -> str:
         """Return the table's name of a column of a file."""
         return self.names.logical(name)
+
+    def stored(self, name: str) -> str:
+        """Return the name that files have for a column.
+
+        Raises PolicyError for a column that the table does not have, if it maps names.
+        """
+        found = self.names.stored(name)
+        if found is None and self.table.metadata.column_mapping_mode != "none":
+            raise _unknown(name, self.names)
+        return found or name
 
     def skipped(self) -> Iterable[FileAddReport]:
         """Return reports of live files that a run leaves out. A Delta table has none."""
@@ -100,11 +113,11 @@ def open_run(
     """
     check_commit_every(commit_every)
     table = open_table(folder)
-    names = ColumnNames.of(table.metadata)
+    names = all_columns(table.metadata)
     for name in columns:
         # Checked before anything is written: a misspelt column that is to get a key would stay in
         # clear, and nobody would be told.
-        names.require(name)
+        _check_column(table.metadata, names, name)
     files, is_secret = tuple(chosen.files(table)), operation.is_secret
     if is_secret is not None:
         _refuse_secret_clusters(table, names, is_secret)
@@ -134,7 +147,22 @@ def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> Non
         )
 
 
-def _refuse_secret_clusters(table: Snapshot, names: ColumnNames, is_secret: IsSecret) -> None:
+def _check_column(metadata: TableMetadata, names: ColumnMapping, name: str) -> None:
+    """Raise PolicyError for a column that no file of the table can have."""
+    if name in metadata.partition_columns:
+        raise PolicyError(
+            f"{name} is a partition column: its values are in the table's log, not in files",
+            hint="leave it out: readers skip whole files by it and need no filter",
+        )
+    if names.stored(name) is None:
+        raise _unknown(name, names)
+
+
+def _unknown(name: str, names: ColumnMapping) -> PolicyError:
+    return unknown_column(name, (member.name for member in names.members.values()))
+
+
+def _refuse_secret_clusters(table: Snapshot, names: ColumnMapping, is_secret: IsSecret) -> None:
     text = table.domains.get(_CLUSTERING)
     if text is None:
         return

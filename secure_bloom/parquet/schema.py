@@ -262,7 +262,7 @@ def _below(
     nodes: Iterator[SchemaElement], node: SchemaElement, names: ColumnMapping | None, depth: int
 ) -> Iterator[SchemaElement]:
     count = node.num_children or 0
-    if names is None or not (names.members or names.inner):
+    if names is None or not (names.members or any(names.inner)):
         yield from _as_stored(nodes, count, depth - 1)
     elif names.members:
         yield from _fields(nodes, count, names, depth - 1)

@@ -1,13 +1,15 @@
 """Map a table's names of columns to the names or ids that its files have.
 
 With Delta's column mapping, a file has physical names or field ids, and the table's log says which
-column each one is.
+column each one is.  Names of nested columns are dotted paths, as everywhere here: ``address.zip``,
+``tags.list.element``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 #: The name of a field in a file: its physical name, or its id.
 StoredName = str | int
@@ -45,10 +47,73 @@ class ColumnMapping:
             shown += "'"
         return shown
 
+    def stored(self, path: str) -> str | None:
+        """Return the path that files have for a column, or None if the table has no such column."""
+        return _translated(self, path, lambda shown, stored: (shown, stored))
+
+    def logical(self, path: str) -> str:
+        """Return the table's path of a column of a file. An unknown path is returned as it is."""
+        return _translated(self, path, lambda shown, stored: (stored, shown)) or path
+
+    def has_field(self, path: str) -> bool:
+        """Return whether a path is a field of the table, not a level of a list or a map."""
+        return any(
+            path == member.name
+            or (
+                path.startswith(f"{member.name}.")
+                and member.inside is not None
+                and member.inside.has_field(path[len(member.name) + 1 :])
+            )
+            for member in self.members.values()
+        )
+
+    def pairs(self) -> Iterator[tuple[str, str, ColumnMapping | None]]:
+        """Yield the name of each field in the table and in files, and what is inside the field."""
+        for stored, member in self.members.items():
+            yield member.name, member.physical_name or str(stored), member.inside
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedField:
-    """A field's name in the table, and the mapping of the fields inside it."""
+    """A field's name in the table, and the mapping of the fields inside it.
+
+    ``physical_name`` is the name that files give to a field that is found by its id.
+    """
 
     name: str
     inside: ColumnMapping | None = None
+    physical_name: str | None = None
+
+
+#: Of a field's names in the table and in files, the one to look for, and the one to return.
+_Direction: TypeAlias = Callable[[str, str], tuple[str, str]]
+
+
+def _translated(fields: ColumnMapping, path: str, direction: _Direction) -> str | None:
+    """Return a dotted path with other names, or None if no field has it."""
+    for shown, stored, inside in fields.pairs():
+        old, new = direction(shown, stored)
+        # A name may hold dots itself, so each field is compared whole before its parts are looked
+        # at.
+        if path == old:
+            return new
+        if path.startswith(f"{old}."):
+            below = _below(inside, path[len(old) + 1 :], direction)
+            if below is not None:
+                return f"{new}.{below}"
+    return None
+
+
+def _below(inside: ColumnMapping | None, path: str, direction: _Direction) -> str | None:
+    """Return the rest of a path, below a field, with other names."""
+    if inside is None:
+        return None
+    if not inside.inner:
+        return _translated(inside, path, direction)
+    # Two levels of the file format that no field of the schema names: list.element and the like.
+    group, _, rest = path.partition(".")
+    level, _, rest = rest.partition(".")
+    if not rest:
+        return path
+    below = _below(inside.inner[0 if level == "key" else -1], rest, direction)
+    return None if below is None else f"{group}.{level}.{below}"

@@ -21,8 +21,12 @@ _DEEPEST = 100
 
 def column_names(metadata: TableMetadata) -> ColumnMapping | None:
     """Return the mapping of the table's names to its files', or None without column mapping."""
-    mode = metadata.column_mapping_mode
-    return None if mode == "none" else _members_of(metadata.schema, mode, _DEEPEST)
+    return None if metadata.column_mapping_mode == "none" else all_columns(metadata)
+
+
+def all_columns(metadata: TableMetadata) -> ColumnMapping:
+    """Return the mapping of all columns. Without column mapping, files have the table's names."""
+    return _members_of(metadata.schema, metadata.column_mapping_mode, _DEEPEST)
 
 
 def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnMapping:
@@ -33,18 +37,26 @@ def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnMapping
         stored = _stored_name(column, mode)
         # One column of a file under two names: a condition on either would rule out by the other's
         # values.
-        if stored in members:
+        if stored in members and mode != "none":
             raise FormatError("two columns of the table's schema have one place in its files")
-        inside = _inside(column.get("type"), mode, depth - 1)
-        members[stored] = NamedField(name=text(column, "name"), inside=inside)
+        members[stored] = NamedField(
+            name=text(column, "name"),
+            inside=_inside(column.get("type"), mode, depth - 1),
+            physical_name=_physical_name(column) if mode == "id" else None,
+        )
     return ColumnMapping(members=members)
 
 
 def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
+    if mode == "none":
+        return text(column, "name")
     metadata = fields_of(dict(column), "metadata") or {}
-    if mode == "id":
-        return count(metadata, "delta.columnMapping.id")
-    return text(metadata, "delta.columnMapping.physicalName")
+    return count(metadata, _ID) if mode == "id" else text(metadata, _PHYSICAL_NAME)
+
+
+def _physical_name(column: Mapping[str, Any]) -> str:
+    # A field that says no physical name has its own name in files.
+    return str((column.get("metadata") or {}).get(_PHYSICAL_NAME, column["name"]))
 
 
 def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
@@ -56,8 +68,8 @@ def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
     if kind.get("type") == "struct":
         return _members_of(kind, mode, depth)
     held = _HELD.get(str(kind.get("type")), ())
-    inner = tuple(_inside(kind.get(name), mode, depth - 1) for name in held)
-    return ColumnMapping(inner=inner) if any(inner) else None
+    return ColumnMapping(inner=tuple(_inside(kind.get(name), mode, depth - 1) for name in held))
 
 
+_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 _HELD = {"array": ("elementType",), "map": ("keyType", "valueType")}
