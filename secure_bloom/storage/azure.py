@@ -47,22 +47,10 @@ from azure.storage.blob import (
     generate_blob_sas,
 )
 
-from secure_bloom.errors import (
-    MissingPathError,
-    PolicyError,
-    SecureBloomError,
-    UnsupportedFeatureError,
-)
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.azure_account import AzureAccount, azure_account
 from secure_bloom.storage.object_writer import (
     ALL_CONDITIONS,
-    BUSY,
-    CHANGED,
-    FAILED,
-    GONE,
-    KEPT,
-    UPLOAD_ENDED,
-    Answer,
     CannotCopyError,
     Conditions,
     ObjectWriter,
@@ -71,13 +59,14 @@ from secure_bloom.storage.object_writer import (
     StoredObject,
     already_there,
     changed,
-    denied,
-    error_of,
     sent_in_order,
+)
+from secure_bloom.storage.os_errors import (
+    AZURE_CREDENTIALS,
+    refusal,
     unreachable,
     without_credentials,
 )
-from secure_bloom.storage.os_errors import AZURE_CREDENTIALS
 from secure_bloom.storage.rewritten_file import OldRange
 
 __all__ = ["Writer", "conditions", "connect", "errors", "remove"]
@@ -154,31 +143,6 @@ def _signature(account: AzureAccount, bucket: str, key: str) -> str:
     return signature
 
 
-_LEASED: Answer = (
-    PolicyError,
-    "another program has a lease on the blob",
-    "run again when it is done, or break the lease",
-)
-_LEASES = ("LeaseIdMissing", "LeaseIdMismatchWithBlobOperation", "LeaseNotPresentWithBlobOperation")
-#: The store's word -> what is wrong.
-_KNOWN: dict[str, Answer] = {
-    **dict.fromkeys(("ConditionNotMet", "SourceConditionNotMet"), CHANGED),
-    # Whoever completes an upload removes the blocks that wait for another one.
-    "InvalidBlockList": UPLOAD_ENDED,
-    "BlobNotFound": GONE,
-    "ContainerNotFound": (MissingPathError, "there is no such container", "check its name"),
-    **dict.fromkeys(_LEASES, _LEASED),
-    **dict.fromkeys(("BlobImmutableDueToPolicy", "BlobImmutableDueToLegalHold"), KEPT),
-}
-#: Our errors by status, if the word is not known.
-_STATUS: dict[int | None, Answer] = {
-    **dict.fromkeys((401, 403), denied(AZURE_CREDENTIALS)),
-    412: CHANGED,
-    **dict.fromkeys((429, 503), BUSY),
-    **dict.fromkeys((500, 502, 504), FAILED),
-}
-
-
 @contextmanager
 def errors(path: str) -> Iterator[None]:
     """Raise exceptions of the SDK as errors of this package about ``path``."""
@@ -188,7 +152,7 @@ def errors(path: str) -> Iterator[None]:
         if isinstance(exc, ClientAuthenticationError) and exc.status_code is None:
             # Nobody was asked yet: no identity was found on this machine.
             raise without_credentials(path, AZURE_CREDENTIALS) from exc
-        raise _refusal(exc, path) from exc
+        raise refusal(path, code_of(exc), exc.status_code, AZURE_CREDENTIALS, {}) from exc
     except (ServiceRequestError, ServiceResponseError) as exc:
         raise unreachable(path, exc) from exc
     except AzureError as exc:
@@ -199,14 +163,6 @@ def code_of(error: HttpResponseError) -> str:
     """Return the store's error code, or an empty text if it sent none."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
-
-
-def _refusal(error: HttpResponseError, path: str) -> SecureBloomError:
-    code = code_of(error)
-    known = _KNOWN.get(code) or _STATUS.get(error.status_code)
-    if known is None:
-        return PolicyError(f"the store refuses: {code or error.status_code}", path=path)
-    return error_of(known, path, code)
 
 
 #: Headers that go over; the MD5 does not, it is that of the old bytes.

@@ -27,14 +27,9 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud.storage import Blob, Client
 from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
-from secure_bloom.errors import MissingPathError, PolicyError, SecureBloomError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.storage.object_writer import (
     ALL_CONDITIONS,
-    BUSY,
-    CHANGED,
-    FAILED,
-    KEPT,
-    Answer,
     Conditions,
     ObjectWriter,
     Origin,
@@ -42,12 +37,15 @@ from secure_bloom.storage.object_writer import (
     StoredObject,
     already_there,
     changed,
-    denied,
-    error_of,
+)
+from secure_bloom.storage.os_errors import (
+    BUSY,
+    GOOGLE_CREDENTIALS,
+    NO_BUCKET,
+    refusal,
     unreachable,
     without_credentials,
 )
-from secure_bloom.storage.os_errors import GOOGLE_CREDENTIALS
 from secure_bloom.storage.paths import object_uri
 
 __all__ = ["Writer", "conditions", "connect", "errors", "remove"]
@@ -82,19 +80,8 @@ def _anonymous() -> Any:
     return credentials()
 
 
-#: The store's reason -> what is wrong.
-_REASONS: dict[str, Answer] = dict.fromkeys(
-    ("retentionPolicyNotMet", "objectUnderActiveHold"), KEPT
-)
-#: Our errors by status, if the reason is not known.
-_STATUS: dict[int | None, Answer] = {
-    **dict.fromkeys((401, 403), denied(GOOGLE_CREDENTIALS)),
-    # A write needs nothing that could be missing, except the bucket.
-    404: (MissingPathError, "there is no such bucket", "check its name"),
-    412: CHANGED,
-    **dict.fromkeys((408, 429, 503), BUSY),
-    **dict.fromkeys((500, 502, 504), FAILED),
-}
+#: A write needs nothing that could be missing, except the bucket.
+_STATUSES = {404: NO_BUCKET, 408: BUSY}
 
 
 @contextmanager
@@ -119,10 +106,7 @@ def errors(path: str) -> Iterator[None]:
 def _refusal(error: GoogleAPICallError, path: str) -> SecureBloomError:
     reasons = [str(each.get("reason", "")) for each in error.errors if isinstance(each, dict)]
     code = reasons[0] if reasons else str(error.code)
-    known = _REASONS.get(code) or _STATUS.get(error.code)
-    if known is None:
-        return PolicyError(f"the store refuses: {code}", path=path)
-    return error_of(known, path, code)
+    return refusal(path, code, error.code, GOOGLE_CREDENTIALS, _STATUSES)
 
 
 #: Properties of an object that go over to the one that takes its place.

@@ -10,9 +10,6 @@ S3 takes at most 10,000 parts. Each part but the last has at least 5 MiB, and a 
 5 GiB. Azure takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the
 last to have one size, and the last one to be no larger.  So all copied parts have one size, and the
 few bytes that are left over are uploaded with the tail.
-
-Errors have the same words and advice for every store: each store's package maps its own codes to
-them.
 """
 
 from __future__ import annotations
@@ -24,16 +21,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from secure_bloom.errors import (
-    AccessDeniedError,
-    FileChangedError,
-    PolicyError,
-    SecureBloomError,
-    UnsupportedFeatureError,
-)
+from secure_bloom.errors import FileChangedError, SecureBloomError
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.os_errors import DENIED, UNREACHABLE
+from secure_bloom.storage.os_errors import CHANGED, error_of
 from secure_bloom.storage.rewritten_file import OldRange
 
 MIB = 1024 * 1024
@@ -90,46 +81,6 @@ def uploaded_parts(pieces: Iterable[bytes], expected: int) -> Iterator[bytes]:
                 yield bytes(waiting[:size])
                 del waiting[:size]
     yield bytes(waiting)
-
-
-#: Our class, the message and the hint.
-Answer = tuple[type[SecureBloomError], str, str]
-
-_AGAIN = "run again later; every file is as it was, or done"
-_OTHER_WRITER = "another program writes here; run again when it is done"
-CHANGED: Answer = (FileChangedError, "the object was changed after it was read", _OTHER_WRITER)
-GONE: Answer = (FileChangedError, "the object is gone", _OTHER_WRITER)
-UPLOAD_ENDED: Answer = (FileChangedError, "the upload was ended by another program", _OTHER_WRITER)
-BUSY: Answer = (PolicyError, "the store is too busy, after several attempts", _AGAIN)
-FAILED: Answer = (PolicyError, "the store failed, after several attempts", _AGAIN)
-KEPT: Answer = (
-    UnsupportedFeatureError,
-    "the object is under a hold or a retention policy, so it cannot be replaced",
-    "write new objects with --output instead",
-)
-
-
-def denied(what_to_do: str) -> Answer:
-    """Return the answer of a store that denies the caller this request."""
-    return (AccessDeniedError, DENIED, what_to_do)
-
-
-def error_of(answer: Answer, path: str, code: str = "") -> SecureBloomError:
-    """Return the error about ``path``, with the store's own code if it says more."""
-    kind, message, hint = answer
-    said = "" if kind is FileChangedError or not code else f": {code}"
-    return kind(message + said, hint=hint, path=path)
-
-
-def without_credentials(path: str, what_to_do: str) -> AccessDeniedError:
-    """Return the error for a caller without credentials."""
-    return AccessDeniedError("there are no credentials for the store", hint=what_to_do, path=path)
-
-
-def unreachable(path: str, error: Exception) -> PolicyError:
-    """Return the error for a store that did not answer."""
-    message, hint = UNREACHABLE
-    return PolicyError(f"{message}: {type(error).__name__}", hint=hint, path=path)
 
 
 #: Parts of one object under way at a time.

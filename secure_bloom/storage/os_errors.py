@@ -1,10 +1,23 @@
-"""Translate errors of the operating system and of object stores into :class:`PolicyError`."""
+"""Translate errors of the operating system and of object stores into errors of this package.
+
+The words and the advice are the same for every store, and for every library that asks one.
+"""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
+from typing import Final
 
-from secure_bloom.errors import AccessDeniedError, PolicyError, SecureBloomError, refused_by_system
+from secure_bloom.errors import (
+    AccessDeniedError,
+    FileChangedError,
+    MissingPathError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    refused_by_system,
+)
 
 _HINTS = {
     errno.EACCES: "check the permissions of the file and of its folder",
@@ -14,8 +27,9 @@ _HINTS = {
     errno.EDQUOT: "free some of your quota and run again",
     errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
 }
-#: Messages and hints about object stores, whichever library asks them.
-DENIED = "the store denies access"
+#: Our class, the message and the hint.
+Answer = tuple[type[SecureBloomError], str, str]
+
 CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
 AZURE_CREDENTIALS = (
     "check the credentials (AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, az login), "
@@ -25,23 +39,146 @@ GOOGLE_CREDENTIALS = (
     "check the credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud auth), "
     "and what they may do there"
 )
-EXPIRED = "get new credentials: these expired"
-UNREACHABLE = ("the store cannot be reached", "check the endpoint, the region and the network")
-#: Words in pyarrow's error for an answer of a store -> our message and hint.
-_STORE_ERRORS = {
-    "AWS Error ACCESS_DENIED": (DENIED, CREDENTIALS),
-    "AWS Error INVALID_ACCESS_KEY_ID": (DENIED, CREDENTIALS),
-    "AWS Error INVALID_CLIENT_TOKEN_ID": (DENIED, CREDENTIALS),
-    "AWS Error SIGNATURE_DOES_NOT_MATCH": (DENIED, CREDENTIALS),
-    "AWS Error EXPIRED_TOKEN": (DENIED, EXPIRED),
-    "AWS Error NETWORK_CONNECTION": UNREACHABLE,
-    "Azure Error: [AuthenticationFailed]": (DENIED, AZURE_CREDENTIALS),
-    "Azure Error: [AuthorizationFailure]": (DENIED, AZURE_CREDENTIALS),
-    "Azure Error: [AuthorizationPermissionMismatch]": (DENIED, AZURE_CREDENTIALS),
-    "Azure Error: [NoAuthenticationInformation]": (DENIED, AZURE_CREDENTIALS),
-    "google::cloud::Status(PERMISSION_DENIED": (DENIED, GOOGLE_CREDENTIALS),
-    "google::cloud::Status(UNAUTHENTICATED": (DENIED, GOOGLE_CREDENTIALS),
+
+
+def denied(what_to_do: str) -> Answer:
+    """Return the answer of a store that denies the caller this request."""
+    return (AccessDeniedError, "the store denies access", what_to_do)
+
+
+_AGAIN = "run again later; every file is as it was, or done"
+_OTHER_WRITER = "another program writes here; run again when it is done"
+_ELSEWHERE = "write new objects with --output instead"
+CHANGED: Answer = (FileChangedError, "the object was changed after it was read", _OTHER_WRITER)
+OBJECT_GONE: Answer = (FileChangedError, "the object is gone", _OTHER_WRITER)
+BUSY: Answer = (PolicyError, "the store is too busy, after several attempts", _AGAIN)
+NO_BUCKET: Answer = (MissingPathError, "there is no such bucket", "check its name")
+_NO_BUCKET_IN_S3: Answer = (
+    MissingPathError,
+    "there is no such bucket",
+    "check its name and the region",
+)
+_NO_CONTAINER: Answer = (MissingPathError, "there is no such container", "check its name")
+NO_CONDITIONS_THERE: Answer = (
+    UnsupportedFeatureError,
+    "the store does not do what keeps updates of others safe (conditional writes)",
+    _ELSEWHERE,
+)
+_UPLOAD_ENDED: Answer = (FileChangedError, "the upload was ended by another program", _OTHER_WRITER)
+_FAILED: Answer = (PolicyError, "the store failed, after several attempts", _AGAIN)
+_KEPT: Answer = (
+    UnsupportedFeatureError,
+    "the object is under a hold or a retention policy, so it cannot be replaced",
+    _ELSEWHERE,
+)
+_LEASED: Answer = (
+    PolicyError,
+    "another program has a lease on the blob",
+    "run again when it is done, or break the lease",
+)
+_UNREACHABLE: Answer = (
+    PolicyError,
+    "the store cannot be reached",
+    "check the endpoint, the region and the network",
+)
+_EXPIRED = denied("get new credentials: these expired")
+#: What is wrong -> the words for it of S3, Azure and Google Cloud Storage.
+_WORDS: dict[Answer, tuple[str, ...]] = {
+    CHANGED: (
+        "PreconditionFailed",
+        "ConditionalRequestConflict",
+        "ConditionNotMet",
+        "SourceConditionNotMet",
+    ),
+    OBJECT_GONE: ("NoSuchKey", "BlobNotFound"),
+    # Whoever completes an upload to a blob removes the blocks that wait for another one.
+    _UPLOAD_ENDED: ("NoSuchUpload", "InvalidBlockList"),
+    _NO_BUCKET_IN_S3: ("NoSuchBucket",),
+    _NO_CONTAINER: ("ContainerNotFound",),
+    _LEASED: (
+        "LeaseIdMissing",
+        "LeaseIdMismatchWithBlobOperation",
+        "LeaseNotPresentWithBlobOperation",
+    ),
+    _KEPT: (
+        "BlobImmutableDueToPolicy",
+        "BlobImmutableDueToLegalHold",
+        "retentionPolicyNotMet",
+        "objectUnderActiveHold",
+    ),
+    denied(CREDENTIALS): (
+        "AccessDenied",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "AllAccessDisabled",
+        "SignatureDoesNotMatch",
+    ),
+    _EXPIRED: ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"),
+    BUSY: ("SlowDown", "ServiceUnavailable", "RequestTimeout", "Throttling"),
+    _FAILED: ("InternalError",),
+    NO_CONDITIONS_THERE: ("NotImplemented",),
 }
+_ANSWERS: Final = {word: answer for answer, words in _WORDS.items() for word in words}
+#: Answers by the status, if the word is not known.
+_STATUSES: Final[Mapping[int, Answer]] = {
+    412: CHANGED,
+    **dict.fromkeys((429, 503), BUSY),
+    **dict.fromkeys((500, 502, 504), _FAILED),
+}
+#: Words in pyarrow's error for an answer of a store -> what is wrong.
+_IN_PYARROW: Final[Mapping[str, Answer]] = {
+    "AWS Error ACCESS_DENIED": denied(CREDENTIALS),
+    "AWS Error INVALID_ACCESS_KEY_ID": denied(CREDENTIALS),
+    "AWS Error INVALID_CLIENT_TOKEN_ID": denied(CREDENTIALS),
+    "AWS Error SIGNATURE_DOES_NOT_MATCH": denied(CREDENTIALS),
+    "AWS Error EXPIRED_TOKEN": _EXPIRED,
+    "AWS Error NETWORK_CONNECTION": _UNREACHABLE,
+    "Azure Error: [AuthenticationFailed]": denied(AZURE_CREDENTIALS),
+    "Azure Error: [AuthorizationFailure]": denied(AZURE_CREDENTIALS),
+    "Azure Error: [AuthorizationPermissionMismatch]": denied(AZURE_CREDENTIALS),
+    "Azure Error: [NoAuthenticationInformation]": denied(AZURE_CREDENTIALS),
+    "google::cloud::Status(PERMISSION_DENIED": denied(GOOGLE_CREDENTIALS),
+    "google::cloud::Status(UNAUTHENTICATED": denied(GOOGLE_CREDENTIALS),
+}
+
+
+def refusal(
+    path: str,
+    code: str,
+    status: int | None,
+    credentials: str,
+    statuses: Mapping[int, Answer],
+    said: str = "",
+) -> SecureBloomError:
+    """Return the error for a store's answer: by its word, else by its status.
+
+    ``credentials`` says how to change those for the store, ``statuses`` what its own statuses mean,
+    and ``said`` is the store's sentence, shown if neither is known.
+    """
+    answer = _ANSWERS.get(code)
+    if answer is None and status is not None:
+        answer = denied(credentials) if status in (401, 403) else _STATUSES.get(status)
+        answer = statuses.get(status, answer)
+    if answer is None:
+        return PolicyError(f"the store refuses: {code or status} {said}".rstrip(), path=path)
+    return error_of(answer, path, code)
+
+
+def error_of(answer: Answer, path: str, code: str = "") -> SecureBloomError:
+    """Return the error about ``path``, with the store's own code if it says more."""
+    kind, message, hint = answer
+    said = "" if kind is FileChangedError or not code else f": {code}"
+    return kind(message + said, hint=hint, path=path)
+
+
+def without_credentials(path: str, what_to_do: str) -> AccessDeniedError:
+    """Return the error for a caller without credentials."""
+    return AccessDeniedError("there are no credentials for the store", hint=what_to_do, path=path)
+
+
+def unreachable(path: str, error: Exception) -> SecureBloomError:
+    """Return the error for a store that did not answer."""
+    return error_of(_UNREACHABLE, path, type(error).__name__)
 
 
 #: Paths are looked for before they are opened, or stand in the log of a table.
@@ -78,12 +215,11 @@ class system_errors:  # noqa: N801  (used like a function; a generator takes thr
             raise _refusal(error, self._path) from error
 
 
-def _refusal(exc: OSError, path: str) -> PolicyError:
+def _refusal(exc: OSError, path: str) -> SecureBloomError:
     line = _first_line(exc)
-    for word, (message, hint) in _STORE_ERRORS.items():
-        if word in line:
-            kind = AccessDeniedError if message == DENIED else PolicyError
-            return kind(f"{message}: {line}", hint=hint, path=path)
+    for words, answer in _IN_PYARROW.items():
+        if words in line:
+            return error_of(answer, path, line)
     hint_of_system = None if exc.errno is None else _HINTS.get(exc.errno)
     return refused_by_system(exc, f"the system refuses: {line}", hint=hint_of_system, path=path)
 

@@ -25,58 +25,24 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from secure_bloom.errors import (
-    MissingPathError,
-    PolicyError,
-    SecureBloomError,
-    UnsupportedFeatureError,
-)
-from secure_bloom.storage.object_writer import (
-    BUSY,
+from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.storage.object_writer import StoredObject
+from secure_bloom.storage.os_errors import (
     CHANGED,
-    FAILED,
-    GONE,
-    UPLOAD_ENDED,
-    Answer,
-    StoredObject,
-    denied,
-    error_of,
+    CREDENTIALS,
+    NO_CONDITIONS_THERE,
+    OBJECT_GONE,
+    refusal,
     unreachable,
     without_credentials,
 )
-from secure_bloom.storage.os_errors import CREDENTIALS, EXPIRED
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import S3Settings, settings_for
 
 #: A condition did not hold, or another conditional request for the object was under way.
 _CONFLICTS = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
-_DENIED = (
-    "AccessDenied",
-    "403",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "AllAccessDisabled",
-    "SignatureDoesNotMatch",
-)
-_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
-_BUSY = ("SlowDown", "ServiceUnavailable", "503", "RequestTimeout", "Throttling", "429")
-_NO_CONDITIONS: Answer = (
-    UnsupportedFeatureError,
-    "the store does not do what keeps updates of others safe (conditional writes)",
-    "write new objects with --output instead",
-)
-#: The store's word -> what is wrong.
-_KNOWN: dict[str, Answer] = {
-    **dict.fromkeys(_CONFLICTS, CHANGED),
-    **dict.fromkeys(("NoSuchKey", "404"), GONE),
-    "NoSuchUpload": UPLOAD_ENDED,
-    "NoSuchBucket": (MissingPathError, "there is no such bucket", "check its name and the region"),
-    **dict.fromkeys(_DENIED, denied(CREDENTIALS)),
-    **dict.fromkeys(_EXPIRED, denied(EXPIRED)),
-    **dict.fromkeys(_BUSY, BUSY),
-    **dict.fromkeys(("InternalError", "500", "502", "504"), FAILED),
-    **dict.fromkeys(("NotImplemented", "501"), _NO_CONDITIONS),
-}
+#: What a status means that S3, or another store with its protocol, sends in place of a word.
+_STATUSES = {404: OBJECT_GONE, 409: CHANGED, 501: NO_CONDITIONS_THERE}
 
 
 @contextmanager
@@ -112,10 +78,9 @@ def was_repeated(error: ClientError) -> bool:
 
 def _refusal(error: ClientError, path: str) -> SecureBloomError:
     code = code_of(error)
-    if code in _KNOWN:
-        return error_of(_KNOWN[code], path, code)
-    text = error.response.get("Error", {}).get("Message", "")
-    return PolicyError(f"the store refuses: {code} {text}".rstrip(), path=path)
+    said = error.response.get("Error", {}).get("Message", "")
+    status = int(code) if code.isdecimal() else None
+    return refusal(path, code, status, CREDENTIALS, _STATUSES, said)
 
 
 #: Requests that may be under way at once; more wait for a connection.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.storage.object_writer import BUSY, CHANGED, denied, error_of
+from secure_bloom.storage.os_errors import BUSY, CHANGED, denied, error_of
 
 
 def test_the_store_s_code_is_told_where_it_says_more() -> None:
