@@ -14,10 +14,11 @@ from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.adding.run import AddRequest, FileTask, add_to_files, rewrite_files
 from secure_bloom.adding.table_change import AnyTableRun, new_sizes, with_gone_files
 from secure_bloom.calling.arguments import takes
-from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.errors import PolicyError
+from secure_bloom.storage import TableLog
 from secure_bloom.storage.paths import as_paths
-from secure_bloom.tables.iceberg_catalog import is_in_catalog, require_pyiceberg
+from secure_bloom.tables.formats import refuse_options_of_tables, table_to_write
+from secure_bloom.tables.iceberg_catalog import require_pyiceberg
 
 if TYPE_CHECKING:
     from secure_bloom.delta.selection import TableSelection
@@ -77,12 +78,10 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     # Listed once: the paths may come from a generator.
     paths = as_paths(asked.paths)
     asked = replace(asked, paths=paths)
-    if any(map(is_in_catalog, paths)):
-        run = open_iceberg_run(asked)
-        return _add_to_table(run, run.request, asked)
-    folder = delta_table(paths)
-    if folder is not None:
-        return _add_to_table(*_delta_run(folder, asked), asked)
+    table = table_to_write(paths)
+    if table is not None:
+        log, place = table
+        return _add_to_table(*_OPENED[log](place, asked), asked)
     refuse_options_of_tables(
         where=asked.where, since=asked.since, commit_every=asked.commit_every, branch=asked.branch
     )
@@ -126,28 +125,32 @@ def open_delta_run(
     return run, request.renamed(run.stored, known)
 
 
-def open_iceberg_run(asked: AddRequest) -> IcebergRun:
+def open_iceberg_run(path: str, asked: AddRequest) -> IcebergRun:
     """Return the run on a table of an Iceberg catalog.
 
     Its errors come before anything is written.
     """
-    paths = as_paths(asked.paths)
-    if len(paths) > 1:
-        raise PolicyError(
-            "a table of a catalog is given alone", path=next(filter(is_in_catalog, paths))
-        )
-    require_pyiceberg(paths[0])
+    require_pyiceberg(path)
     from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files
     from secure_bloom.iceberg.live_files import IcebergSelection
 
-    refuse_options_of_files(paths[0], in_place=asked.in_place, output=asked.output is not None)
+    refuse_options_of_files(path, in_place=asked.in_place, output=asked.output is not None)
     return open_run(
-        paths[0],
+        path,
         asked.filters(),
         IcebergSelection(where=asked.where, since=asked.since),
         branch=asked.branch,
         commit_every=asked.commit_every,
     )
+
+
+def _iceberg_run(path: str, asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
+    run = open_iceberg_run(path, asked)
+    return run, run.request
+
+
+#: The log of a table that may be written -> the run on it, and the request for its files.
+_OPENED: Final = {TableLog.DELTA: _delta_run, TableLog.ICEBERG: _iceberg_run}
 
 
 def _add_to_table(run: AnyTableRun, request: FilterRequest, asked: AddRequest) -> AddReport:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from secure_bloom.adding.run import FileTask, files_to_write
 from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
@@ -19,6 +18,7 @@ from secure_bloom.rekeying.rekey_work import FileProgress, decryption, reencrypt
 from secure_bloom.rekeying.run import bare_targets, rekey_paths, rekey_tasks
 from secure_bloom.storage.listing import refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.tables.formats import delta_table, refuse_options_of_tables
 
 if TYPE_CHECKING:
     from secure_bloom.delta.selection import TableSelection

@@ -1,6 +1,5 @@
 """Write to Delta tables: write new files beside the old ones, and commit to the table's log.
 
-    recognition   which paths name a table
     selection     which of its live files a run takes
     table_run     the run: new files, then one commit or several
     run_record    the names of new files, for the cleaning up after a kill

@@ -25,7 +25,6 @@ from secure_bloom.delta.actions import (
     now_ms,
     without_secret_bounds,
 )
-from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,
@@ -38,6 +37,7 @@ from secure_bloom.storage import join, open_input
 from secure_bloom.storage.dispatch import create_file
 from secure_bloom.tables import Snapshot, snapshot
 from secure_bloom.tables.commit_times import in_commit_timestamp
+from secure_bloom.tables.delta_log_files import LOG_FOLDER
 
 #: The most times that other writers may be first; each time they have written a version.
 _ATTEMPTS = 100

@@ -29,7 +29,6 @@ from urllib.parse import unquote
 
 from secure_bloom.adding.new_files import is_marked, marked_name, remove_new_file
 from secure_bloom.delta.commit import log_file
-from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.storage import is_object_uri, join, open_input
 from secure_bloom.storage.dispatch import tree_of
@@ -37,7 +36,7 @@ from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.tables.delta_log_files import resolve
+from secure_bloom.tables.delta_log_files import LOG_FOLDER, resolve
 
 _NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")
 #: The kernel makes a new id at each start.  Locks are the kernel's, so they say nothing elsewhere.

@@ -21,7 +21,6 @@ from secure_bloom.adding.run import AddRequest
 from secure_bloom.adding.table_change import AnyTableRun
 from secure_bloom.api.add import open_delta_run, open_iceberg_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
@@ -38,9 +37,9 @@ from secure_bloom.spark.table_job import (
     table_selection,
     time_of_files,
 )
-from secure_bloom.storage import refuse_append
+from secure_bloom.storage import TableLog, refuse_append
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
-from secure_bloom.tables import is_in_catalog
+from secure_bloom.tables.formats import delta_table, table_to_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +121,8 @@ def add_bloom_filters(
     access = Access(policy=request.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
     every = as_paths(paths)
-    if any(map(is_in_catalog, every)):
+    table_of_catalog = table_to_write(every, TableLog.ICEBERG)
+    if table_of_catalog is not None:
         asked = AddRequest(
             every,
             columns=columns,
@@ -133,7 +133,7 @@ def add_bloom_filters(
             since=_snapshot(since),
             branch=branch,
         )
-        table = open_iceberg_run(asked)
+        table = open_iceberg_run(table_of_catalog[1], asked)
         shipped = (table.request, access, table.table.grant)
         job = _beside_job(spark, table, table.logical, shipped, dry_run=dry_run)
         return rewrite_table(spark, table, job, wanted, dry_run=dry_run)

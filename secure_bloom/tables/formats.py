@@ -4,6 +4,7 @@
     table = format.list_files(path, TableVersion())
     table.files  # the live files, each with what the format says of it
     table.column_mapping  # what the files call the columns; None if nothing else
+    log, place = table_to_write(paths)  # of a table that takes new files by a commit
 
 A new format is one more entry of :data:`FORMATS`.  Its reader is imported when a table of the
 format is found, because most runs find no table.
@@ -11,13 +12,14 @@ format is found, because most runs find no table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
-from secure_bloom.storage import TableLog, below, local_path, name_of
+from secure_bloom.storage import TableLog, below, is_object_uri, join, local_path, name_of
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.managed_tables import refuse_above
 from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog
 from secure_bloom.tables.live_file import TableVersion
 
@@ -52,14 +54,16 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFormat:
-    """How tables of one format are found and listed.
+    """How tables of one format are found, listed and written.
 
     ``recognize`` says whether a path names a table by itself; others are found by their ``log``.
+    ``may_write`` returns the table that paths name if a run may commit to it, or None.
     """
 
     log: TableLog
     list_files: Callable[[str, TableVersion], ListedTable]
     recognize: Callable[[str], bool] = lambda _: False
+    may_write: Callable[[Sequence[str]], str | None] = lambda _: None
 
 
 def named_format(path: str) -> TableFormat | None:
@@ -70,6 +74,34 @@ def named_format(path: str) -> TableFormat | None:
 def format_of(log: TableLog) -> TableFormat:
     """Return the format of a table with this log, which is one of :data:`READ_LOGS`."""
     return next(it for it in FORMATS if it.log is log)
+
+
+def table_to_write(paths: Sequence[str], *logs: TableLog) -> tuple[TableLog, str] | None:
+    """Return the log and the place of the table that paths name, or None if they name files.
+
+    The table takes new files by a commit.  With ``logs``, only tables with one of them count.
+    """
+    for each in FORMATS:
+        place = each.may_write(paths) if not logs or each.log in logs else None
+        if place is not None:
+            return each.log, place
+    return None
+
+
+def delta_table(paths: Sequence[str]) -> str | None:
+    """Return the folder of the Delta table that the paths name, or None if they name files."""
+    found = table_to_write(paths, TableLog.DELTA)
+    return None if found is None else found[1]
+
+
+def refuse_options_of_tables(**given: object) -> None:
+    """Raise PolicyError for options that only make sense for a table with a log."""
+    for name, value in given.items():
+        if value is not None:
+            raise PolicyError(
+                f"{name} is for the folder of a Delta table, given alone",
+                hint="name the files or folders that are wanted instead",
+            )
 
 
 def _delta(folder: str, at: TableVersion) -> ListedTable:
@@ -97,6 +129,21 @@ def _delta(folder: str, at: TableVersion) -> ListedTable:
     )
 
 
+def _delta_to_write(paths: Sequence[str]) -> str | None:
+    """Return the folder of a Delta table, given alone."""
+    from secure_bloom.tables.delta_log_files import LOG_FOLDER
+
+    if len(paths) != 1:
+        return None
+    path = local_path(paths[0])
+    folder = path if is_object_uri(path) else path.rstrip("/") or "/"
+    if not tree_of(folder).is_folder(join(folder, LOG_FOLDER)):
+        return None
+    # A table inside another one: the outer log would not know of a commit.
+    refuse_above([folder])
+    return folder
+
+
 def _iceberg(path: str, at: TableVersion) -> ListedTable:
     from secure_bloom.tables.iceberg_table import iceberg_table
 
@@ -115,6 +162,14 @@ def _iceberg(path: str, at: TableVersion) -> ListedTable:
 def _names_iceberg(path: str) -> bool:
     """Return whether a path is a table of a catalog, or a metadata file by its name."""
     return is_in_catalog(path) or name_of(local_path(path)).endswith(METADATA_SUFFIX)
+
+
+def _iceberg_to_write(paths: Sequence[str]) -> str | None:
+    """Return the table of a catalog, given alone."""
+    named = next(filter(is_in_catalog, paths), None)
+    if named is not None and len(paths) > 1:
+        raise PolicyError("a table of a catalog is given alone", path=named)
+    return named
 
 
 def _streaming(folder: str, at: TableVersion) -> ListedTable:
@@ -147,8 +202,13 @@ def below_key(file: Hashable, top: Hashable) -> str | None:
 
 NO_VERSIONS: Final = "only Delta and Iceberg tables have versions that can be read"
 FORMATS: Final = (
-    TableFormat(log=TableLog.DELTA, list_files=_delta),
-    TableFormat(log=TableLog.ICEBERG, list_files=_iceberg, recognize=_names_iceberg),
+    TableFormat(
+        log=TableLog.ICEBERG,
+        list_files=_iceberg,
+        recognize=_names_iceberg,
+        may_write=_iceberg_to_write,
+    ),
+    TableFormat(log=TableLog.DELTA, list_files=_delta, may_write=_delta_to_write),
     TableFormat(log=TableLog.STREAMING, list_files=_streaming),
 )
 #: The logs by which tables are found in folders.  That of an Iceberg table is not enough: the
