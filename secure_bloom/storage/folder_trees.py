@@ -26,6 +26,7 @@ _NO_NAMES = {"", ".", ".."}
 #: that: a table whose log cannot be looked at is no table without one.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 _DENIED = {errno.EACCES, errno.EPERM}
+_UNSEEN = _ABSENT | _DENIED
 
 
 class Tree(ABC):
@@ -40,13 +41,19 @@ class Tree(ABC):
         """Return whether there is a folder at the path."""
 
     @abstractmethod
-    def can_see_folder(self, path: str) -> bool:
-        """Like :meth:`is_folder`, but False for a path that this process may not look at."""
+    def find_folder(self, path: str) -> bool | None:
+        """Return True for a folder, False for a file or a broken link, and None for neither.
 
-    def is_no_folder(self, path: str) -> bool:
-        """Return whether a file, or a broken link, is at the path. Stores have no links."""
+        A path that this process may not look at is None too.
+        """
+
+    def find_unlisted(self, path: str) -> bool | None:
+        """Return :meth:`find_folder` of a path that :meth:`walk` lists as no folder.
+
+        A store lists all that it has.
+        """
         del path
-        return False
+        return None
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -104,19 +111,22 @@ class LocalTree(Tree):
     def is_folder(self, path: str) -> bool:
         return _is_folder(_status(path))
 
-    def can_see_folder(self, path: str) -> bool:
-        return _is_folder(_status(path, absent=_ABSENT | _DENIED))
+    def find_folder(self, path: str) -> bool | None:
+        # Most paths name nothing: one call of the system answers for them.
+        status = _status(path, follow=False, absent=_UNSEEN)
+        if status is not None and stat.S_ISLNK(status.st_mode):
+            return _is_folder(_status(path, absent=_UNSEEN))
+        return None if status is None else _is_folder(status)
 
-    def is_no_folder(self, path: str) -> bool:
-        status = _status(path, follow=False, absent=_ABSENT | _DENIED)
-        return status is not None and not self.can_see_folder(path)
+    def find_unlisted(self, path: str) -> bool | None:
+        return self.find_folder(path)
 
     def names(self, folder: str) -> list[str]:
         with system_errors(folder):
             try:
                 return os.listdir(folder)
             except OSError as error:
-                if error.errno in _ABSENT | _DENIED:
+                if error.errno in _UNSEEN:
                     return []
                 raise
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.running.ordered_pool import in_order
@@ -98,15 +98,13 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
         tree = tree_of(path)
         above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
     looks = [(tree, folder, name) for folder, tree in above.items() for name in _FOLDERS]
-    present: dict[str, list[str]] = defaultdict(list)
-    for (_, folder, name), is_there in zip(looks, _seen(looks), strict=True):
-        present[folder] += [name] if is_there else []
-    found = {}
-    for folder, tree in above.items():
-        log = refuse_folder(tree, folder, present[folder], honoured=honoured)
-        if log is not None:
-            found[folder] = log
-    return found
+    names: dict[str, dict[str, bool | None]] = defaultdict(dict)
+    for (_, folder, name), is_folder in zip(looks, _seen(looks), strict=True):
+        names[folder][name] = is_folder
+    logs = {
+        folder: _refuse(tree, folder, names[folder], honoured) for folder, tree in above.items()
+    }
+    return {folder: log for folder, log in logs.items() if log is not None}
 
 
 def _there(paths: Paths) -> Iterable[str]:
@@ -121,15 +119,15 @@ def _there(paths: Paths) -> Iterable[str]:
             continue
 
 
-def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool]:
-    """Return, for each (tree, folder, name), whether that folder exists."""
+def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool | None]:
+    """Return, for each (tree, folder, name), what :meth:`Tree.find_folder` finds."""
     workers = files_at_once(folder for _, folder, _ in looks)
-    return in_order(lambda look: _can_see(*look), looks, workers, room=len(looks))
+    return in_order(lambda look: _find_log(*look), looks, workers, room=len(looks))
 
 
-def _can_see(tree: Tree, folder: str, name: str) -> bool:
+def _find_log(tree: Tree, folder: str, name: str) -> bool | None:
     # Access to a bucket is often granted below one prefix only: no reason to give up.
-    return tree.can_see_folder(tree.join(folder, name))
+    return tree.find_folder(tree.join(folder, name))
 
 
 def refuse_folder(
@@ -139,11 +137,19 @@ def refuse_folder(
 
     A table may have logs of several formats.  Each of them lists its files, so one is enough.
     """
-    _refuse_lost_log(tree, folder, folders)
+    names = {
+        name: name in folders or tree.find_unlisted(tree.join(folder, name)) for name in _FOLDERS
+    }
+    return _refuse(tree, folder, names, honoured)
+
+
+def _refuse(
+    tree: Tree, folder: str, names: Mapping[str, bool | None], honoured: Collection[TableLog]
+) -> TableLog | None:
+    """Do what :func:`refuse_folder` does, with what was found under the name of each log."""
+    _refuse_lost_log(folder, names)
     present = {
-        log: name
-        for name, log in _FOLDERS.items()
-        if name in folders and _is_log(tree, folder, name)
+        log: name for name, log in _FOLDERS.items() if names[name] and _is_log(tree, folder, name)
     }
     for log, name in present.items():
         if present.keys().isdisjoint(honoured):
@@ -157,11 +163,11 @@ def refuse_folder(
     return next((log for log in present if log in honoured), None)
 
 
-def _refuse_lost_log(tree: Tree, folder: str, folders: Collection[str]) -> None:
+def _refuse_lost_log(folder: str, names: Mapping[str, bool | None]) -> None:
     """Refuse a folder in which a log should be, but cannot be read."""
     # A link to a disk that is not mounted: without its log, the table would pass for plain files.
-    for name in _FOLDERS.keys() - {_COMMON_NAME} - set(folders):
-        if tree.is_no_folder(tree.join(folder, name)):
+    for name, is_folder in names.items():
+        if is_folder is False and name != _COMMON_NAME:
             raise UnsupportedFeatureError(
                 f"{_FOLDERS[name]} whose log cannot be read: {name} is a file, or a link that "
                 "leads nowhere",

@@ -271,13 +271,13 @@ class ObjectTree(Tree):
     def is_folder(self, path: str) -> bool:
         return bool(self._kind(path) == fs.FileType.Directory)
 
-    def can_see_folder(self, path: str) -> bool:
+    def find_folder(self, path: str) -> bool | None:
         try:
-            return self.is_folder(path)
+            return self.is_folder(path) or None
         except PolicyError as error:
             # Rights are often given below one prefix alone, so a folder above may be closed.
             if "ACCESS_DENIED" in error.message:
-                return False
+                return None
             raise
 
     def names(self, folder: str) -> list[str]:

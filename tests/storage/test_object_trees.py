@@ -77,7 +77,7 @@ def test_a_folder_that_may_not_be_looked_at_is_not_seen(
 
     monkeypatch.setattr(ObjectTree, "is_folder", refused)
     if reason == "ACCESS_DENIED":
-        assert not ObjectTree().can_see_folder("s3://lake/above")
+        assert not ObjectTree().find_folder("s3://lake/above")
     else:
         with pytest.raises(PolicyError, match=reason):
-            ObjectTree().can_see_folder("s3://lake/above")
+            ObjectTree().find_folder("s3://lake/above")

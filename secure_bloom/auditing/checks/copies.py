@@ -311,7 +311,7 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
 
 def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
     tree = tree_of(root)
-    if not tree.can_see_folder(root):
+    if not tree.find_folder(root):
         return
     tables: Mapping[Hashable, _Table] = dict(_tables(search.tables))
     logs = {tree.key(folder) for folder in _log_folders(search.tables)}
