@@ -11,7 +11,6 @@ from secure_bloom.auditing.checks import (
     contradictions,
     key_use,
     leaks,
-    signed_zeros,
     unreferenced_bytes,
 )
 from secure_bloom.auditing.checks.contents import forms_of
@@ -94,7 +93,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     leaks.check_hudi,
     leaks.check_schemas,
     unreferenced_bytes.check_gaps,
-    signed_zeros.check_doubts,
+    column_filters.check_doubts,
     leaks.check_spelling,
     _check_repeated_values,
 )

@@ -1,4 +1,4 @@
-"""Findings of an audit, each with a stable id, and the report that holds them."""
+"""Findings of an audit, the rules that they come from by a stable id, and the report of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Any, ClassVar
 from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted
+
+#: A finding's text is cut here: a hostile file may call its key by a name of 60,000 letters.
+_LONGEST = 500
 
 
 class Severity(enum.StrEnum):
@@ -66,6 +69,35 @@ class Finding:
             "fix": self.fix,
             "causes": list(self.causes),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One kind of finding. Its four texts are those on the page about audits."""
+
+    id: str
+    severity: Severity
+    meaning: str
+    fix: str
+
+    def finding(
+        self,
+        what: str,
+        *,
+        path: str | None = None,
+        row_group: int | None = None,
+        column: str | None = None,
+    ) -> Finding:
+        """Return a finding of this kind. ``what`` does not name the place."""
+        return Finding(
+            id=self.id,
+            severity=self.severity,
+            what=what if len(what) <= _LONGEST else f"{what[:_LONGEST]}…",
+            fix=self.fix,
+            path=path,
+            row_group=row_group,
+            column=column,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.rules.spark_rules import (
+from secure_bloom.auditing.rules.policy_rules import (
     SPARK_COLUMN_UNKNOWN,
     SPARK_COLUMN_UNPROTECTED,
     SPARK_COLUMN_WRONG_KEY,

@@ -5,20 +5,18 @@ An id never changes its meaning; ``docs/audit.md`` shows the same table with an 
 
 from __future__ import annotations
 
+from secure_bloom.auditing.findings import Rule
 from secure_bloom.auditing.rules import (
     contradiction_rules,
     filter_rules,
     key_rules,
     leak_rules,
     policy_rules,
-    spark_rules,
     unchecked_rules,
 )
-from secure_bloom.auditing.rules.rule import Rule
 
 _SUBJECTS = (
     policy_rules,
-    spark_rules,
     key_rules,
     contradiction_rules,
     filter_rules,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.auditing.findings import Severity
-from secure_bloom.auditing.rules.rule import Rule
+from secure_bloom.auditing.findings import Rule, Severity
 
 IMPOSSIBLE_COUNTS = Rule(
     id="impossible-counts",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.auditing.findings import Severity
-from secure_bloom.auditing.rules.rule import Rule
+from secure_bloom.auditing.findings import Rule, Severity
 
 STATISTICS_IN_CLEAR = Rule(
     id="statistics-in-clear",
