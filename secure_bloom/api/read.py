@@ -66,8 +66,11 @@ def read_table(asked: ReadRequest) -> pa.Table:
 
 
 @takes(ReadRequest)
-def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
+def read_batches(asked: ReadRequest) -> pa.RecordBatchReader:
     """Return the rows of :func:`read_table` in batches, with few of them in memory at a time.
+
+    The batches are an Arrow stream (``__arrow_c_stream__``), which DuckDB, Polars and other
+    libraries take without a copy.
 
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
@@ -85,7 +88,7 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
 
     Returns:
-        An iterator of record batches.
+        An iterator of record batches, which can be read once.
 
     Raises:
         SecureBloomError: The errors of :func:`read_table`.
@@ -96,7 +99,7 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
         40
     """
     with Table(asked) as table:
-        return table.ask(asked).batches()
+        return table.ask(asked).stream()
 
 
 @takes(ReadRequest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -106,7 +106,12 @@ def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | 
 
     The verdict is MAYBE if ``encodings`` is None.
     """
-    # None: a filter cannot answer for the value, which is null or NaN.
-    if encodings is None or any(bloom_filter.check(encoding) for encoding in encodings):
-        return Verdict.MAYBE
-    return Verdict.ABSENT
+    return verdict_of(None if encodings is None else map(bloom_filter.check, encodings))
+
+
+def verdict_of(answers: Iterable[bool] | None) -> Verdict:
+    """Return the verdict on a value, by what its filter says of each encoding of it.
+
+    ``answers`` is None if a filter cannot answer for the value, which is null or NaN.
+    """
+    return Verdict.MAYBE if answers is None or any(answers) else Verdict.ABSENT

@@ -25,6 +25,11 @@ Hashes: TypeAlias = NDArray[np.uint64]
 Signed: TypeAlias = NDArray[np.int64]
 
 DAMAGED: Final = -1
+#: The answer of a filter in an unusual form, and the first byte of a usual one.
+_UNUSUAL: Final = 2
+_NUM_BYTES: Final = 0x15
+#: More hashes than these are looked for in one filter after the other.
+_FEW_HASHES: Final = 32
 _STRIPE: Final = 32
 #: Wider rows are hashed one by one: a step of numpy takes eight bytes of each row, however long.
 _WIDEST: Final = 256
@@ -138,6 +143,67 @@ def _masks(hashes: Hashes) -> Blocks:
     return np.left_shift(U32(1), masks, out=masks)
 
 
+def ask(
+    data: Any,
+    base: int,
+    bounds: Signed,
+    is_opened: bool,
+    rest: bytes,
+    hashes: Hashes,
+    runs: Signed,
+    answers: Bytes,
+) -> None:
+    """Store the answer of each filter for its run of the hashes: none, some or unusual.
+
+    Filter ``i`` has bounds ``2 * i`` and ``2 * i + 1``, its start and end, counted from ``base``.
+    If it was decrypted it has three: the start of its header, of its bitset, and of the next one.
+    """
+    flat, content = (bounds.reshape(-1) - base).tolist(), memoryview(data)
+    for i in range(len(answers)):
+        own = flat[2 * i : 2 * i + 2 + is_opened]
+        flat[2 * i] = _bitset(content, own[0], own[1] if is_opened else None, own[-1], rest)
+    starts = np.array(flat[: 2 * len(answers) : 2], np.int64)
+    ends = np.array(flat[1 + is_opened :: 2][: len(answers)], np.int64)
+    answers[:] = np.where(starts < 0, _UNUSUAL, 0)
+    every, usual = np.frombuffer(data, np.uint8), np.flatnonzero(starts >= 0)
+    for i in usual[runs[usual, 1] - runs[usual, 0] > _FEW_HASHES]:
+        blocks = every[starts[i] : ends[i]].copy().view("<u4").reshape(-1, 8)
+        found = np.empty(runs[i, 1] - runs[i, 0], np.bool_)
+        check_hashes(blocks, hashes[runs[i, 0] : runs[i, 1]], found)
+        answers[i] = found.any()
+        starts[i] = -1
+    # One hash after the other, each of all filters together: mostly there are few.
+    for step in range(_FEW_HASHES):
+        usual = usual[(starts[usual] >= 0) & (runs[usual, 0] + step < runs[usual, 1])]
+        if not len(usual):
+            return
+        answers[usual] |= _may_have(
+            every, starts[usual], ends[usual], hashes[runs[usual, 0] + step]
+        )
+
+
+def _bitset(content: memoryview, at: int, middle: int | None, end: int, rest: bytes) -> int:
+    """Return where the bitset of a filter starts, or -1 unless its header is a usual one."""
+    if not 0 <= at < len(content) or end > len(content) or content[at] != _NUM_BYTES:
+        return -1
+    number, stop = _varint(content[at + 1 : at + 6], 0)
+    start, size = at + 1 + stop + len(rest), number >> 1
+    if stop == 0 or number & 1 or content[start - len(rest) : start] != rest:
+        return -1
+    bitset = start if middle is None else middle
+    is_whole = start <= bitset <= end and size == end - bitset and size > 0 and size % 32 == 0
+    return bitset if is_whole else -1
+
+
+def _may_have(every: Bytes, starts: Signed, ends: Signed, hashes: Hashes) -> NDArray[np.bool_]:
+    """Return whether each filter may have its own hash."""
+    blocks = ((ends - starts) // 32).astype(U64)
+    at = starts + 32 * ((hashes >> U64(32)) * blocks >> U64(32)).astype(np.int64)
+    words = every[at[:, None] + np.arange(32)].view("<u4")
+    found: NDArray[np.bool_] = ~(_masks(hashes).T & ~words).any(axis=1)
+    return found
+
+
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
     """Store the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
 
@@ -204,7 +270,7 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
     return found
 
 
-def _varint(content: bytes, at: int) -> tuple[int, int]:
+def _varint(content: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return the varint at ``at``, and its end. The end is 0 if it has more than five bytes."""
     number = 0
     for i, byte in enumerate(content[at : at + 5]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from secure_bloom.bloom.probe import ProbeReport
+    from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.pruning.plan import ReadPlan
     from secure_bloom.reading.report import ReadReport
     from secure_bloom.reading.table_read import TableRead
@@ -92,8 +93,11 @@ class Table:
         return self._answered(lambda: self.ask(asked).rows())
 
     @asks(Question)
-    def read_batches(self, asked: Question) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, asked: Question) -> pa.RecordBatchReader:
         """Return the rows of :meth:`read` in batches, with few of them in memory at a time.
+
+        The batches are an Arrow stream (``__arrow_c_stream__``), which DuckDB, Polars and other
+        libraries take without a copy.
 
         Args:
             where: A condition, as :meth:`read` takes it.
@@ -102,12 +106,12 @@ class Table:
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
         Returns:
-            An iterator of record batches.
+            An iterator of record batches, which can be read once.
 
         Raises:
             SecureBloomError: The errors of :meth:`read`.
         """
-        return self.ask(asked).batches()
+        return self.ask(asked).stream()
 
     @asks(Question)
     def explain(self, asked: Question) -> ReadReport:
@@ -160,7 +164,8 @@ class Table:
         Raises:
             PolicyError: No file has the column, or it cannot hold a value of that kind.
         """
-        return TableProbe(self._current(), column, values).report()
+        files = self._current()
+        return TableProbe(files, column, values, self._kept(files)).report()
 
     def scan_polars(self) -> pl.LazyFrame:
         """Return the table as a LazyFrame of Polars, which is read when it is collected.
@@ -189,11 +194,7 @@ class Table:
         from secure_bloom.reading.table_read import TableRead
 
         files = self._current()
-        if self._memory is not None:
-            from secure_bloom.reading.pruning.kept_columns import KeptColumns
-
-            with self._lock:
-                files.kept_columns = files.kept_columns or KeptColumns(files, self._memory)
+        self._kept(files)
         return TableRead(files, self._access, question, explain=explain)
 
     def refresh(self) -> None:
@@ -252,6 +253,16 @@ class Table:
                 hint="open it with policy=: the other process asks the policy's KMS",
             )
         return Table, (self._asked,)
+
+    def _kept(self, files: TableFiles) -> KeptColumns | None:
+        """Return the columns that are kept; None for a table that is opened for one question."""
+        if self._memory is None:
+            return None
+        from secure_bloom.reading.pruning.kept_columns import KeptColumns
+
+        with self._lock:
+            files.kept_columns = files.kept_columns or KeptColumns(files, self._memory)
+        return files.kept_columns
 
     def _current(self) -> TableFiles:
         """Return the files; those of a bare folder that changed meanwhile are read anew.

@@ -1,17 +1,27 @@
 """Look values up in the filters of a table's files. Only footers and filters are read.
 
-This needs neither pyarrow nor numpy, so a single probe starts fast.
+A single probe needs neither pyarrow nor numpy, so it starts fast.  An open table asks all filters
+of a column together, and keeps them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from secure_bloom.bloom.probe import FileProbe, ProbeReport, RowGroupProbe, Verdict, verdict
+from secure_bloom.bloom.probe import (
+    FileProbe,
+    ProbeReport,
+    RowGroupProbe,
+    Verdict,
+    verdict,
+    verdict_of,
+)
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of
-from secure_bloom.parquet.footer.opened import Chunk, Footer
+from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.literals import physical_values, python_value
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
@@ -27,12 +37,22 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.inputs import Extent
 
+if TYPE_CHECKING:
+    from secure_bloom.reading.pruning.kept_columns import KeptColumns
+    from secure_bloom.reading.table.file_columns import FileColumns
+
 
 class TableProbe:
-    """The values of one column, which are looked up in one file of a table after the other."""
+    """The values of one column, which are looked up in one file of a table after the other.
 
-    def __init__(self, files: TableFiles, column: str, values: object) -> None:
+    Files whose filters ``kept`` has in memory, or loads, are asked together.
+    """
+
+    def __init__(
+        self, files: TableFiles, column: str, values: object, kept: KeptColumns | None = None
+    ) -> None:
         self._files = files
+        self._kept = kept
         self._column = column
         self._values = _as_values(values)
         #: All columns that files have, for the error of one that none has.
@@ -44,14 +64,52 @@ class TableProbe:
         Raises PolicyError for a column that no file has, or that cannot hold one of the values.
         """
         files = self._files
-        found = in_order(self._probed, files.with_keys(), files.workers, room=len(files))
-        reports = tuple(found)
+        known = {} if self._kept is None else dict(self._asked_together(self._kept))
+        others = (ordinal for ordinal in files.with_keys() if ordinal not in known)
+        found = in_order(self._probed, others, files.workers, room=len(files))
+        reports = tuple(known[n] if n in known else next(found) for n in range(len(files)))
         # A column that was added to a table is in none of the files that were written before.
         self._known |= files.listing.column_names()
         if self._known and self._column not in self._known:
             raise unknown_column(self._column, self._known, files.paths)
         warn_unverified(report.path for report in reports if not report.verified)
         return ProbeReport(column=self._column, files=reports)
+
+    def _asked_together(self, kept: KeptColumns) -> Iterator[tuple[int, FileProbe]]:
+        """Yield the files whose filters are all in memory, with what these say."""
+        for columns in kept.schemas:
+            # What is wrong with the request, or a file, is found where the files are asked singly.
+            with suppress(SecureBloomError):
+                self._known.update(leaf.name for leaf in columns.leaves)
+                ordinal = self._ordinal(columns.leaves)
+                if ordinal is not None:
+                    yield from self._asked_of(kept, columns, ordinal)
+
+    def _asked_of(
+        self, kept: KeptColumns, columns: FileColumns, ordinal: int
+    ) -> Iterator[tuple[int, FileProbe]]:
+        leaf, groups = columns.leaves[ordinal], dict[int, list[RowGroupProbe]]()
+        probed = _encoded(leaf, self._values)
+        every = [encoding for encodings in probed.values() for encoding in encodings or ()]
+        for file, row_group, answer in kept.answers(columns, ordinal, every):
+            verdicts = dict(zip(probed, _verdicts(probed.values(), answer), strict=True))
+            group = RowGroupProbe(row_group=row_group, filter=answer is not None, verdicts=verdicts)
+            groups.setdefault(file, []).append(group)
+        for file, found in groups.items():
+            footer = self._files.kept(file)
+            # A row group without rows may have a filter too, and none of these is kept.
+            if footer is not None and len(footer.row_groups) == len(found):
+                yield file, self._report(footer, ordinal, found)
+
+    def _report(
+        self, footer: FileFooter, ordinal: int | None, row_groups: Iterable[RowGroupProbe]
+    ) -> FileProbe:
+        return FileProbe(
+            path=footer.path,
+            verified=footer.is_verified,
+            note=None if ordinal is None else _note(footer.leaves[ordinal]),
+            row_groups=tuple(row_groups),
+        )
 
     def _probed(self, ordinal: int) -> FileProbe:
         try:
@@ -65,36 +123,32 @@ class TableProbe:
 
     def _probe_file(self, file: InputFile, footer: FileFooter) -> FileProbe:
         self._known.update(leaf.name for leaf in footer.leaves)
-        ordinal = self._ordinal(footer)
+        ordinal = self._ordinal(footer.leaves)
         probed = {} if ordinal is None else _encoded(footer.leaves[ordinal], self._values)
         chunks = [
             None if ordinal is None else footer.chunk(row_group, ordinal)
             for row_group in range(len(footer.row_groups))
         ]
         file.read_ahead(_filter_extents(filter(None, chunks)))
-        return FileProbe(
-            path=file.path,
-            verified=footer.is_verified,
-            note=None if ordinal is None else _note(footer.leaves[ordinal]),
-            row_groups=tuple(
-                _probe_row_group(file, row_group, chunk, probed or dict.fromkeys(self._values))
-                for row_group, chunk in enumerate(chunks)
-            ),
+        found = (
+            _probe_row_group(file, row_group, chunk, probed or dict.fromkeys(self._values))
+            for row_group, chunk in enumerate(chunks)
         )
+        return self._report(footer, ordinal, found)
 
-    def _ordinal(self, footer: Footer) -> int | None:
+    def _ordinal(self, leaves: tuple[Leaf, ...]) -> int | None:
         """Return the ordinal of the column's leaf, or None for a file without the column.
 
         Raises PolicyError for a column with several leaves.
         """
-        ordinals = select(footer.leaves, self._column)
+        ordinals = select(leaves, self._column)
         if ordinals:
             # A column with leaves inside is known by its own name too, and gets the error below.
             self._known.add(self._column)
         if len(ordinals) > 1:
             raise PolicyError(
                 f"the column has {len(ordinals)} leaves",
-                hint="name one of " + ", ".join(footer.leaves[i].name for i in ordinals),
+                hint="name one of " + ", ".join(leaves[i].name for i in ordinals),
                 column=self._column,
             )
         return ordinals[0] if ordinals else None
@@ -134,6 +188,16 @@ def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...]
 
 def _note(leaf: Leaf) -> str | None:
     return f"column {leaf.name} is {INT96_NOTE}" if leaf.type is Type.INT96 else None
+
+
+def _verdicts(
+    probed: Collection[tuple[bytes, ...] | None], answer: Iterable[bool] | None
+) -> list[Verdict]:
+    """Return the verdicts, by a filter's answers for all encodings; None is for no filter."""
+    if answer is None:
+        return [Verdict.NO_FILTER] * len(probed)
+    left = iter(answer)
+    return [verdict_of(None if it is None else [next(left) for _ in it]) for it in probed]
 
 
 def _probe_row_group(

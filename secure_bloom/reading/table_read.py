@@ -88,6 +88,10 @@ class TableRead:
             if left == 0:
                 return
 
+    def stream(self) -> pa.RecordBatchReader:
+        """Return the rows as an Arrow stream, which other libraries take. Can be read once."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
     def rows(self) -> pa.Table:
         """Return all rows, in the order of the files."""
         return pa.Table.from_batches(self.batches(), schema=self.schema)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.bloom.xxh64 import hash_value
+from secure_bloom.kernels import numpy_loops
 from tests.kernels import native, needs_native
 
 pytestmark = needs_native
@@ -18,6 +22,8 @@ NONE, SOME, UNUSUAL = range(3)
 _HEADER = encode_bloom_filter(SplitBlockBloomFilter(1), None)[:-32]
 REST = _HEADER[2:]
 _hashes = st.lists(st.integers(0, 2**64 - 1), max_size=20)
+Numbers: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = NDArray[np.uint64]
 
 
 def ask(data: bytes, places: list[tuple[int, int]], hashes: list[int], base: int = 0) -> list[int]:
@@ -27,12 +33,24 @@ def ask(data: bytes, places: list[tuple[int, int]], hashes: list[int], base: int
     array, bounds = np.array(hashes, np.uint64), [(at, at + size) for at, size in places]
     native.ask(data, base, np.array(bounds, np.int64), 0, REST, array, runs, answers)
     found = [int(answer) for answer in answers]
+    assert by_numpy(data, base, np.array(bounds, np.int64), False, array, runs) == found
     # The same, as if header and bitset had been modules of their own.
     for (at, size), answer in zip(places, found, strict=True):
         if answer != UNUSUAL:
             three = np.array([at, at + size % 32, at + size], np.int64)
             native.ask(data, base, three, 1, REST, array, runs[:1], answers[:1])
             assert answers[0] == answer
+            assert by_numpy(data, base, three, True, array, runs[:1]) == [answer]
+    return found
+
+
+def by_numpy(
+    data: bytes, base: int, bounds: Numbers, is_opened: bool, hashes: Hashes, runs: Numbers
+) -> list[int]:
+    """The answers of the twin of the kernel."""
+    answers = np.full(len(runs), 9, np.uint8)
+    numpy_loops.ask(data, base, bounds, is_opened, REST, hashes, runs, answers)
+    found: list[int] = answers.tolist()
     return found
 
 
@@ -72,6 +90,17 @@ def test_each_filter_is_checked_for_its_own_run() -> None:
         answers,
     )
     assert answers.tolist() == [NONE, SOME, NONE, SOME, 0]
+    bounds = np.array([(0, len(data))] * 5)
+    assert by_numpy(data, 0, bounds, False, np.array(hashes, np.uint64), runs) == answers.tolist()
+
+
+def test_long_runs_are_answered_like_short_ones() -> None:
+    one = SplitBlockBloomFilter(8)
+    one.insert_hashes(np.arange(1, 50, dtype=np.uint64) << np.uint64(33))
+    data, hashes = encode_bloom_filter(one, None), list(range(0, 2**40, 2**33))
+    assert ask(data, [(0, len(data))], hashes[:9]) == [SOME]
+    assert ask(data, [(0, len(data))], hashes[:1]) == ask(data, [(0, len(data))], hashes[:1] * 40)
+    assert ask(data, [(0, len(data))] * 3, hashes) == [SOME] * 3
 
 
 @given(st.binary(min_size=1, max_size=80), st.data())

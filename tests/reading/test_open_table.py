@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -66,6 +68,24 @@ def test_rows_are_those_of_one_read(
         assert table.read(where, columns=columns).equals(wanted)
     batches = table.read_batches(where=where, columns=columns)
     assert pa.Table.from_batches(batches, wanted.schema).equals(wanted)
+
+
+@pytest.mark.parametrize("has_extension", [True])
+def test_batches_are_a_stream_that_other_libraries_take(table: sb.Table) -> None:
+    wanted = table.read(WHERE)
+    for stream in (table.read_batches(WHERE), table.read(WHERE)):
+        assert pa.table(stream).equals(wanted)
+    for stream in (table.read_batches(WHERE), table.read(WHERE)):
+        assert pl.DataFrame(stream)["email"].to_list() == [EMAIL] * 2
+    query = duckdb.from_arrow(table.read_batches(WHERE)).select("email")
+    assert query.fetchall() == [(EMAIL,)] * 2
+
+
+def test_an_error_in_a_stream_is_named(lake: Path, table: sb.Table) -> None:
+    batches = table.read_batches()
+    (lake / "day=2" / "x.parquet").write_bytes((lake / "day=2" / "x.parquet").read_bytes()[:500])
+    with pytest.raises(sb.SecureBloomError):
+        list(batches)
 
 
 def test_a_limit_ends_a_read(table: sb.Table) -> None:

@@ -42,3 +42,22 @@ def test_absent_is_said_by_filters_alone(lake: Path) -> None:
     assert [group[VALUES[1]] for group in verdicts] == [Verdict.ABSENT, Verdict.MAYBE]
     assert {group[VALUES[2]] for group in verdicts} == {Verdict.ABSENT}
     assert {v for g in second.row_groups for v in g.verdicts.values()} == {Verdict.NO_FILTER}
+
+
+def test_the_second_probe_of_a_column_reads_nothing(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sb.open_table(lake / "a.parquet", keys=KEYRING) as table:
+        wanted = table.probe("email", VALUES).to_dict()
+        monkeypatch.setattr("secure_bloom.storage.local.LocalFile._read", None)
+        assert table.probe("email", VALUES).to_dict() == wanted
+        assert table.read({"email": "nobody@x"}).num_rows == 0
+
+
+def test_values_that_no_filter_answers_are_the_same_in_memory(lake: Path) -> None:
+    """NaN and null, both zeros, and a column that some files lack."""
+    write(lake / "c.parquet", ROWS.drop_columns(["score"]))
+    for column, values in (("score", [0.0, float("nan"), None, -0.0, 1.5]), ("city", "rome")):
+        wanted = sb.probe(lake, column, values, keys=KEYRING)
+        with sb.open_table(lake, keys=KEYRING) as table:
+            assert repr(table.probe(column, values).to_dict()) == repr(wanted.to_dict())

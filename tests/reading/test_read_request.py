@@ -23,7 +23,7 @@ def test_the_public_functions_show_what_they_take(function: Any) -> None:
     assert str(shown).startswith("(paths: 'Paths', *, where: ")
     assert shown.return_annotation in {
         "pa.Table",
-        "Iterator[pa.RecordBatch]",
+        "pa.RecordBatchReader",
         "ReadReport",
         "ReadPlan",
     }

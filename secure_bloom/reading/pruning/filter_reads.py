@@ -22,7 +22,7 @@ from secure_bloom.calling.options import MAX_BYTES
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
-from secure_bloom.kernels import extension
+from secure_bloom.kernels import extension, numpy_loops
 from secure_bloom.parquet.file_ciphers import open_run
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.reading.table.coalesced_reads import GAP, read_extents
@@ -193,7 +193,7 @@ def filter_runs(
 
 
 def ask_filters(
-    data: bytes | bytearray | memoryview,
+    data: bytes | memoryview | NDArray[np.uint8],
     bounds: NDArray[np.int64],
     hashes: NDArray[np.uint64],
     runs: NDArray[np.int64],
@@ -203,46 +203,36 @@ def ask_filters(
 ) -> NDArray[np.uint8]:
     """Return the answer of each filter for a run of the hashes: one of the ``ANSWER`` numbers."""
     answers = np.empty(len(runs), np.uint8)
-    rest = _rest_of_header()
-    extension.native.ask(data, base, bounds, is_opened, rest, hashes, runs, answers)
+    ask = (extension.native or numpy_loops).ask
+    ask(data, base, bounds, is_opened, _rest_of_header(), hashes, runs, answers)
     return answers
 
 
-def append_filters(
-    into: bytearray,
+def filters_in_clear(
     file: InputFile,
     places: NDArray[np.int64],
     cipher: ColumnCipher | None,
     ordinals: Sequence[int],
-) -> NDArray[np.int64] | None:
-    """Append filters to ``into``, in clear: header, bitset.  Return where each starts and ends.
+) -> list[bytes | memoryview] | None:
+    """Return the filters at ``places`` in clear, each a header and a bitset.
 
-    Return None if one has an unusual form or is damaged.
+    Return None if filters are out of order or damaged.
     """
-    found: list[tuple[int, int]] = []
+    found: list[bytes | memoryview] = []
     for run in filter_runs(file, places, cipher, ordinals):
         if run is None:
             return None
-        view, bounds = memoryview(run.data), (run.bounds - run.base).reshape(-1).tolist()
-        for number in range(run.part.stop - run.part.start):
-            start, middle = bounds[2 * number : 2 * number + 2]
-            before = len(into)
-            if run.is_opened:
-                bitset = view[middle : bounds[2 * number + 2]]
-                header = encoded_header(len(bitset))
-                # Writers may pad a header; nothing else may stand there.
-                if bytes(view[start:middle])[: len(header)] != header:
-                    return None
-                into += header
-                into += bitset
-            else:
-                into += view[start:middle]
-            found.append((before, len(into)))
-    placed = np.array(found, np.int64).reshape(-1, 2)
-    # No filter has one of no values, unless the extension does not know its form.
-    no_values = np.zeros_like(placed)
-    answers = ask_filters(into, placed, np.empty(0, np.uint64), no_values)
-    return placed if (answers == ANSWER_NONE).all() else None
+        view, bounds = memoryview(run.data), (run.bounds - run.base).tolist()
+        if not run.is_opened:
+            found += [view[start:end] for start, end in bounds]
+            continue
+        for start, middle, end in zip(bounds[:-1:2], bounds[1::2], bounds[2::2], strict=True):
+            header = encoded_header(end - middle)
+            # Writers may pad a header; nothing else may be there.
+            if bytes(view[start:middle])[: len(header)] != header:
+                return None
+            found.append(header + bytes(view[middle:end]))
+    return found
 
 
 def joined_extents(

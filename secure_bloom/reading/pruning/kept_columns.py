@@ -1,10 +1,11 @@
 """Bounds and filters of whole columns in memory: one question goes to all their chunks at once.
 
     kept = KeptColumns(files, memory)
-    column = kept.column(columns, ordinal)     loads what is missing, as far as there is memory
-    segment.ask(runs, hashes)                  one call of the C extension, whatever the files are
+    column = kept.column(columns, ordinal)          loads what footers say of the chunks
+    segment = kept.with_filters(column, key, left)  loads the filters of chunks that bounds leave
+    segment.ask(runs, hashes)                       one call for all filters, whatever the files are
 
-A column is kept in segments, each with the chunks of many files one after the other:
+A segment has the chunks of many files one after the other:
 
     plain | fields        what the footers say of the chunks: see :mod:`.batch.chunk_fields`
     filters | bounds      header and bitset of each filter in clear; where each starts and ends
@@ -16,13 +17,14 @@ and so is one with anything unusual: the code that reads it knows what is wrong 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import (
     FormatError,
     IntegrityError,
@@ -41,24 +43,28 @@ from secure_bloom.reading.pruning.batch.chunk_fields import (
 from secure_bloom.reading.pruning.filter_reads import (
     ANSWER_NONE,
     ANSWER_SOME,
-    append_filters,
+    Hashes,
     ask_filters,
+    filters_in_clear,
 )
 from secure_bloom.reading.table.file_columns import FileColumns
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import CountedFile
 from secure_bloom.storage.memory_budget import MemoryShare
 
 Mask = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 
 #: The slots of a chunk with places of the texts that the extension looks at.
 _TEXTS = [*range(layout.MIN_VALUE, layout.FILE_PATH), layout.DEFINITION_LEVEL_HISTOGRAM]
 _TEXTS.append(layout.DEFINITION_LEVEL_HISTOGRAM + 1)
-_NO_PLACE = -1
-#: Bytes that numbers of one chunk take.
-_CHUNK_BYTES = 8 * (layout.SLOTS + 5)
+_FILTER = [layout.BLOOM_FILTER_OFFSET, layout.BLOOM_FILTER_LENGTH]
+#: In place of the bounds of a filter: there is none, it is not loaded, it is not a usual one.
+_NO_FILTER, _NOT_LOADED, _UNUSUAL = -1, -2, -3
+_NOTHING = np.empty(0, np.uint8)
+#: Answers that are computed at once: a byte each, and their runs and bounds 32 times as much.
+_ANSWERS_AT_ONCE = 1 << 18
 
 
 class Asked(NamedTuple):
@@ -72,23 +78,38 @@ class Asked(NamedTuple):
 class Segment:
     """The chunks of one column in some files; ``places`` has the file and row group of each.
 
-    ``has_order`` says whether bounds are in the order of the type.  ``bounds`` of a filter are
-    below zero for a chunk without one.
+    ``ciphers`` has the column's cipher in each file, ``ordinals`` what it needs of each chunk.
+    ``has_order`` says whether bounds are in the order of the type.  The first ``used`` bytes of
+    ``filters`` are filters; ``bounds`` are below zero for a filter that is not among them.
     """
 
     places: Numbers
+    ordinals: Numbers
+    ciphers: Mapping[int, ColumnCipher | None] = field(repr=False)
     rows: Numbers
     has_order: bool
     plain: bytes = field(repr=False)
     fields: Numbers = field(repr=False)
-    filters: bytearray = field(repr=False)
+    filters: Bytes = field(default_factory=lambda: _NOTHING, repr=False)
+    used: int = 0
     bounds: Numbers = field(repr=False)
 
     @property
     def memory(self) -> int:
         """How many bytes it takes."""
-        arrays = (self.places, self.rows, self.fields, self.bounds)
-        return len(self.plain) + len(self.filters) + sum(array.nbytes for array in arrays)
+        arrays = (self.places, self.ordinals, self.rows, self.fields, self.filters, self.bounds)
+        return len(self.plain) + sum(array.nbytes for array in arrays)
+
+    @property
+    def sizes(self) -> Numbers:
+        """The most bytes that each filter takes here."""
+        sizes: Numbers = np.maximum(self.fields[:, layout.BLOOM_FILTER_LENGTH], 0)
+        return sizes
+
+    @property
+    def is_known(self) -> Mask:
+        """A mask of the chunks whose filter is in memory, or that have none."""
+        return np.greater_equal(self.bounds[:, 0], _NO_FILTER)
 
     def ask(self, runs: Numbers, hashes: NDArray[np.uint64]) -> Asked:
         """Return which chunks may have a value of their run of the hashes.
@@ -101,39 +122,61 @@ class Segment:
         may_match = undecided | ~is_out
         return Asked(may_match, may_match & ~undecided & (answers == ANSWER_SOME))
 
+    def answers(self, hashes: NDArray[np.uint64]) -> Mask:
+        """Return whether each filter, a row, may have each hash, a column."""
+        chunks, found = len(self.places), []
+        for first in range(0, len(hashes), step := max(1, _ANSWERS_AT_ONCE // max(chunks, 1))):
+            part = hashes[first : first + step]
+            runs = np.tile(np.arange(len(part))[:, None] + np.array([0, 1]), (chunks, 1))
+            bounds = np.repeat(self.bounds, len(part), axis=0)
+            every = ask_filters(self.filters, bounds, part, runs)
+            found.append(every.reshape(chunks, len(part)) != ANSWER_NONE)
+        return np.concatenate(found, axis=1) if found else np.empty((chunks, 0), np.bool_)
+
     def moved(self, ordinals: Numbers) -> Segment:
         """Return the chunks of files that have other ordinals now; below zero: that are gone."""
         files = ordinals[self.places[:, 0]]
         left = files >= 0
+        filters, bounds = _packed(self.filters, self.bounds[left])
         return replace(
             self,
             places=np.column_stack([files[left], self.places[left, 1]]),
+            ordinals=self.ordinals[left],
+            ciphers={
+                ordinals[file]: it for file, it in self.ciphers.items() if ordinals[file] >= 0
+            },
             rows=self.rows[left],
             fields=self.fields[left],
-            bounds=self.bounds[left],
+            filters=self.filters if left.all() else filters,
+            used=self.used if left.all() else len(filters),
+            bounds=self.bounds if left.all() else bounds,
         )
 
 
+def _packed(filters: Bytes, bounds: Numbers) -> tuple[Bytes, Numbers]:
+    """Return the filters that have bounds, one after the other, and their bounds there."""
+    here, moved = np.flatnonzero(bounds[:, 0] >= 0), bounds.copy()
+    ends = np.cumsum(bounds[here, 1] - bounds[here, 0])
+    moved[here] = np.column_stack([np.concatenate([[0], ends[:-1]]), ends]) if len(here) else 0
+    parts = [filters[start:end] for start, end in bounds[here].tolist()]
+    return np.concatenate(parts) if parts else _NOTHING, moved
+
+
 def joined(parts: Sequence[Segment]) -> Segment:
-    """Return one segment of several; the filters of the first are lengthened for it."""
-    filters, size = parts[0].filters, 0
-    fields, bounds = [], []
+    """Return one segment of several; only the first may have filters in memory."""
+    fields, size = [], 0
     for part in parts:
         fields.append(_shifted(part.fields, _TEXTS, size))
         size += len(part.plain)
-        if part is parts[0]:
-            bounds.append(part.bounds)
-        else:
-            bounds.append(_shifted(part.bounds, [0, 1], len(filters)))
-            filters += part.filters
-    return Segment(
+    return replace(
+        parts[0],
         places=np.concatenate([part.places for part in parts]),
+        ordinals=np.concatenate([part.ordinals for part in parts]),
+        ciphers={file: it for part in parts for file, it in part.ciphers.items()},
         rows=np.concatenate([part.rows for part in parts]),
-        has_order=parts[0].has_order,
         plain=b"".join(part.plain for part in parts),
         fields=np.concatenate(fields),
-        filters=filters,
-        bounds=np.concatenate(bounds),
+        bounds=np.concatenate([part.bounds for part in parts]),
     )
 
 
@@ -148,18 +191,19 @@ def _shifted(fields: Numbers, slots: Sequence[int], by: Numbers | int) -> Number
 class KeptColumn:
     """One column of the files of one schema: its segments, and the files that are in them.
 
-    ``refused`` are files that are read as if nothing were kept.
+    There are at most two segments, by whether their bounds are in order.  ``refused`` are files
+    that are read as if nothing were kept.
     """
 
     def __init__(self) -> None:
-        self.segments: tuple[Segment, ...] = ()
+        self.segments: dict[bool, Segment] = {}
         self.known: frozenset[int] = frozenset()
         self.refused: frozenset[int] = frozenset()
 
     @property
     def memory(self) -> int:
         """How many bytes it takes."""
-        return sum(segment.memory for segment in self.segments)
+        return sum(segment.memory for segment in self.segments.values())
 
 
 class KeptColumns:
@@ -178,11 +222,13 @@ class KeptColumns:
         """
         new, numbers = KeptColumns(files, self._memory), np.array(ordinals, np.int64)
         with self._lock:
-            for key, column in self._columns.items():
-                moved = new._columns[key] = KeptColumn()
-                moved.segments = tuple(segment.moved(numbers) for segment in column.segments)
-                moved.known = frozenset(n for n in numbers[list(column.known)].tolist() if n >= 0)
-                self._memory.give_back(column.memory - moved.memory)
+            # Nothing is loaded here any more: the memory is counted there.
+            columns, self._columns = self._columns, {}
+        for key, column in columns.items():
+            moved = new._columns[key] = KeptColumn()
+            moved.segments = {key: it.moved(numbers) for key, it in column.segments.items()}
+            moved.known = frozenset(n for n in numbers[list(column.known)].tolist() if n >= 0)
+            self._memory.give_back(column.memory - moved.memory)
         return new
 
     @property
@@ -196,7 +242,7 @@ class KeptColumns:
         return self._files.schemas
 
     def column(self, columns: FileColumns, ordinal: int) -> KeptColumn:
-        """Return one column of the files of a schema, once its filters are in memory."""
+        """Return one column of the files of a schema, once its bounds are in memory."""
         key = (id(columns), ordinal)
         with self._lock:
             # Taken out and put back: the column that was used last is the last of all.
@@ -207,34 +253,119 @@ class KeptColumns:
                 self._load(kept, sorted(missing), ordinal)
             return kept
 
+    def with_filters(self, kept: KeptColumn, key: bool, chunks: NDArray[np.intp]) -> Segment:
+        """Return a segment of a column once the filters of ``chunks`` are in memory.
+
+        Filters without room stay out, and so do those in an unusual form.
+        """
+        segment = kept.segments[key]
+        if not (segment.bounds[chunks, 0] == _NOT_LOADED).any():
+            return segment
+        with self._lock:
+            segment = kept.segments[key]
+            missing = chunks[segment.bounds[chunks, 0] == _NOT_LOADED]
+            # A column that was dropped meanwhile is no longer counted.
+            if len(missing) and kept in self._columns.values():
+                segment = kept.segments[key] = self._filled(kept, segment, missing)
+            return segment
+
+    def answers(
+        self, columns: FileColumns, ordinal: int, encodings: Sequence[bytes]
+    ) -> Iterator[tuple[int, int, list[bool] | None]]:
+        """Yield file, row group, and whether its filter may have each value; None without a filter.
+
+        Files are left out that have row groups whose filter is not in memory.
+        """
+        kept, hashes = self.column(columns, ordinal), Hashes.of(encodings).array
+        for key, whole in tuple(kept.segments.items()):
+            segment = self.with_filters(kept, key, np.arange(len(whole.places)))
+            partly = set(segment.places[~segment.is_known, 0].tolist())
+            every = zip(
+                segment.places.tolist(),
+                (segment.bounds[:, 0] >= 0).tolist(),
+                segment.answers(hashes).tolist(),
+                strict=True,
+            )
+            for (file, row_group), has_filter, found in every:
+                if file not in partly:
+                    yield file, row_group, found if has_filter else None
+
     def _load(self, kept: KeptColumn, missing: Sequence[int], ordinal: int) -> None:
         """Load the missing files, but those without room and those with anything unusual."""
-        parts: dict[bool, list[Segment]] = {}
+        parts: dict[bool, list[Segment]] = {key: [it] for key, it in kept.segments.items()}
         known, refused = list[int](), list[int]()
 
         def loaded(file: int) -> Segment | None:
-            return self._loaded(kept, file, ordinal)
+            return self._loaded(file, ordinal)
 
         for file, part in zip(missing, in_order(loaded, missing, self._files.workers), strict=True):
-            (refused if part is None else known).append(file)
-            if part is not None:
+            if part is None or not self._has_room(kept, part.memory):
+                refused.append(file)
+            else:
+                known.append(file)
                 parts.setdefault(part.has_order, []).append(part)
-        kept.segments += tuple(map(joined, parts.values()))
+        kept.segments = {key: joined(some) for key, some in parts.items()}
         kept.known |= frozenset(known)
         kept.refused |= frozenset(refused)
 
-    def _loaded(self, kept: KeptColumn, file: int, ordinal: int) -> Segment | None:
+    def _loaded(self, file: int, ordinal: int) -> Segment | None:
         try:
-            with self._files.opened(file) as (opened, footer):
-                chunks = _chunks_of(footer, ordinal)
-                if chunks is None or not self._has_room(kept, _memory_of(chunks)):
-                    return None
-                part = _segment(file, opened, footer, ordinal, chunks)
+            footer = self._files.kept(file)
+            if footer is None:
+                with self._files.opened(file) as (_, footer):
+                    return _segment(file, footer, ordinal)
+            return _segment(file, footer, ordinal)
         except (FormatError, IntegrityError, KeyUnavailableError, UnsupportedFeatureError):
-            # What is wrong is an error only for a read that comes to this filter.
+            # What is wrong is an error only for a read that comes to this column.
             return None
-        self._memory.give_back(_memory_of(chunks) - (0 if part is None else part.memory))
-        return part
+
+    def _filled(self, kept: KeptColumn, segment: Segment, chunks: NDArray[np.intp]) -> Segment:
+        """Return the segment with the filters of ``chunks``, as far as there is room."""
+        files = segment.places[chunks, 0]
+        groups = np.split(chunks, np.flatnonzero(np.diff(files)) + 1)
+        sizes, filters = segment.sizes, None
+        while groups and filters is None:
+            filters = self._lengthened(kept, segment, int(sizes[np.concatenate(groups)].sum()))
+            groups = groups if filters is not None else groups[:-1]
+        if filters is None:
+            return segment
+        at, bounds = segment.used, segment.bounds.copy()
+        every = in_order(lambda group: self._filters(segment, group), groups, self._files.workers)
+        for group, found in zip(groups, every, strict=True):
+            bounds[group] = _UNUSUAL
+            for chunk, content in zip(group.tolist(), found or (), strict=False):
+                filters[at : at + len(content)] = np.frombuffer(content, np.uint8)
+                bounds[chunk] = at, at + len(content)
+                at += len(content)
+        return replace(segment, filters=filters, used=at, bounds=_usual(filters, bounds, chunks))
+
+    def _filters(
+        self, segment: Segment, chunks: NDArray[np.intp]
+    ) -> Sequence[bytes | memoryview] | None:
+        """Return the filters of chunks of one file, or None if one is damaged or unusual."""
+        file = int(segment.places[chunks[0], 0])
+        places, ordinals = segment.fields[chunks][:, _FILTER], segment.ordinals[chunks].tolist()
+        try:
+            with self._files.file(file) as opened:
+                return filters_in_clear(opened, places, segment.ciphers[file], ordinals)
+        except (FormatError, IntegrityError, UnsupportedFeatureError):
+            return None
+
+    def _lengthened(self, kept: KeptColumn, segment: Segment, size: int) -> Bytes | None:
+        """Return the filters of a segment with ``size`` free bytes after them; None without room.
+
+        Where there is memory, more are free than that: to copy all for each filter would take long.
+        """
+        now, needed = len(segment.filters), segment.used + size
+        if needed <= now:
+            return segment.filters
+        most = segment.used + int(segment.sizes[segment.bounds[:, 0] == _NOT_LOADED].sum())
+        for new in (max(needed, min(2 * now, most)), needed):
+            if self._has_room(kept, new - now):
+                longer = np.empty(new, np.uint8)
+                longer[: segment.used] = segment.filters[: segment.used]
+                return longer
+        return None
 
     def _has_room(self, kept: KeptColumn, size: int) -> bool:
         """Count ``size`` bytes more; columns that were used longest ago make room for them."""
@@ -247,15 +378,29 @@ class KeptColumns:
         return True
 
 
+def _usual(filters: Bytes, bounds: Numbers, chunks: NDArray[np.intp]) -> Numbers:
+    """Return the bounds, without those of ``chunks`` whose filter has an unusual form."""
+    # No filter has one of no values, unless its form is not known.
+    runs = np.zeros((len(chunks), 2), np.int64)
+    answers = ask_filters(filters, bounds[chunks], np.empty(0, np.uint64), runs)
+    bounds[chunks[(answers != ANSWER_NONE) & (bounds[chunks, 0] >= 0)]] = _UNUSUAL
+    return bounds
+
+
 def _chunks_of(footer: FileFooter, ordinal: int) -> ChunkFields | None:
     """Return the chunks of a column in the row groups that have rows; None for unusual ones."""
     row_groups = [index for index, count in enumerate(footer.scan.rows) if count > 0]
-    chunks = read_chunk_fields(footer, ordinal, row_groups) if row_groups else None
+    read = _decoded_fields if extension.native is None else read_chunk_fields
+    chunks = read(footer, ordinal, row_groups) if row_groups else None
     if chunks is None:
         return None
     offsets, lengths = chunks.filters.T
-    if (lengths[offsets >= 0] <= 0).any():
+    # A filter is a part of its file; how long it is comes from the footer.
+    lengths = lengths[offsets >= 0]
+    if ((lengths <= 0) | (lengths > footer.size)).any() or lengths.sum() > footer.size:
         return None
+    if extension.native is None:
+        return chunks
     runs, no_values = np.empty((len(row_groups), 2), np.int64), np.zeros(1, np.int64)
     path = footer.leaves[ordinal].encoded_path
     extension.native.leave(
@@ -265,15 +410,47 @@ def _chunks_of(footer: FileFooter, ordinal: int) -> ChunkFields | None:
     return chunks if (runs == 0).all() else None
 
 
+def _decoded_fields(
+    footer: FileFooter, ordinal: int, row_groups: Sequence[int]
+) -> ChunkFields | None:
+    """Return what :func:`read_chunk_fields` does, without bounds: chunks are decoded one by one.
+
+    Return None for chunks in other files, of other columns, or under several keys.
+    """
+    chunks = [footer.chunk(index, ordinal) for index in row_groups]
+    fields = np.full((len(chunks), layout.SLOTS), _NO_FILTER, np.int64)
+    cipher = chunks[0].cipher
+    for row, chunk in zip(fields, chunks, strict=True):
+        meta_data = chunk.meta_data
+        row[layout.NUM_VALUES] = meta_data.num_values
+        if meta_data.bloom_filter_offset is not None:
+            row[_FILTER] = meta_data.bloom_filter_offset, meta_data.bloom_filter_length or 0
+        own = (
+            None
+            if chunk.cipher is None or cipher is None
+            else cipher.at(footer.scan.ordinals[chunk.row_group])
+        )
+        is_usual = chunk.column_chunk.file_path is None and meta_data.num_values == chunk.num_rows
+        if (
+            not is_usual
+            or own != chunk.cipher
+            or tuple(meta_data.path_in_schema) != chunk.leaf.path
+        ):
+            return None
+    ordinals = [footer.scan.ordinals[index] for index in row_groups]
+    name = footer.leaves[ordinal].name
+    return ChunkFields(
+        column=name,
+        row_groups=row_groups,
+        ordinals=ordinals,
+        plain=b"",
+        fields=fields,
+        cipher=cipher,
+    )
+
+
 def _rows(footer: FileFooter, chunks: ChunkFields) -> Numbers:
     return np.array([footer.scan.rows[index] for index in chunks.row_groups], np.int64)
-
-
-def _memory_of(chunks: ChunkFields) -> int:
-    """Return about how many bytes a segment of these chunks takes."""
-    filters = np.maximum(chunks.filters[:, 1], 0).sum()
-    texts = np.diff(_texts_of(chunks.fields)).sum()
-    return int(filters + texts) + len(chunks.row_groups) * _CHUNK_BYTES
 
 
 def _texts_of(fields: Numbers) -> Numbers:
@@ -283,38 +460,28 @@ def _texts_of(fields: Numbers) -> Numbers:
     return np.column_stack([starts, texts.max(axis=1)])
 
 
-def _segment(
-    file: int, opened: CountedFile, footer: FileFooter, ordinal: int, chunks: ChunkFields
-) -> Segment | None:
-    """Read the filters of chunks, and return all that is kept of them; None for unusual filters."""
-    filters = bytearray()
-    with_filter = np.flatnonzero(chunks.filters[:, 0] >= 0).tolist()
-    found = append_filters(
-        filters,
-        opened,
-        chunks.filters[with_filter],
-        chunks.cipher,
-        [chunks.ordinals[index] for index in with_filter],
-    )
-    if found is None:
+def _segment(file: int, footer: FileFooter, ordinal: int) -> Segment | None:
+    """Return all that is kept of a column in a file but its filters; None for unusual chunks."""
+    chunks = _chunks_of(footer, ordinal)
+    if chunks is None:
         return None
-    bounds = np.full((len(chunks.row_groups), 2), _NO_PLACE, np.int64)
-    bounds[with_filter] = found
     fields = chunks.fields.copy()
-    # A dictionary may be smaller than a filter, but the filter is in memory.
+    # A dictionary may be smaller than a filter, but the filter stays in memory.
     fields[:, layout.DICTIONARY_PAGE_OFFSET] = 0
     texts = _texts_of(fields)
     plain = [chunks.plain[start:end] for start, end in texts.tolist()]
     moved = bounds_of(plain)[:-1] - texts[:, 0]
     files = np.full(len(chunks.row_groups), file, np.int64)
+    states = np.where(chunks.filters[:, 0] < 0, _NO_FILTER, _NOT_LOADED)
     return Segment(
         places=np.column_stack([files, np.array(chunks.row_groups, np.int64)]),
+        ordinals=np.array(chunks.ordinals, np.int64),
+        ciphers={file: chunks.cipher},
         rows=_rows(footer, chunks),
         has_order=has_ordered_bounds(
             footer.metadata.column_orders, ordinal, footer.leaves[ordinal]
         ),
         plain=b"".join(plain),
         fields=_shifted(fields, _TEXTS, moved[:, None]),
-        filters=filters,
-        bounds=bounds,
+        bounds=np.column_stack([states, states]),
     )

@@ -237,18 +237,24 @@ class TableFiles:
 
         Raises FileChangedError if the file was changed since its footer was read.
         """
-        path, kept = self.paths[ordinal], self.kept(ordinal)
+        with self.file(ordinal) as file:
+            yield CountedFile(file), self.kept(ordinal) or self._footer_of(file)
+
+    @contextmanager
+    def file(self, ordinal: int) -> Iterator[InputFile]:
+        """Open a file. Raises FileChangedError if it was changed since its footer was read."""
+        path = self.paths[ordinal]
         aside = self._aside.get(ordinal)
-        if aside is not None and kept is not None:
+        if aside is not None and self.kept(ordinal) is not None:
             with located(path=path):
-                yield CountedFile(aside), kept
+                yield aside
             return
         with located(path=path), self._open(path) as file:
             if file.identity != self._identities.setdefault(ordinal, file.identity):
                 raise FileChangedError(
                     "the file was changed after its footer was read", hint="read it again"
                 )
-            yield CountedFile(file), kept or self._footer_of(file)
+            yield file
 
     def _open(self, path: str) -> InputFile:
         # Of a file that was read before, only its identity is asked for; most did not change.

@@ -18,8 +18,6 @@ from testing.surgery import flip
 from testing.tables import KEYRING, Mode, write
 
 FILES, ROWS, GROUP = 5, 40, 10
-#: Without the C extension no filter is kept.
-native = pytest.mark.parametrize("has_extension", [True])
 
 
 def part(number: int) -> pa.Table:
@@ -84,7 +82,6 @@ def test_rows_are_those_of_one_read(lake: Path, where: str, memory: str | int) -
             assert table.read(where).equals(wanted)
 
 
-@native
 @pytest.mark.usefixtures("lake")
 def test_the_second_lookup_of_an_absent_key_reads_nothing(
     lake: Path, monkeypatch: pytest.MonkeyPatch
@@ -97,7 +94,6 @@ def test_the_second_lookup_of_an_absent_key_reads_nothing(
         assert table.read("text in ('user9998', 'user9997')").num_rows == 0
 
 
-@native
 def test_what_is_kept_is_shown_and_bounded(lake: Path) -> None:
     with sb.open_table(lake, keys=KEYRING) as table:
         assert "0 bytes of filters kept" in repr(table)
@@ -120,7 +116,46 @@ def test_what_is_kept_is_shown_and_bounded(lake: Path) -> None:
         assert len(column.known) == FILES
 
 
-@native
+@pytest.mark.parametrize("has_extension", [True])
+def test_of_filters_those_that_bounds_leave_are_loaded(tmp_path: Path) -> None:
+    rows = pa.table({"n": range(400), "m": [i % 7 * 100 for i in range(400)]})
+    path = write(tmp_path / "x.parquet", rows, Mode.PLAIN, row_group_size=GROUP)
+    sb.add_bloom_filters(path, columns=["n", "m"])
+
+    def loaded(table: sb.Table) -> list[int]:
+        columns = table._files.kept_columns._columns.values()  # type: ignore[union-attr]
+        every = [segment for column in columns for segment in column.segments.values()]
+        return [int((segment.bounds[:, 0] >= 0).sum()) for segment in every]
+
+    with sb.open_table(path) as table:
+        assert table.read("n = 77").num_rows == 1
+        assert loaded(table) == [1]
+        assert table.read("n in (77, 105, 106, 333)").num_rows == 4
+        assert loaded(table) == [3]
+        # What one column rules out is not asked of another.
+        assert table.read("n = 205 and m = 300").num_rows == 0
+        assert sorted(loaded(table)) == [1, 4]
+        for number in range(0, 400, 9):
+            assert table.read(f"n = {number}").num_rows == 1
+        assert sorted(loaded(table)) == [1, 40]
+        assert table._memory.used <= 200_000  # type: ignore[union-attr]
+
+
+def test_a_refresh_drops_the_filters_of_files_that_are_gone(tmp_path: Path) -> None:
+    for number in range(FILES):
+        write(tmp_path / f"{number}.parquet", part(number), Mode.PLAIN, row_group_size=GROUP)
+    sb.add_bloom_filters(tmp_path, columns=["n"])
+    with sb.open_table(tmp_path) as table:
+        table.read("n = 77")
+        used = table._memory.used  # type: ignore[union-attr]
+        for _ in range(10):
+            write(tmp_path / "2.parquet", part(2), Mode.PLAIN, row_group_size=GROUP)
+            sb.add_bloom_filters(tmp_path / "2.parquet", columns=["n"])
+            table.refresh()
+            assert table.read("n = 77").num_rows == 1
+        assert table._memory.used <= 1.5 * used  # type: ignore[union-attr]
+
+
 def test_a_refresh_keeps_the_filters_of_files_that_did_not_change(lake: Path) -> None:
     with sb.open_table(lake, keys=KEYRING) as table:
         assert table.read("n = 77").num_rows == 1
@@ -133,7 +168,6 @@ def test_a_refresh_keeps_the_filters_of_files_that_did_not_change(lake: Path) ->
             assert table.read(where).equals(sb.read_table(lake, where=where, keys=KEYRING))
 
 
-@native
 def test_a_damaged_filter_stays_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", part(0), Mode.ENCRYPTED, column_keys={"k_pii": ["text"]})
     before = path.stat().st_size
@@ -145,7 +179,6 @@ def test_a_damaged_filter_stays_an_error(tmp_path: Path) -> None:
                 table.read("text = 'user0005'")
 
 
-@native
 def test_one_call_answers_as_each_filter_does() -> None:
     """The twin of the kernel: the filters, asked one by one."""
     rng = np.random.default_rng(3)
