@@ -10,7 +10,7 @@ from unittest import mock
 
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport
-from secure_bloom.delta import commit
+from secure_bloom.delta import log_commit
 from testing import delta_logs
 from testing.tables import KEYRING
 
@@ -38,7 +38,7 @@ def add(folder: Path, fpp: float) -> AddReport:
 @contextmanager
 def at_one_moment() -> Iterator[None]:
     """Two runs write the same commit."""
-    with mock.patch.object(commit, "now_ms", return_value=1_700_000_000_000):
+    with mock.patch.object(log_commit, "now_ms", return_value=1_700_000_000_000):
         yield
 
 

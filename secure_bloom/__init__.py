@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     )
     from secure_bloom.api.rekey import decrypt, reencrypt, rotate_keys
     from secure_bloom.auditing.findings import AuditReport, Finding
-    from secure_bloom.bloom.probe import ProbeReport, Verdict
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+    from secure_bloom.bloom.verdicts import ProbeReport, Verdict
     from secure_bloom.calling.options import BloomFilterOptions
     from secure_bloom.encryption.access import GivenKeys, GivenPolicy
     from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
@@ -81,7 +81,7 @@ _HOMES = {
     "api.read": ["explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
     "api.rekey": ["decrypt", "reencrypt", "rotate_keys"],
     "auditing.findings": ["AuditReport", "Finding"],
-    "bloom.probe": ["ProbeReport", "Verdict"],
+    "bloom.verdicts": ["ProbeReport", "Verdict"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
     "encryption.access": ["GivenKeys", "GivenPolicy"],
     "encryption.kms": ["ExplicitKeys", "Keyring", "KmsClient"],

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 import secure_bloom as sb
-from secure_bloom.bloom.probe import verdict
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.verdicts import verdict
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.structures.metadata import SchemaElement, Type
 from testing.columns import DICTIONARY, Column

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import secure_bloom as sb
 from benchmarks.harness.results import Measure, Result
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.encryption.kms.vault.client import VaultKmsClient
+from secure_bloom.encryption.kms.vault.transit import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.rekeying.new_keys import KeyMaker

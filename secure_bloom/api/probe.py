@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from secure_bloom.bloom.probe import ProbeReport
+from secure_bloom.bloom.verdicts import ProbeReport
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
 from secure_bloom.reading.open_table import Table

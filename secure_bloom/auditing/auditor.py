@@ -12,7 +12,7 @@ from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
-from secure_bloom.auditing.checks.spark_properties import check_properties
+from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
 from secure_bloom.auditing.failures import guarded

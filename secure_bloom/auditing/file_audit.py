@@ -8,8 +8,8 @@ from itertools import islice
 
 from secure_bloom.auditing.checks import (
     column_filters,
+    column_keys,
     contradictions,
-    key_use,
     leaks,
     unreferenced_bytes,
 )
@@ -77,19 +77,19 @@ def _check_repeated_values(subject: FooterSubject) -> Findings:
 
 
 _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
-    key_use.check_footer_mode,
-    key_use.check_algorithm,
-    key_use.check_footer_key,
-    key_use.check_key_texts,
+    column_keys.check_footer_mode,
+    column_keys.check_algorithm,
+    column_keys.check_footer_key,
+    column_keys.check_key_texts,
     contradictions.check_checksums,
 )
 _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     contradictions.check_footer_counts,
     contradictions.check_overlaps,
     contradictions.check_page_indexes,
-    key_use.check_footer_key_length,
-    key_use.check_shared_keys,
-    key_use.check_sealed_key_texts,
+    column_keys.check_footer_key_length,
+    column_keys.check_shared_keys,
+    column_keys.check_sealed_key_texts,
     leaks.check_hudi,
     leaks.check_schemas,
     unreferenced_bytes.check_gaps,
@@ -98,8 +98,8 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     _check_repeated_values,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
-    key_use.check_column_key,
-    key_use.check_column_key_length,
+    column_keys.check_column_key,
+    column_keys.check_column_key_length,
     leaks.check_statistics,
     leaks.check_own_texts,
     leaks.check_page_indexes,
@@ -290,11 +290,11 @@ def _not_opened(chunk: ChunkSubject, error: SecureBloomError) -> Iterator[Findin
 
 
 def _tells_of_lost_key(findings: list[Finding]) -> bool:
-    return any(finding.id in key_use.LOST_KEY for finding in findings)
+    return any(finding.id in column_keys.LOST_KEY for finding in findings)
 
 
 def _breaks_rules(findings: list[Finding]) -> bool:
-    return any(finding.id in key_use.BROKEN_RULES for finding in findings)
+    return any(finding.id in column_keys.BROKEN_RULES for finding in findings)
 
 
 def _count_checked(opened: FooterSubject, findings: list[Finding]) -> int:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.exit_codes import print_and_exit_code
+from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
     parse_columns,
@@ -19,8 +21,6 @@ from secure_bloom.cli.arguments import (
     with_table_options,
     with_unprotected_option,
 )
-from secure_bloom.cli.exit_codes import print_and_exit_code
-from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.errors import SecureBloomError

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.audit_verb import write_text
+from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     with_access_to_sign,
     with_common_options,
     with_form_options,
 )
-from secure_bloom.cli.audit_verb import write_text
-from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.reports.text import counted, human_bytes, legible, without_commands
 

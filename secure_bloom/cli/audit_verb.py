@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.shared_arguments import (
     load_keys,
     policy_option,
     with_common_options,
     with_form_options,
     with_table_version,
 )
-from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import tell_note
 from secure_bloom.errors import PolicyError
@@ -206,7 +206,7 @@ def audit_command(
 def _properties(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
-    from secure_bloom.auditing.checks.spark_properties import parse_properties
+    from secure_bloom.auditing.checks.session_properties import parse_properties
 
     try:
         return parse_properties(path.read_text(encoding="utf-8"))

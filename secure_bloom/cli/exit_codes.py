@@ -9,7 +9,7 @@ from secure_bloom.cli.verbosity import is_verbose, tell
 from secure_bloom.reports.text import counted
 
 if TYPE_CHECKING:
-    from secure_bloom.bloom.probe import Verdict
+    from secure_bloom.bloom.verdicts import Verdict
 
 #: Without ``-v`` at most this number of files with the same mistake is named.
 _NAMED = 3
@@ -91,7 +91,7 @@ def verdict_code(verdicts: Container[Verdict]) -> int:
     "Maybe" in any file decides first, then "no filter" in any file.
     """
     # Not all verbs need what a probe does.
-    from secure_bloom.bloom.probe import Verdict
+    from secure_bloom.bloom.verdicts import Verdict
 
     if Verdict.MAYBE in verdicts:
         return EXIT_MAYBE

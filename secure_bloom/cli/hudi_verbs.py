@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures
+from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     with_access_to_read,
     with_access_to_sign,
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures
 from secure_bloom.cli.terminal_tables import (
     percent,
     print_files,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.exit_codes import print_failures
+from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
     policy_option,
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import print_failures
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import tell

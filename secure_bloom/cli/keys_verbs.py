@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.exit_codes import print_and_exit_code
+from secure_bloom.cli.shared_arguments import (
     JSON,
     load_keys,
     load_policy,
@@ -16,7 +17,6 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import print_and_exit_code
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import VERBOSE, tell
 from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key

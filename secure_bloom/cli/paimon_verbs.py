@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
+from secure_bloom.cli.shared_arguments import (
     JSON,
     AccessOptions,
     parse_settings,
@@ -15,7 +16,6 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
 from secure_bloom.cli.terminal_tables import percent, print_table, short_names
 from secure_bloom.cli.verbosity import VERBOSE, tell, tell_note
 from secure_bloom.errors import PolicyError

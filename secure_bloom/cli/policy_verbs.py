@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.arguments import JSON, keyring_option, load_keys, read_text
+from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys, read_text
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.encryption.access import Access

@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from secure_bloom.api.probe import probe
-from secure_bloom.bloom.probe import ProbeReport, Verdict
-from secure_bloom.cli.arguments import (
+from secure_bloom.bloom.verdicts import ProbeReport, Verdict
+from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
+from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     read_lines,
     with_access_to_read,
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
 from secure_bloom.cli.terminal_tables import print_table
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import tell, tell_note

@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import (
-    AccessOptions,
-    read_parameters,
-    read_text,
-    with_access_to_read,
-    with_common_options,
-    with_table_version,
-)
 from secure_bloom.cli.row_formats import (
     FORMATS,
     TABLE_ROWS,
@@ -28,6 +20,14 @@ from secure_bloom.cli.row_formats import (
     refuse_part_of_table,
     rows_of,
     write_rows,
+)
+from secure_bloom.cli.shared_arguments import (
+    AccessOptions,
+    read_parameters,
+    read_text,
+    with_access_to_read,
+    with_common_options,
+    with_table_version,
 )
 from secure_bloom.cli.terminal_tables import is_too_wide, print_json, print_table, short_names
 from secure_bloom.cli.timeout import with_timeout

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.add_verb import print_commits
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.exit_codes import print_and_exit_code
+from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     load_keys,
     load_policy,
@@ -19,8 +21,6 @@ from secure_bloom.cli.arguments import (
     with_jobs_option,
     with_table_options,
 )
-from secure_bloom.cli.exit_codes import print_and_exit_code
-from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_table, short_names
 from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.errors import PolicyError

@@ -4,7 +4,7 @@
     table_run     the run: new files, then one commit or several
     run_record    the names of new files, for the cleaning up after a kill
     actions       the actions of a commit
-    commit        one version of the log, or a conflict by its name
+    log_commit    one version of the log, or a conflict by its name
 
 The order of calls::
 

@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from secure_bloom.adding.new_files import is_marked, marked_name, remove_new_file
-from secure_bloom.delta.commit import log_file
+from secure_bloom.delta.log_commit import log_file
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.storage import is_object_uri, join, open_input
 from secure_bloom.storage.dispatch import tree_of

@@ -12,7 +12,7 @@ from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
-from secure_bloom.delta.commit import commit, open_table
+from secure_bloom.delta.log_commit import commit, open_table
 from secure_bloom.delta.run_record import clean_up, is_of_run, new_path, recorded, remove_files
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import (

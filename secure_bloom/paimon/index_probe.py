@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified

@@ -3,7 +3,7 @@
     from_text, from_tuples, from_pyarrow   what a caller gives -> a tree of conditions
     tree                                   conditions under AND and OR, in any terms
     coercion, binding                      their values, as the types of a table's columns have them
-    request                                columns and predicate of one read
+    bound_request                          columns and predicate of one read
     decided                                whether the conditions known so far settle the predicate
     evaluation                             the rows of a table for which it is true
 

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
+from secure_bloom.predicates.bound_request import Request, request, whole_schema
 from secure_bloom.predicates.from_tuples import from_structure
-from secure_bloom.predicates.request import Request, request, whole_schema
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan

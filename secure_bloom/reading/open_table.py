@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from secure_bloom.bloom.probe import ProbeReport
+    from secure_bloom.bloom.verdicts import ProbeReport
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.pruning.plan import ReadPlan
     from secure_bloom.reading.report import ReadReport

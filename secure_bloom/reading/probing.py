@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from secure_bloom.bloom.probe import (
+from secure_bloom.bloom.stored import read_bloom_filter
+from secure_bloom.bloom.verdicts import (
     FileProbe,
     ProbeReport,
     RowGroupProbe,
@@ -18,7 +19,6 @@ from secure_bloom.bloom.probe import (
     verdict,
     verdict_of,
 )
-from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of
 from secure_bloom.parquet.footer.opened import Chunk

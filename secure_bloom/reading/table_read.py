@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from secure_bloom.encryption.access import Access
 from secure_bloom.errors import PolicyError
-from secure_bloom.predicates.request import request
+from secure_bloom.predicates.bound_request import request
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan

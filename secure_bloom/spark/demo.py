@@ -25,7 +25,7 @@ from rich.table import Table
 
 from secure_bloom.api.inspect import inspect
 from secure_bloom.api.probe import probe
-from secure_bloom.bloom.probe import ProbeReport, Verdict
+from secure_bloom.bloom.verdicts import ProbeReport, Verdict
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError, SparkUnavailableError
 from secure_bloom.reports.text import written_out

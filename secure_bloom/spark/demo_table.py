@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import TYPE_CHECKING
 
-from secure_bloom.bloom.probe import ProbeReport, Verdict
+from secure_bloom.bloom.verdicts import ProbeReport, Verdict
 from secure_bloom.spark.scan_metrics import collect_scanned
 
 if TYPE_CHECKING:

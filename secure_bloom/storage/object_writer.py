@@ -4,7 +4,7 @@
     new object   | copied range | ... | copied range | uploaded part (filters, footer)
     conditions     the old object's mark, on every copy and on the last request
 
-Packages of stores (``s3``, ``azure``, ``gcs``) make each of these requests.
+Packages of stores (``s3``, ``azure_blobs``, ``gcs``) make each of these requests.
 
 S3 takes at most 10,000 parts. Each part but the last has at least 5 MiB, and a copied part at most
 5 GiB. Azure takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the

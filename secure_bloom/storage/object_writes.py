@@ -68,9 +68,9 @@ def _s3() -> ModuleType:
 
 
 def _azure() -> ModuleType:
-    from secure_bloom.storage import azure
+    from secure_bloom.storage import azure_blobs
 
-    return azure
+    return azure_blobs
 
 
 def _gcs() -> ModuleType:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.cli.arguments import read_lines, read_parameters, read_text
+from secure_bloom.cli.shared_arguments import read_lines, read_parameters, read_text
 from secure_bloom.errors import MissingPathError, PolicyError
 from testing.command_line import run
 from tests.cli.conftest import assert_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.cli.paimon_verbs import print_verdicts
 from secure_bloom.paimon import Rules
 from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe

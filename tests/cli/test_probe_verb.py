@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.bloom.probe import FileProbe, ProbeReport, RowGroupProbe, Verdict
+from secure_bloom.bloom.verdicts import FileProbe, ProbeReport, RowGroupProbe, Verdict
 from secure_bloom.cli.probe_verb import print_probe_report
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.delta import commit as commit_module
+from secure_bloom.delta import log_commit as commit_module
 from secure_bloom.storage.dispatch import create_file
 from testing.delta_tables import deltalake
 from testing.storage import Bucket

@@ -13,7 +13,7 @@ from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.table_change import TableChange, Work, new_sizes
 from secure_bloom.delta import table_run as module
 from secure_bloom.delta.actions import Operation
-from secure_bloom.delta.commit import open_table
+from secure_bloom.delta.log_commit import open_table
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import open_run, refuse_options_of_files, rewrite_table
 from secure_bloom.errors import PolicyError, UnfinishedWriteError

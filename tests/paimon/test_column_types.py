@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon.column_types import describe_type, leaf_of
 from secure_bloom.paimon.data_types import DataType, TypeRoot

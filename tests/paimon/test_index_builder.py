@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon import (
     BloomFilter64,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon import And, FileIndex, Index, Rules, as_predicate, must_read, typed_forms
 from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe

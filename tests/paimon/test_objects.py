@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.paimon import FileIndex
 from testing.storage import Bucket, bucket, port, s3_rights
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.bloom.probe import Verdict
+from secure_bloom.bloom.verdicts import Verdict
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = customers(40)

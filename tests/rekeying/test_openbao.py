@@ -15,7 +15,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.kms.vault.client import VaultKmsClient
+from secure_bloom.encryption.kms.vault.transit import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from testing.openbao import OpenBao
 from testing.tables import customers

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.delta import commit as commit_module
+from secure_bloom.delta import log_commit as commit_module
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.storage.dispatch import create_file
 from testing import delta_logs as logs

@@ -30,7 +30,7 @@ from secure_bloom.auditing.rules.contradiction_rules import (
 )
 from secure_bloom.auditing.rules.key_rules import NOT_AUTHENTIC
 from secure_bloom.errors import FormatError, IntegrityError
-from secure_bloom.parquet import contradictions
+from secure_bloom.parquet import chunk_contradictions
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_headers
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.page_index import (
@@ -56,7 +56,7 @@ def check_counts(subject: ChunkSubject) -> Findings:
     """Check that a column has a value for each row. A list has at least that many."""
     chunk = subject.chunk
     if chunk is not None:
-        for what in contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
+        for what in chunk_contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
             yield subject.finding(IMPOSSIBLE_COUNTS, what)
 
 
@@ -127,13 +127,13 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
     leaf, meta_data, statistics = chunk.leaf, chunk.meta_data, chunk.meta_data.statistics
     if statistics is None:
         return
-    yield from contradictions.in_null_count(leaf, meta_data)
+    yield from chunk_contradictions.in_null_count(leaf, meta_data)
     order = _order_of(leaf)
     for low, high in (
         (statistics.min_value, statistics.max_value),
         (statistics.min, statistics.max),
     ):
-        yield from contradictions.in_bounds(order, low, high)
+        yield from chunk_contradictions.in_bounds(order, low, high)
     for name in ("nan_count", "distinct_count"):
         count = getattr(statistics, name)
         if count is not None and not 0 <= count <= meta_data.num_values:
@@ -206,7 +206,7 @@ def _in_indexes(
 
 
 def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) -> Iterator[str]:
-    found = list(contradictions.in_offset_index(chunk, decode_offset_index(chunk, offset)))
+    found = list(chunk_contradictions.in_offset_index(chunk, decode_offset_index(chunk, offset)))
     yield from found
     # Without rows that can be true, nothing else of the index can be told.
     spans = None if found else page_spans(chunk, offset)
@@ -215,7 +215,7 @@ def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) 
     if column is not None:
         index = decode_column_index(chunk, column)
         rows = [span.end - span.start for span in spans]
-        yield from contradictions.in_column_index(chunk, index, rows, _order_of(chunk.leaf))
+        yield from chunk_contradictions.in_column_index(chunk, index, rows, _order_of(chunk.leaf))
     counted = _data_pages(chunk)
     if counted is not None and counted != len(spans):
         yield f"encoding_stats count {counted} data pages, OffsetIndex has {len(spans)}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from secure_bloom.parquet.contradictions import in_counts, in_null_count
+from secure_bloom.parquet.chunk_contradictions import in_counts, in_null_count
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from secure_bloom.predicates.binding import BoundCondition, bound_conditions
+from secure_bloom.predicates.bound_request import Request
 from secure_bloom.predicates.decided import Decided, PredicateShape
-from secure_bloom.predicates.request import Request
 from secure_bloom.reading.pruning.column_predicates import (
     ColumnPredicate,
     ProbeValues,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.contradictions import in_column_index
+from secure_bloom.parquet.chunk_contradictions import in_column_index
 from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.page_index import PageSpan, decode_column_index
 from secure_bloom.parquet.structures.metadata import ColumnIndex

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secure_bloom.encryption.access import Access
-from secure_bloom.predicates.request import Request, request
+from secure_bloom.predicates.bound_request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values

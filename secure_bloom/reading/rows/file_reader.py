@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from secure_bloom.errors import FormatError, located
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.binding import bound_conditions as conditions_of
+from secure_bloom.predicates.bound_request import Request
 from secure_bloom.predicates.evaluation import true_rows
-from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import AllOf, AnyOf
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step

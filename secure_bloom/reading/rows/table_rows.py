@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError
-from secure_bloom.predicates.request import Request
+from secure_bloom.predicates.bound_request import Request
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.rows.column_decoder import Columns
 from secure_bloom.reading.table.hive_partitions import partition_scalar

@@ -19,8 +19,8 @@ from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
+from secure_bloom.predicates.bound_request import Request
 from secure_bloom.predicates.decided import Decided, PredicateShape
-from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.context import PruningContext

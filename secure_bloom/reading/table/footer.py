@@ -15,7 +15,7 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, KeyUnavailableError, located
-from secure_bloom.parquet.contradictions import in_counts
+from secure_bloom.parquet.chunk_contradictions import in_counts
 from secure_bloom.parquet.file_ciphers import FileCiphers
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import (

@@ -126,7 +126,7 @@ class TableFiles:
     @functools.cached_property
     def whole_schema(self) -> pa.Schema:
         """All columns of the table. Each footer is read for it."""
-        from secure_bloom.predicates.request import whole_schema
+        from secure_bloom.predicates.bound_request import whole_schema
 
         return whole_schema(self.schema, self.partition_fields, self.state.order)
 

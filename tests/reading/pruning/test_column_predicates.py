@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.predicates.binding import bound_conditions
+from secure_bloom.predicates.bound_request import request
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.request import request
 from secure_bloom.reading.pruning.column_predicates import ProbeValues, column_predicate
 from testing.surgery import opened
 from testing.tables import write

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.predicates.bound_request import request
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.request import request
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.table.file_columns import SchemaCache

@@ -22,7 +22,7 @@ from secure_bloom.errors import (
     IntegrityError,
     KeyUnavailableError,
 )
-from secure_bloom.predicates.request import request
+from secure_bloom.predicates.bound_request import request
 from secure_bloom.reading import ReadRequest, table_read
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, Step

@@ -36,7 +36,7 @@ def test_without_a_key_the_store_reads_with_the_token_of_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("azure.storage.blob")
-    from secure_bloom.storage import azure
+    from secure_bloom.storage import azure_blobs as azure
     from secure_bloom.storage.azure_account import AzureAccount
 
     def identity(_account: Any) -> Any:

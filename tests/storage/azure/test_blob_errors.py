@@ -14,7 +14,7 @@ from tests.storage.other_stores import KEY, LARGE, replaced
 exceptions = pytest.importorskip("azure.core.exceptions")
 pytest.importorskip("azure.storage.blob")
 
-from secure_bloom.storage import azure  # noqa: E402
+from secure_bloom.storage import azure_blobs as azure  # noqa: E402
 
 
 def answer(status: int, code: str | None = None) -> Any:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from secure_bloom.storage import azure
+from secure_bloom.storage import azure_blobs as azure
 from testing.store_proxy import store_proxy
 from tests.storage.azure.conftest import Blobs
 from tests.storage.other_stores import (

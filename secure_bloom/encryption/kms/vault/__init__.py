@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.encryption.kms.vault.client import VaultKmsClient, version_in
 from secure_bloom.encryption.kms.vault.settings import WORDS, VaultSettings, check_words
+from secure_bloom.encryption.kms.vault.transit import VaultKmsClient, version_in
 
 __all__ = ["WORDS", "VaultKmsClient", "VaultSettings", "check_words", "version_in"]

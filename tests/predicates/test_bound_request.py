@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.bound_request import Request, request, whole_schema
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.request import Request, request, whole_schema
 
 SCHEMA = pa.schema({"a": pa.int32(), "b": pa.struct({"c": pa.string()}), "day": pa.string()})
 DAY = pa.field("day", pa.date32())

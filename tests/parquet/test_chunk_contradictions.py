@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from secure_bloom.parquet.contradictions import (
+from secure_bloom.parquet.chunk_contradictions import (
     in_bounds,
     in_column_index,
     in_counts,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from secure_bloom.bloom.probe import Verdict, verdict
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.verdicts import Verdict, verdict
 
 
 def test_a_verdict_needs_one_of_the_encodings() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from secure_bloom.auditing.checks.spark_properties import check_properties, parse_properties
+from secure_bloom.auditing.checks.session_properties import check_properties, parse_properties
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from tests.auditing.examples import POLICY, with_rules

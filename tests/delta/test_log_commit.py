@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.delta import commit as commit_module
+from secure_bloom.delta import log_commit as commit_module
 from secure_bloom.delta.actions import Operation, Replacement
-from secure_bloom.delta.commit import commit, has_in_commit_timestamps, log_file, open_table
+from secure_bloom.delta.log_commit import commit, has_in_commit_timestamps, log_file, open_table
 from secure_bloom.errors import FileChangedError, PolicyError, UnfinishedWriteError
 from testing import delta_logs as logs
 from testing.delta_tables import rows

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from secure_bloom.cli.arguments import (
+from secure_bloom.cli.shared_arguments import (
     default_keyring,
     default_policy,
     load_keys,
