@@ -99,6 +99,9 @@ class IcebergRun:
     def _rewrite_some(
         self, entries: Mapping[str, ManifestEntry], work: Work, *, is_dry: bool
     ) -> None:
+        if self.commits and not is_dry:
+            # The run's own commit has moved the branch.
+            self.table.refresh()
         new = {path: self._new_location(entry) for path, entry in entries.items()}
         replacements = self._written(entries, new, work)
         if not replacements:
@@ -151,7 +154,6 @@ class IcebergRun:
         self._gone += (opened_location(it.path) for it in late)
         if done.snapshot_id is not None:
             self._report(done.snapshot_id, done.replaced)
-            self.table.refresh()
 
     def _report(self, snapshot_id: int | None, replaced: Sequence[NewDataFile]) -> None:
         self.commits.append(

@@ -28,6 +28,7 @@ from secure_bloom.tables.iceberg_catalog import catalog_errors, is_busy, is_deni
 #: Exceptions of a catalog after which it is certain that nothing was committed.
 _NOTHING_DONE: Final = frozenset(
     {
+        "AccessDeniedError",
         "NoSuchTableError",
         "NoSuchIcebergTableError",
         "NoSuchNamespaceError",
@@ -146,6 +147,7 @@ def _is_committed(
         if isinstance(exc, CommitFailedException) or is_busy(exc):
             _remove(table, writer)
             return False
+        # A store that denies a metadata file is asked before the catalog's own record changes.
         if type(exc).__name__ in _NOTHING_DONE or is_denied(exc):
             _remove(table, writer)
             with catalog_errors(table.path):

@@ -62,15 +62,19 @@ _EXPRESSIONS: Final[dict[Operator, _Build]] = {
 
 @dataclass(slots=True)
 class Manifests:
-    """The entries of manifests. Each manifest is read once, because manifests never change."""
+    """The manifests of snapshots, and their entries. Each file is read once: none ever changes."""
 
     io: Any
+    _lists: dict[str, list[ManifestFile]] = field(default_factory=dict)
     _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
 
     def of(self, snapshot: Any, content: ManifestContent) -> list[ManifestFile]:
         """Return a snapshot's manifests of data files or of delete files."""
-        with damaged_metadata():
-            return [it for it in snapshot.manifests(self.io) if it.content == content]
+        name = snapshot.manifest_list
+        if name not in self._lists:
+            with damaged_metadata():
+                self._lists[name] = list(snapshot.manifests(self.io))
+        return [it for it in self._lists[name] if it.content == content]
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
         """Return the entries of a manifest that are not deleted."""

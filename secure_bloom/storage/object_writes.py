@@ -21,7 +21,13 @@ from pyarrow import fs
 
 from secure_bloom.errors import FileChangedError, FormatError, imported_for
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.object_writer import NO_CONDITIONS, Conditions, Origin, StoredObject
+from secure_bloom.storage.object_writer import (
+    NO_CONDITIONS,
+    Conditions,
+    Origin,
+    StoredObject,
+    uploaded_parts,
+)
 from secure_bloom.storage.objects import arrow_location, mark_of, store_errors
 from secure_bloom.storage.paths import is_object_uri
 
@@ -127,6 +133,21 @@ def replace_object(
                 size: int = write.replace(source, keep, tail)
             return size
         return _replace_file(source, keep, tail, path, must_be_new=must_be_new)
+
+
+def put_object(path: str, content: bytes, *, must_be_new: bool) -> None:
+    """Write an object of a store with an SDK, in one request if it is small.
+
+    Raises FileChangedError for an object that ``must_be_new`` but is there.
+    """
+    sdk, target = _writing(path, *arrow_location(path))
+    with store_errors(path), sdk.errors(path):
+        write = sdk.Writer(target, None, _no_source, must_be_new=must_be_new)
+        write.write(uploaded_parts([content], len(content)))
+
+
+def _no_source() -> None:
+    """Check nothing: the content is in memory."""
 
 
 def remove_object(path: str, *, only: InputFile | None = None) -> bool:

@@ -11,7 +11,7 @@ classes are removed from the latter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -122,9 +122,9 @@ def load_table(path: str) -> Any:
 
     with catalog_errors(path):
         catalog = load_catalog(catalog_name)
-        sent = _opened_by_the_catalog(catalog)
+        files = _CatalogIO(catalog, path)
         table = catalog.load_table(table_name)
-        table.io = _file_io(catalog, {**(table.config or {}), **sent}, table.metadata_location)
+        table.io = files.open(table.metadata_location, table.config or {})
     return table
 
 
@@ -139,8 +139,12 @@ def store_grant(table: Any, path: str) -> StoreGrant | None:
         sibling(table.metadata_location, ""),
         *(table.metadata.properties.get(name, "") for name in _PLACES),
     }
+    return _grant(places, table.io.properties, path)
+
+
+def _grant(places: Iterable[str], properties: Mapping[str, str], path: str) -> StoreGrant | None:
     mine = [it for it in places if it.lower().startswith(_S3_SCHEMES)]
-    given = {name: value for name, value in table.io.properties.items() if value not in (None, "")}
+    given = {name: value for name, value in properties.items() if value not in (None, "")}
     for name in _REFUSED:
         if mine and name in given:
             raise UnsupportedFeatureError(
@@ -193,30 +197,42 @@ def catalog_errors(path: str) -> Iterator[None]:
         ) from None
 
 
-def _opened_by_the_catalog(catalog: Any) -> dict[str, str]:
-    """Make the catalog open metadata files by its own properties alone, not by those of a table.
+class _CatalogIO:
+    """Makes a catalog open metadata files by its own properties alone, not by those of a table.
 
-    Returns the store's credentials that a REST catalog sends for a table, once it is loaded.
+    It keeps the store's credentials that a REST catalog sends for a table, once that is loaded.
     """
-    sent: dict[str, str] = {}
-    choose: Any = getattr(catalog, "_resolve_storage_credentials", None)
 
-    def chosen(credentials: Any, location: Any) -> Any:
-        found = choose(credentials, location)
-        sent.update(found)
-        return found
+    def __init__(self, catalog: Any, path: str) -> None:
+        self._properties: Mapping[str, str] = catalog.properties
+        self._path = path
+        self._sent: dict[str, str] = {}
+        choose: Any = getattr(catalog, "_resolve_storage_credentials", None)
 
-    if choose is not None:
-        catalog._resolve_storage_credentials = chosen
-    catalog._load_file_io = lambda properties=None, location=None: _file_io(  # noqa: ARG005
-        catalog, sent, location
-    )
-    return sent
+        def chosen(credentials: Any, location: Any) -> Any:
+            found = choose(credentials, location)
+            self._sent.update(found)
+            return found
 
+        if choose is not None:
+            catalog._resolve_storage_credentials = chosen
+        catalog._load_file_io = lambda properties=None, location=None: self.open(  # noqa: ARG005
+            location
+        )
 
-def _file_io(catalog: Any, sent: Mapping[str, str], location: str | None) -> Any:
-    """Return pyiceberg's FileIO with the catalog's settings and those that it sent for a table."""
-    from pyiceberg.io import load_file_io
+    def open(self, location: str | None, more: Mapping[str, str] = {}) -> Any:
+        """Return a FileIO for the files of a table, with properties that the catalog sent for it.
 
-    no_classes = {name: value for name, value in sent.items() if "impl" not in name}
-    return load_file_io({**catalog.properties, **no_classes}, location)
+        S3 is asked by this package's storage, other places by pyiceberg.
+        """
+        sent = {**more, **self._sent}
+        no_classes = {name: value for name, value in sent.items() if "impl" not in name}
+        properties = {**self._properties, **no_classes}
+        if location is not None and location.lower().startswith(_S3_SCHEMES):
+            from secure_bloom.tables.iceberg_files import CatalogFiles
+
+            grant = _grant([sibling(location, "")], properties, self._path)
+            return CatalogFiles(properties, grant)
+        from pyiceberg.io import load_file_io
+
+        return load_file_io(properties, location)

@@ -15,6 +15,7 @@ from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import settings_for
 from secure_bloom.tables.iceberg_catalog import store_grant
 from testing.iceberg_rest import rest_catalog
+from testing.store_proxy import store_proxy
 from tests.iceberg.tables import (
     NAME,
     all_rows,
@@ -54,6 +55,17 @@ def test_add_and_each_verb_that_reads(table: Table) -> None:
     assert probed.verdicts == {sb.Verdict.ABSENT}
     assert sb.advise(NAME, columns=["email"]).columns[0].column == "email"
     assert SECRET not in repr(report) + repr(probed)
+
+
+def test_a_run_makes_few_requests(
+    port: str, settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store_proxy(port) as proxy:
+        settings["s3.endpoint"] = f"http://127.0.0.1:{proxy.port}"
+        people(in_settings(tmp_path, monkeypatch, **settings))
+        proxy.counts()
+        assert len(sb.add_bloom_filters(NAME, columns=["email"]).commits) == 1
+        assert proxy.counts().requests <= 6 * 3 + 20
 
 
 def test_an_audit_looks_at_old_files_and_those_that_no_snapshot_names(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.tables.iceberg_files import StoredFiles, manifest_entries
+from secure_bloom.errors import FileChangedError, UnsupportedFeatureError
+from secure_bloom.tables.iceberg_files import CatalogFiles, StoredFiles, manifest_entries
 from testing.iceberg_tables import iceberg, with_delete_file
+from testing.storage import Bucket
 
 
 def test_a_table_that_is_read_is_not_written(tmp_path: Path) -> None:
@@ -37,3 +38,20 @@ def test_manifests_of_deletes_and_of_data(tmp_path: Path) -> None:
     ]
     # A rewrite left an entry of the file that it replaced.
     assert (len(live), len(every)) == (3, 4)
+
+
+def test_a_file_of_a_catalog_s_table_in_a_store(bucket: Bucket) -> None:
+    files, uri = CatalogFiles({"a": "b"}, None), bucket.uri("metadata/x.avro")
+    assert files.properties == {"a": "b"}
+    written = files.new_output(uri)
+    with written.create() as stream:
+        stream.write(b"abc")
+    assert (len(written), written.to_input_file().open().read()) == (3, b"abc")
+    with pytest.raises(FileChangedError, match="is there already"), written.create() as stream:
+        stream.write(b"other")
+    ended = written.create(overwrite=True)
+    ended.write(b"a part")
+    ended.__exit__(KeyboardInterrupt, None, None)
+    assert files.new_input(uri).open().read() == b"abc"
+    files.delete(uri)
+    assert "metadata/x.avro" not in bucket.objects()
