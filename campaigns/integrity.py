@@ -24,7 +24,7 @@ from campaigns.outcome import Effort, Outcome
 from secure_bloom import hudi, paimon
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from testing.surgery import opened
 from testing.tables import KEYRING, Mode, write

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import DataKey, FileKeys
 from secure_bloom.errors import located
+from secure_bloom.parquet.footer.chunks import Chunk, ChunkRows, decrypt_chunk
 from secure_bloom.parquet.footer.locate import Tail
-from secure_bloom.parquet.footer.opened import Chunk, ChunkRows, Footer, decrypt_chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.schema import Leaf, leaves
 from secure_bloom.parquet.structures import trees
@@ -36,6 +37,10 @@ class LiveFooter:
     @property
     def tail(self) -> Tail:
         return self.read.tail
+
+    @property
+    def keys(self) -> FileKeys:
+        return self.read.keys
 
     @property
     def key(self) -> DataKey | None:
@@ -63,12 +68,12 @@ def live(footer: Footer) -> LiveFooter:
     )
 
 
-def live_chunk(footer: LiveFooter, row_group: int, column: int, keys: FileKeys) -> Chunk:
+def live_chunk(footer: LiveFooter, row_group: int, column: int) -> Chunk:
     """The chunk as the package opens it, with a view in the place of its record."""
     listed, group = footer.column_chunks[row_group][column], footer.row_groups[row_group]
     leaf, rows = footer.leaves[column], ChunkRows(row_group, group.ordinal, group.num_rows)
     with located(row_group=row_group, column=leaf.name):
-        chunk = decrypt_chunk(listed, leaf, column, rows, footer.read.ciphers_under(keys))
+        chunk = decrypt_chunk(listed, leaf, column, rows, footer.read.ciphers)
     meta_data, module = listed.meta_data, listed.encrypted_column_metadata
     if module is not None and chunk.cipher is not None:
         plain = chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)

@@ -13,8 +13,9 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
-from secure_bloom.parquet.footer.opened import Chunk, unlock
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, FileMetaData
@@ -32,7 +33,7 @@ class Opened(NamedTuple):
 
     def chunk(self, row_group: int, name: str) -> Chunk:
         ordinal = [leaf.name for leaf in self.footer.leaves].index(name)
-        return live_chunk(self.footer, row_group, ordinal, self.keys)
+        return live_chunk(self.footer, row_group, ordinal)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from benchmarks.harness.data import add
 from benchmarks.harness.results import Measure, Result
 from benchmarks.harness.timing import Side, medians
 from secure_bloom.parquet import column_values
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 

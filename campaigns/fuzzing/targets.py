@@ -39,14 +39,11 @@ from secure_bloom.paimon.data_types import DataType
 from secure_bloom.paimon.index_readers import may_match
 from secure_bloom.paimon.physical_values import typed_forms
 from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
 from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, read_tail
-from secure_bloom.parquet.footer.opened import (
-    Chunk,
-    Footer,
-    open_chunk,
-    unlock_to_read,
-)
+from secure_bloom.parquet.footer.opened import Footer, read_footer, unlock_to_read
 from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
@@ -55,8 +52,6 @@ from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.tables import snapshot
@@ -168,7 +163,7 @@ def _open_all(content: bytes, keys: Keyring | None = None) -> None:
         footer = unlock_to_read(read_tail(file), found)
         for row_group in range(len(footer.row_groups)):
             for column in range(len(footer.leaves)):
-                chunk = open_chunk(footer, row_group, column, found)
+                chunk = footer.chunk(row_group, column)
                 _edit(footer, chunk)
                 read_bloom_filter(file, chunk)
 
@@ -200,7 +195,7 @@ def _scan_all(content: bytes, keys: Keyring | None = None) -> None:
     footer = read_footer(CountedFile(BytesFile(content)), KeyResolver(keys), _scanner())
     for row_group in range(len(footer.row_groups)):
         for column in range(len(footer.columns.leaves)):
-            footer.chunk(row_group, column)
+            footer.chunk_to_read(row_group, column)
 
 
 def _footer_tree(plain: bytes) -> None:
@@ -226,7 +221,7 @@ def _chunks(number: int) -> list[Chunk]:
     with BytesFile(_files()[number]) as file:
         keys = KeyResolver(None).for_file()
         footer = unlock_to_read(read_tail(file), keys)
-        return [open_chunk(footer, 0, column, keys) for column in range(len(footer.leaves))]
+        return [footer.chunk(0, column) for column in range(len(footer.leaves))]
 
 
 def _pages(content: bytes) -> None:

@@ -25,8 +25,9 @@ from secure_bloom.bloom.stored import filter_extent, read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, SecureBloomError
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
 from secure_bloom.parquet.structures.metadata import (
@@ -89,29 +90,29 @@ def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
     """
     try:
         footer = unlock(read_tail(file, end=end), keys)
-        return _accounts_for_all(file, footer, keys)
+        return _accounts_for_all(file, footer)
     except SecureBloomError:
         return False
 
 
-def _accounts_for_all(file: InputFile, footer: Footer, keys: FileKeys) -> bool:
+def _accounts_for_all(file: InputFile, footer: Footer) -> bool:
     # Behind the magic at the file's start.
     position = len(MAGIC)
     # The footer's own offset stands last: what lies between the last extent and it must be dead
     # too.
-    for start, end in [*sorted(_extents(file, footer, keys)), (footer.tail.offset,) * 2]:
+    for start, end in [*sorted(_extents(file, footer)), (footer.tail.offset,) * 2]:
         # Sorted, so an extent that starts earlier overlaps the one before it.
-        if start < position or not _is_dead(file, position, start, keys):
+        if start < position or not _is_dead(file, position, start, footer.keys):
             return False
         position = end
     return True
 
 
-def _extents(file: InputFile, footer: Footer, keys: FileKeys) -> Iterator[Extent]:
+def _extents(file: InputFile, footer: Footer) -> Iterator[Extent]:
     """Yield all parts of the file that the footer names, after checking each part."""
     for row_group in range(len(footer.row_groups)):
         for ordinal in range(len(footer.leaves)):
-            chunk = open_chunk(footer, row_group, ordinal, keys)
+            chunk = footer.chunk(row_group, ordinal)
             start, end = _data(file, chunk)
             yield start, end
             # Some writers (Polars, parquet-java until 1.11) repeat the metadata behind the pages.
@@ -200,9 +201,7 @@ def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
     return found[::-1]
 
 
-def reclaimed_end(
-    file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
-) -> int:
+def reclaimed_end(file: InputFile, footer: Footer, replaced: Mapping[int, int]) -> int:
     """Return the offset where new filters may start if the file is replaced.
 
     ``replaced`` has the filters to be replaced: their starts by their ends.  The space of those
@@ -212,7 +211,7 @@ def reclaimed_end(
     end = _walked_back(footer.tail.offset, replaced)
     # Appends end on a block: most files without one are known by it, and not looked through.
     old = [] if file.size % APPEND_ALIGNMENT else find_old_footers(file, footer)
-    kept = _kept_end(file, footer, keys, replaced) if old else None
+    kept = _kept_end(file, footer, replaced) if old else None
     if kept is None:
         return end
     # From the first superseded footer on, everything is ours.
@@ -243,9 +242,7 @@ def _known_end(footer: Footer) -> int:
     return min(max(ends), footer.tail.offset)
 
 
-def _kept_end(
-    file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
-) -> int | None:
+def _kept_end(file: InputFile, footer: Footer, replaced: Mapping[int, int]) -> int | None:
     """Return the end of the last part that the footer points to and that stays.
 
     Return None if a key is not available, because the filters of that column are not known.
@@ -254,7 +251,7 @@ def _kept_end(
     try:
         for row_group, chunks in enumerate(footer.column_chunks):
             for column, entry in enumerate(chunks):
-                chunk = open_chunk(footer, row_group, column, keys)
+                chunk = footer.chunk(row_group, column)
                 ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]
                 extent = filter_extent(file, chunk)
                 # A filter that goes holds nothing back; one that stays does, wherever it stands.

@@ -20,9 +20,10 @@ from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.column_values import read_encoded
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import INT96_NOTE, require_filterable
@@ -112,12 +113,12 @@ def plan_rewrite(
     footer = unlock(read_tail(file), keys)
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
     # the last row group is told at once.
-    tasks = list(_tasks(file, footer, keys, request, row_groups))
+    tasks = list(_tasks(file, footer, request, row_groups))
     # To read an object chunk by chunk would take a request for each, and an object that is replaced
     # is copied whole anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
-    keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
+    keep = file.size if append else _reclaimed_end(file, footer, outcomes)
     # The mark stands before the filters, so it moves them.
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
@@ -177,7 +178,6 @@ def _padding(size: int) -> bytes:
 def _tasks(
     file: InputFile,
     footer: Footer,
-    keys: FileKeys,
     request: FilterRequest,
     row_groups: Collection[int] | None,
 ) -> Iterator[Task]:
@@ -188,7 +188,7 @@ def _tasks(
         require_filterable(footer.leaves[ordinal])
     for row_group in range(len(footer.row_groups)) if row_groups is None else sorted(row_groups):
         for ordinal, options in wanted.items():
-            chunk = open_chunk(footer, row_group, ordinal, keys)
+            chunk = footer.chunk(row_group, ordinal)
             # The key is checked before a value is read: no filter of a sensitive column is built
             # from one in clear, or written under another key.
             request.check_key(chunk)
@@ -251,9 +251,7 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
         raise
 
 
-def _reclaimed_end(
-    file: InputFile, footer: Footer, keys: FileKeys, outcomes: list[ChunkOutcome]
-) -> int:
+def _reclaimed_end(file: InputFile, footer: Footer, outcomes: list[ChunkOutcome]) -> int:
     """Return the offset where new filters may start.
 
     Each filter whose space is used again was read as a filter before, so a footer with wrong
@@ -264,7 +262,7 @@ def _reclaimed_end(
         for outcome in outcomes
         if isinstance(outcome, NewFilter) and outcome.old is not None
     }
-    return reclaimed_end(file, footer, keys, replaced)
+    return reclaimed_end(file, footer, replaced)
 
 
 def _lay_out(

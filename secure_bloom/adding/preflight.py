@@ -14,7 +14,7 @@ from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import require_filterable, unknown_column
 
@@ -79,15 +79,14 @@ def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Sur
 
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
     with located(path=path), request.open(path) as file:
-        keys = file_keys(resolver, file)
         # As before a write, a signature that cannot be checked is an error: it fails here, before
         # the work.
-        footer = unlock(read_tail(file), keys)
+        footer = unlock(read_tail(file), file_keys(resolver, file))
         refusal = _refusal(path, footer, request)
         if footer.row_groups and refusal is None:
             # One row group tells of the keys; all are looked at when the file is planned.
             for ordinal in request.resolve(footer.leaves):
-                request.check_key(open_chunk(footer, 0, ordinal, keys))
+                request.check_key(footer.chunk(0, ordinal))
         return Survey(
             path=path,
             columns=tuple(leaf.name for leaf in footer.leaves),

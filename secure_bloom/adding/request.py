@@ -11,7 +11,7 @@ from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.schema import Leaf, select
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping

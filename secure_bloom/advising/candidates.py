@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from secure_bloom.errors import KeyUnavailableError, UnsupportedFeatureError
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import INT96_NOTE, Leaf, require_filterable
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import is_float16
-from secure_bloom.reading.table.footer import FileFooter
 
 _BOOLEAN = "BOOLEAN: the format has no filter for it, and two values need none"
 _REPEATED = "repeated: conditions do not look into maps, nor into lists of lists or of structures"
@@ -45,7 +45,7 @@ class Candidate:
         return ".".join(self.path)
 
 
-def candidates(footers: Sequence[FileFooter], partitions: Sequence[str]) -> tuple[Candidate, ...]:
+def candidates(footers: Sequence[Footer], partitions: Sequence[str]) -> tuple[Candidate, ...]:
     """Return the columns of all files, given one footer for each schema.
 
     The partition columns come last.
@@ -60,7 +60,7 @@ def candidates(footers: Sequence[FileFooter], partitions: Sequence[str]) -> tupl
     return tuple(found.values())
 
 
-def _candidate(footer: FileFooter, ordinal: int, leaf: Leaf) -> Candidate:
+def _candidate(footer: Footer, ordinal: int, leaf: Leaf) -> Candidate:
     is_locked = _is_locked(footer, ordinal)
     lookup = _lookup(footer, ordinal, leaf)
     return Candidate(
@@ -73,16 +73,16 @@ def _candidate(footer: FileFooter, ordinal: int, leaf: Leaf) -> Candidate:
     )
 
 
-def _is_locked(footer: FileFooter, ordinal: int) -> bool:
+def _is_locked(footer: Footer, ordinal: int) -> bool:
     try:
         if footer.row_groups:
-            footer.chunk(0, ordinal)
+            footer.chunk_to_read(0, ordinal)
     except KeyUnavailableError:
         return True
     return False
 
 
-def _lookup(footer: FileFooter, ordinal: int, leaf: Leaf) -> tuple[str, ...] | None:
+def _lookup(footer: Footer, ordinal: int, leaf: Leaf) -> tuple[str, ...] | None:
     """Return the path by which a condition names the leaf, or None."""
     columns = footer.columns
     if not leaf.is_repeated:
@@ -101,7 +101,7 @@ def _is_list(found: pa.DataType) -> bool:
     return bool(pa.types.is_list(found) or pa.types.is_large_list(found))
 
 
-def _refusal(footer: FileFooter, leaf: Leaf, *, is_found: bool) -> str | None:
+def _refusal(footer: Footer, leaf: Leaf, *, is_found: bool) -> str | None:
     if leaf.type is Type.BOOLEAN:
         return _BOOLEAN
     if leaf.type is Type.INT96:

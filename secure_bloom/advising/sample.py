@@ -16,13 +16,13 @@ from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import TableState, table_state
-from secure_bloom.storage import CountedFile, InputFile
+from secure_bloom.storage import InputFile
 from secure_bloom.storage.inputs import covered
 from secure_bloom.tables import LiveFile, TableListing, list_tables
 
@@ -135,10 +135,10 @@ def sample_table(
 
 def _read_footers(
     listing: TableListing, state: TableState, resolver: KeyResolver, progress: Progress | None
-) -> tuple[list[FileFacts], list[tuple[str, pa.Schema]], list[FileFooter]]:
+) -> tuple[list[FileFacts], list[tuple[str, pa.Schema]], list[Footer]]:
     """Return the facts and the schema of each file, and one footer for each schema."""
     scanner, facts, schemas = SchemaCache(state.names), [], []
-    first: dict[int, FileFooter] = {}
+    first: dict[int, Footer] = {}
     for done, path in enumerate(KeyPrefetch(resolver).each(listing.paths), start=1):
         footer = _footer(listing, path, resolver, scanner)
         facts.append(_facts(footer))
@@ -152,17 +152,17 @@ def _read_footers(
 
 def _footer(
     listing: TableListing, path: str, resolver: KeyResolver, scanner: SchemaCache
-) -> FileFooter:
+) -> Footer:
     with located(path=path), listing.open(path) as file:
-        return read_footer(CountedFile(file), resolver, scanner)
+        return read_footer(file, resolver, scanner)
 
 
-def _facts(footer: FileFooter) -> FileFacts:
+def _facts(footer: Footer) -> FileFacts:
     return FileFacts(
         path=footer.path,
         size=footer.size,
-        rows=tuple(footer.scan.rows),
-        bytes_footer=covered(footer.extents),
+        rows=tuple(footer.rows),
+        bytes_footer=covered(footer.tail.extents),
     )
 
 

@@ -32,7 +32,7 @@ from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_FOOTER,
     UNCHECKED_SIGNATURE,
 )
-from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import (
     FormatError,
@@ -42,8 +42,9 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import TRAILER_SIZE, read_tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, read_unverified, unlock
+from secure_bloom.parquet.footer.opened import Footer, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.inputs import CountedFile
@@ -227,7 +228,7 @@ def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | N
     except KmsUnavailableError:
         raise
     except SecureBloomError as error:
-        return (read_unverified(subject.tail) if subject.is_readable else None), error
+        return (read_unverified(subject.tail, subject.keys) if subject.is_readable else None), error
 
 
 def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
@@ -241,7 +242,7 @@ def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
     chunks = []
     for row_group, column_chunks in enumerate(footer.column_chunks):
         for ordinal, column_chunk in enumerate(column_chunks):
-            chunk, error = _open_chunk(footer, row_group, ordinal, subject.keys)
+            chunk, error = _open_chunk(footer, row_group, ordinal)
             chunks.append(
                 ChunkSubject(
                     of=subject,
@@ -257,10 +258,10 @@ def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
 
 
 def _open_chunk(
-    footer: Footer, row_group: int, ordinal: int, file_keys: FileKeys
+    footer: Footer, row_group: int, ordinal: int
 ) -> tuple[Chunk | None, SecureBloomError | None]:
     try:
-        return open_chunk(footer, row_group, ordinal, file_keys), None
+        return footer.chunk_to_read(row_group, ordinal), None
     except KmsUnavailableError:
         raise
     except SecureBloomError as error:

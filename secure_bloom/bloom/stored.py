@@ -19,7 +19,7 @@ from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.metadata import (
     BloomFilterAlgorithm,
     BloomFilterCompression,

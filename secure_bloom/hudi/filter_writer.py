@@ -34,8 +34,9 @@ from secure_bloom.hudi.record_keys.footer_entry import (
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer, unlock
+from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.reports.text import counted, named_columns
 from secure_bloom.storage import InputFile
@@ -156,7 +157,7 @@ class RecordKeyRewriter(FileRewriter):
         if old is not None and old.filter is not None and not self.replace:
             kept = self._report(footer, old.filter, action="kept", reason="it was there already")
             return RewritePlan(keep=file.size, tail=(), filters=(kept,))
-        chunks = list(key_chunks(footer, self.column, keys))
+        chunks = list(key_chunks(footer, self.column))
         # All keys are held before the filter is made: its size depends on how many there are.
         parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
         built = self.options.empty_filter(sum(map(len, parts)))

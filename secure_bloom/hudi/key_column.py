@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange
 from secure_bloom.hudi.record_keys.packed_keys import FROM_JAVA_ORDER, TO_JAVA_ORDER, PackedKeys
 from secure_bloom.parquet.column_values import read_items
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import select, unknown_column
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import InputFile
@@ -36,11 +36,11 @@ def key_ordinal(footer: Footer, column: str) -> int:
     return ordinals[0]
 
 
-def key_chunks(footer: Footer, column: str, keys: FileKeys) -> Iterator[Chunk]:
+def key_chunks(footer: Footer, column: str) -> Iterator[Chunk]:
     """Yield the key column's chunk of each row group."""
     ordinal = key_ordinal(footer, column)
     for row_group in range(len(footer.row_groups)):
-        yield open_chunk(footer, row_group, ordinal, keys)
+        yield footer.chunk(row_group, ordinal)
 
 
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
-from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
 from secure_bloom.hudi.key_column import key_chunks, read_keys
@@ -235,11 +235,10 @@ def _search(
 def _search_file(
     file: InputFile, searched: SearchedKeys, column: str, resolver: KeyResolver
 ) -> tuple[FileLookup, set[bytes]]:
-    keys = file_keys(resolver, file)
-    footer = unlock_to_read(read_tail(file), keys)
+    footer = unlock_to_read(read_tail(file), file_keys(resolver, file))
     entry = read_entry_of(footer, column)
     in_range, candidates = searched.candidates(entry)
-    found = present_keys(file, footer, keys, column, candidates)
+    found = present_keys(file, footer, column, candidates)
     report = FileLookup(
         path=file.path,
         status=_status(in_range, len(candidates)),
@@ -259,13 +258,13 @@ def _status(in_range: int, candidates: int) -> LookupStatus:
 
 
 def present_keys(
-    file: InputFile, footer: Footer, keys: FileKeys, column: str, candidates: set[bytes]
+    file: InputFile, footer: Footer, column: str, candidates: set[bytes]
 ) -> set[bytes]:
     """Return the candidates that are in a row of the file. Reads nothing without a candidate."""
     found: set[bytes] = set()
     if not candidates:
         return found
-    for chunk in key_chunks(footer, column, keys):
+    for chunk in key_chunks(footer, column):
         for array in read_keys(file, chunk):
             # The values get the type of the batch: pyarrow does not compare binary of 32 bit
             # offsets with binary of 64 bit offsets.

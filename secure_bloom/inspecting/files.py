@@ -18,8 +18,9 @@ from secure_bloom.errors import (
 )
 from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription, describe_record_keys
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import Tail, read_tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.logical_types import describe
@@ -147,7 +148,7 @@ def _inspect_open(file: InputFile, keys: FileKeys, check: bool) -> FileInspectio
         footer = unlock(tail, keys, allow_unverified=True)
     except KeyUnavailableError as error:
         return _describe(file.path, tail, keys, note=error.message)
-    return _Inspector(file=file, footer=footer, keys=keys, check=check).describe()
+    return _Inspector(file=file, footer=footer, check=check).describe()
 
 
 def _describe(
@@ -178,7 +179,6 @@ class _Inspector:
 
     file: InputFile
     footer: Footer
-    keys: FileKeys
     check: bool
 
     def describe(self) -> FileInspection:
@@ -187,7 +187,7 @@ class _Inspector:
         return _describe(
             self.file.path,
             tail,
-            self.keys,
+            self.footer.keys,
             rows=self.footer.metadata.num_rows,
             groups=tuple(self._row_group(i) for i in range(len(self.footer.row_groups))),
             hudi=describe_record_keys(self.footer),
@@ -205,11 +205,11 @@ class _Inspector:
 
     def _column(self, row_group: int, column: int) -> ColumnInspection:
         column_chunk = self.footer.column_chunks[row_group][column]
-        encrypted, key = _encryption(column_chunk, self.footer, self.keys)
+        encrypted, key = _encryption(column_chunk, self.footer)
         leaf = self.footer.leaves[column]
         note = None
         try:
-            bloom = self._bloom(open_chunk(self.footer, row_group, column, self.keys))
+            bloom = self._bloom(self.footer.chunk(row_group, column))
         except KmsUnavailableError:
             raise
         except SecureBloomError as error:
@@ -250,10 +250,8 @@ def _type_of(leaf: Leaf) -> str:
     return describe(leaf.element)
 
 
-def _encryption(
-    column_chunk: ColumnChunk, footer: Footer, keys: FileKeys
-) -> tuple[str, str | None]:
-    crypto = column_chunk.crypto_metadata
+def _encryption(column_chunk: ColumnChunk, footer: Footer) -> tuple[str, str | None]:
+    crypto, keys = column_chunk.crypto_metadata, footer.keys
     if crypto is None:
         return "no", None
     own = crypto.ENCRYPTION_WITH_COLUMN_KEY

@@ -186,7 +186,7 @@ def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
     # have it.
     except KeyUnavailableError:
         # An encrypted footer hides its columns; a signed one stands in clear.
-        return None if tail.scan is None else read_unverified(tail)
+        return None if tail.scan is None else read_unverified(tail, keys)
 
 
 def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[str, bytes]]:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
 from secure_bloom.calling.arguments import check_fields
-from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64, sizing
 from secure_bloom.paimon.column_types import IndexedColumn, find_column
@@ -26,7 +25,8 @@ from secure_bloom.paimon.container import BLOOM_FILTER, Index
 from secure_bloom.paimon.data_types import float_bits, hash_longs
 from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
 from secure_bloom.parquet.column_values import read_entries, read_items
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
@@ -188,14 +188,14 @@ class ColumnSource:
         return any(chunk.cipher is not None for group in self.chunks for chunk in group)
 
 
-def column_source(footer: Footer, keys: FileKeys, name: str, options: IndexOptions) -> ColumnSource:
+def column_source(footer: Footer, name: str, options: IndexOptions) -> ColumnSource:
     """Return the column called ``name``, with its chunks opened.
 
     Raises an error for a column that cannot have a filter.
     """
     column = find_column(footer.leaves, name)
     chunks = tuple(
-        tuple(open_chunk(footer, row_group, ordinal, keys) for ordinal in column.ordinals)
+        tuple(footer.chunk(row_group, ordinal) for ordinal in column.ordinals)
         for row_group in range(len(footer.row_groups))
     )
     return ColumnSource(column=column, options=options, chunks=chunks)

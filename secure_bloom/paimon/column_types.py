@@ -198,8 +198,7 @@ class ColumnTypes:
         With ``itself``, ``file`` is an index, and the data file is the one beside it.
         """
         with open_input(data_path(file)) if itself else nullcontext(file) as data:
-            keys = file_keys(self.resolver, data)
-            footer = unlock_to_read(read_tail(data), keys)
+            footer = unlock_to_read(read_tail(data), file_keys(self.resolver, data))
             if not footer.is_verified:
                 self.unverified.add(data.path)
             return footer.leaves

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
-from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import (
     FileChangedError,
@@ -261,8 +261,8 @@ class _Builder:
         """Build one index and write it."""
         with located(path=path), open_input(path) as file:
             _refuse_other_formats(file)
-            footer, keys = self._opened(file)
-            built = [build_filter(file, source) for source in self._sources(footer, keys)]
+            footer = self._opened(file)
+            built = [build_filter(file, source) for source in self._sources(footer)]
             indexes = [(report.column, index) for report, index in built]
             merged = self._merge.write(file, indexes)
             return IndexReport(
@@ -275,17 +275,16 @@ class _Builder:
                 verified=footer.is_verified,
             )
 
-    def _opened(self, file: InputFile) -> tuple[Footer, FileKeys]:
-        keys = file_keys(self._resolver, file)
-        return unlock_to_read(read_tail(file), keys), keys
+    def _opened(self, file: InputFile) -> Footer:
+        return unlock_to_read(read_tail(file), file_keys(self._resolver, file))
 
-    def _sources(self, footer: Footer, keys: FileKeys) -> list[ColumnSource]:
+    def _sources(self, footer: Footer) -> list[ColumnSource]:
         """Return the columns of the file that get filters.
 
         Raises PolicyError if one of them is encrypted, unless the caller allows it.
         """
         wanted = self._columns.items()
-        sources = [column_source(footer, keys, name, options) for name, options in wanted]
+        sources = [column_source(footer, name, options) for name, options in wanted]
         encrypted = [source.column.name for source in sources if source.is_encrypted]
         if encrypted and not self._allow_clear_index:
             raise PolicyError(

@@ -6,7 +6,7 @@ that are needed. ``structures`` has the Thrift structures: records to read, spli
 ``texts`` and ``literals`` turn values into texts and back::
 
     footer = unlock(read_tail(file), keys)
-    chunk = open_chunk(footer, 0, 3, keys)
+    chunk = footer.chunk(0, 3)
     for entries in read_encoded(file, chunk).entries:
         ...
 """

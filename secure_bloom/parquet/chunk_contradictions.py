@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (

@@ -17,7 +17,7 @@ from secure_bloom.parquet.dictionary_pages import (
     claims_full_dictionary,
     read_full_dictionary,
 )
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
 from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries, plain_values
 from secure_bloom.parquet.schema import Leaf

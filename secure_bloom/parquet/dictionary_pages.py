@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import (
     DICTIONARY,
     Page,

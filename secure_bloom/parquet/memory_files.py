@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from secure_bloom.parquet.footer.locate import MAGIC
-from secure_bloom.parquet.footer.seal import with_trailer
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer.locate import MAGIC, with_trailer
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
@@ -26,6 +27,9 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 from secure_bloom.parquet.structures.splices import i32, with_fields
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: A page as it stands in the file: its encoded header, and its body as it is stored.
 StoredPage = tuple[bytes, bytes | memoryview]
@@ -115,3 +119,20 @@ def stored_plain(page: Page) -> StoredPage:
     # The checksum is of the bytes as they were stored, which were encrypted.
     new = {PageHeader.compressed_page_size.id: i32(len(body)), PageHeader.crc.id: None}
     return with_fields(page.encoded_header, new), body
+
+
+def arrow_schema(schema: Sequence[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
+    """Return the Arrow schema that pyarrow gives a file without rows that has this schema."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
+    footer = FileMetaData.of(
+        version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
+    ).encode()
+    file = pa.BufferReader(without_data(footer))
+    try:
+        arrow = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").schema_arrow
+    except (pa.ArrowException, OSError):
+        raise FormatError("pyarrow cannot make an Arrow schema of the file's schema") from None
+    return arrow.remove_metadata()

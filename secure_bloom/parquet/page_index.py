@@ -14,7 +14,7 @@ from typing import TypeVar
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.chunk_contradictions import in_offset_index
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.views import View

@@ -22,7 +22,7 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.chunk_fields import PAGE_ENCODING, PAGE_HEADER, PAGE_SLOTS, PAGE_START
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     CompressionCodec,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.pruning.plan import FilePlan, Note, RowGroupPlan, Step
 from secure_bloom.reading.rows.column_decoder import stored_extents
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage.inputs import Extent, covered
 
 
@@ -74,27 +74,27 @@ def file_report(
         for index in range(len(footer.row_groups))
         for extent in stored_extents(footer, index, needed)
     ]
-    pruned = covered([*footer.extents, *plan.extents])
-    read = covered([*footer.extents, *plan.extents, *pages])
+    pruned = covered([*footer.tail.extents, *plan.extents])
+    read = covered([*footer.tail.extents, *plan.extents, *pages])
     return FileReadReport(
         path=plan.path,
         row_groups=row_groups,
-        bytes_footer=covered(footer.extents),
-        bytes_judged_by=pruned - covered(footer.extents),
+        bytes_footer=covered(footer.tail.extents),
+        bytes_judged_by=pruned - covered(footer.tail.extents),
         bytes_pages=read - pruned,
-        bytes_full_scan=covered([*footer.extents, *full]),
+        bytes_full_scan=covered([*footer.tail.extents, *full]),
         filters=_columns_with_filters(footer),
         notes=tuple(notes),
     )
 
 
-def _columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
+def _columns_with_filters(footer: Footer) -> tuple[str, ...]:
     """Return the columns that have a filter in the first row group, or () if it cannot be read."""
     found = []
     for ordinal, leaf in enumerate(footer.columns.leaves if footer.row_groups else ()):
         # The read itself asks nothing of columns that are not wanted, and fails for none.
         with suppress(SecureBloomError):
-            if footer.chunk(0, ordinal).meta_data.bloom_filter_offset is not None:
+            if footer.chunk_to_read(0, ordinal).meta_data.bloom_filter_offset is not None:
                 found.append(leaf.name)
     return tuple(found)
 

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import located
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.predicates.bound_request import Request, request, whole_schema
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.reading.file_reports import FileReadReport, file_report
@@ -25,8 +27,6 @@ from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
@@ -77,7 +77,7 @@ class LookupTrials:
         self._open_file = open_file
         self._opener = SourceOpener(resolver)
         self._schemas = SchemaCache(table.names)
-        self._footers: dict[str, FileFooter] = {}
+        self._footers: dict[str, Footer] = {}
 
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
         """Return a report for each file on a read of these row groups."""
@@ -103,7 +103,7 @@ class LookupTrials:
         """
         asked = self._table.request([column[0]], None)
         footer = self._footer(path)
-        group = RowGroupPlan(row_group=row_group, rows=footer.scan.rows[row_group])
+        group = RowGroupPlan(row_group=row_group, rows=footer.rows[row_group])
         plan = FilePlan(
             path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
         )
@@ -122,10 +122,10 @@ class LookupTrials:
             found = pc.list_flatten(found)
         return found.drop_null()
 
-    def _footer(self, path: str) -> FileFooter:
+    def _footer(self, path: str) -> Footer:
         if path not in self._footers:
             with located(path=path), self._open_file(path) as file:
-                footer = read_footer(CountedFile(file), self._resolver, self._schemas)
+                footer = read_footer(file, self._resolver, self._schemas)
             self._footers[path] = footer
         return self._footers[path]
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.errors import FileChangedError, located
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import open_input
 
 
 def planned_rows(plan: ReadPlan, file: PlannedFile, keys: GivenKeys) -> Iterator[pa.RecordBatch]:
@@ -25,7 +25,7 @@ def planned_rows(plan: ReadPlan, file: PlannedFile, keys: GivenKeys) -> Iterator
     """
     resolver = replace(plan.access, keys=keys).resolver()
     with located(path=file.path), open_input(file.path) as opened:
-        footer = read_footer(CountedFile(opened), resolver, SchemaCache(plan.names))
+        footer = read_footer(opened, resolver, SchemaCache(plan.names))
         if (footer.written, footer.digest) != (file.written, file.digest):
             raise FileChangedError(
                 "the file was changed after it was planned",

@@ -21,7 +21,8 @@ from secure_bloom.bloom.verdicts import (
 )
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.literals import physical_values, python_value
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
@@ -31,15 +32,14 @@ from secure_bloom.parquet.schema import (
     unknown_column,
 )
 from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.inputs import Extent
 
 if TYPE_CHECKING:
+    from secure_bloom.parquet.footer.columns import FileColumns
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
-    from secure_bloom.reading.table.file_columns import FileColumns
 
 
 class TableProbe:
@@ -102,7 +102,7 @@ class TableProbe:
                 yield file, self._report(footer, ordinal, found)
 
     def _report(
-        self, footer: FileFooter, ordinal: int | None, row_groups: Iterable[RowGroupProbe]
+        self, footer: Footer, ordinal: int | None, row_groups: Iterable[RowGroupProbe]
     ) -> FileProbe:
         return FileProbe(
             path=footer.path,
@@ -121,12 +121,12 @@ class TableProbe:
                 raise
             return FileProbe(path=self._files.paths[ordinal], **failure_of(error))
 
-    def _probe_file(self, file: InputFile, footer: FileFooter) -> FileProbe:
+    def _probe_file(self, file: InputFile, footer: Footer) -> FileProbe:
         self._known.update(leaf.name for leaf in footer.leaves)
         ordinal = self._ordinal(footer.leaves)
         probed = {} if ordinal is None else _encoded(footer.leaves[ordinal], self._values)
         chunks = [
-            None if ordinal is None else footer.chunk(row_group, ordinal)
+            None if ordinal is None else footer.chunk_to_read(row_group, ordinal)
             for row_group in range(len(footer.row_groups))
         ]
         file.read_ahead(_filter_extents(filter(None, chunks)))

@@ -15,6 +15,7 @@ from typing import Final
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.edit import (
     algorithm_of,
     crypto_metadata,
@@ -22,7 +23,7 @@ from secure_bloom.parquet.footer.edit import (
     with_texts,
 )
 from secure_bloom.parquet.footer.locate import Tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.pages import chunk_extent, has_data_page, has_dictionary_offset
 from secure_bloom.parquet.structures.metadata import (
@@ -72,29 +73,28 @@ _FIRST_OFFSET: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewFooter:
-    """The parts of the new footer: the old footer in clear, new places, and new keys if any."""
+class FooterChange:
+    """What changes in a footer: the places of all parts of its chunks, its mode, and its keys."""
 
-    plain: bytes
     chunks: Sequence[Sequence[Chunk]]
     places: Mapping[tuple[int, int], NewPlaces]
     mode: FooterMode
     keys: NewFileKeys | None
     drop_metadata: frozenset[str]
 
-    def encode(self) -> bytes:
-        """Return the bytes from the footer's start to the end of the file."""
-        crypto, key, file_aad = b"", None, b""
+    def end_of_file(self, footer: Footer) -> bytes:
+        """Return the bytes from the new footer's start to the end of the file."""
+        plain, crypto, key, file_aad = self._edited(footer.plain), b"", None, b""
         if self.keys is not None:
             # The new file has no AAD prefix, whatever the old one had: its readers need not supply
             # one.
             key, file_aad = self.keys.footer.key, self.keys.aad_file_unique
             crypto = crypto_metadata(_algorithm(self.keys), self.keys.footer.key_metadata)
-        return seal_footer(self._metadata(), self.mode, key=key, file_aad=file_aad, crypto=crypto)
+        return seal_footer(plain, self.mode, key=key, file_aad=file_aad, crypto=crypto)
 
-    def _metadata(self) -> bytes:
-        fields = find_fields(self.plain).by_id
-        groups = encoded_elements(self.plain, fields.get(_ROW_GROUPS))
+    def _edited(self, plain: bytes) -> bytes:
+        fields = find_fields(plain).by_id
+        groups = encoded_elements(plain, fields.get(_ROW_GROUPS))
         is_signed = self.mode is FooterMode.SIGNED and self.keys is not None
         new: dict[int, NewValue | None] = {
             _ROW_GROUPS: structs(
@@ -107,7 +107,7 @@ class NewFooter:
         }
         if is_signed and self.keys is not None:
             new |= signing_fields(_algorithm(self.keys), self.keys.footer.key_metadata)
-        return with_texts(with_fields(self.plain, new), without=self.drop_metadata)
+        return with_texts(with_fields(plain, new), without=self.drop_metadata)
 
     def _row_group(self, ordinal: int, group: bytes) -> bytes:
         fields = find_fields(group).by_id

@@ -102,7 +102,7 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
     # Material inside a file stands in its footer, which must be opened to change it.
     if footer_reference is None or tail.algorithm is None:
         return None
-    footer = read_unverified(tail) if tail.mode is FooterMode.SIGNED else None
+    footer = read_unverified(tail, keys) if tail.mode is FooterMode.SIGNED else None
     stored = read_material(file)
     # Material that the footer does not name may be of an older writing, and must not be carried on.
     if footer is not None and {reference_of(it) for it in key_metadata_of(footer)} != stored.keys():
@@ -116,7 +116,7 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
         footer=footer,
         protection=_closed(tail, found[footer_reference].master_key_id)
         if footer is None
-        else found_protection(footer, keys),
+        else found_protection(footer),
         footer_reference=footer_reference,
         materials=found,
     )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.errors import PolicyError
@@ -82,13 +81,13 @@ def _is_below(leaf: Leaf, path: str) -> bool:
     return leaf.name == path or leaf.name.startswith(f"{path}.")
 
 
-def found_protection(footer: Footer, keys: FileKeys) -> Protection:
+def found_protection(footer: Footer) -> Protection:
     """Return the protection that a file has.
 
     Raises PolicyError if its row groups are protected differently.
     """
     rows = [
-        tuple(_use(chunk.crypto_metadata, footer, keys) for chunk in chunks)
+        tuple(_use(chunk.crypto_metadata, footer) for chunk in chunks)
         for chunks in footer.column_chunks
     ]
     # A policy and a report have one key for each column of a file.
@@ -98,22 +97,24 @@ def found_protection(footer: Footer, keys: FileKeys) -> Protection:
     return Protection(
         footer_mode=footer.tail.mode,
         algorithm=None if algorithm is None else Algorithm(algorithm.member()),
-        footer=None if algorithm is None else KeyUse(name=keys.describe(footer.tail.key_metadata)),
+        footer=None
+        if algorithm is None
+        else KeyUse(name=footer.keys.describe(footer.tail.key_metadata)),
         columns=rows[0] if rows else (None,) * len(footer.leaves),
     )
 
 
-def _use(crypto: ColumnCryptoMetaData | None, footer: Footer, keys: FileKeys) -> KeyUse | None:
+def _use(crypto: ColumnCryptoMetaData | None, footer: Footer) -> KeyUse | None:
     if crypto is None:
         return None
     # The union has one of two members; without this one the column is under the footer's key.
     own = crypto.ENCRYPTION_WITH_COLUMN_KEY
     if own is None:
-        return KeyUse(name=keys.describe(footer.tail.key_metadata), is_footer_key=True)
-    return KeyUse(name=keys.describe(own.key_metadata))
+        return KeyUse(name=footer.keys.describe(footer.tail.key_metadata), is_footer_key=True)
+    return KeyUse(name=footer.keys.describe(own.key_metadata))
 
 
-def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOptions) -> bool:
+def wraps_as_wanted(footer: Footer, encryption: EncryptionOptions) -> bool:
     """Return whether all keys of a file are wrapped and stored, and as long, as the policy says."""
     # A file in clear has no keys that could be wrapped otherwise.
     if footer.tail.algorithm is None:
@@ -127,9 +128,9 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
         if chunk.crypto_metadata is not None
     ]
     metadata = [footer.tail.key_metadata, *(it.key_metadata for it in own if it is not None)]
-    materials = [None if it is None else keys.material(it) for it in metadata]
+    materials = [None if it is None else footer.keys.material(it) for it in metadata]
     # The footer's key tells the length of all: a writer makes all keys of a file alike.
-    key = footer.key or keys.footer_key(footer.tail.key_metadata)
+    key = footer.key or footer.keys.footer_key(footer.tail.key_metadata)
     return 8 * len(key.key) == encryption.data_key_bits and all(
         it is not None
         and (it.kek is not None) == encryption.double_wrapping

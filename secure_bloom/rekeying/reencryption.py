@@ -14,11 +14,12 @@ from functools import partial
 
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FileChangedError, SecureBloomError, located
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, read_tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer, open_chunk, unlock, unlock_to_read
+from secure_bloom.parquet.footer.opened import Footer, unlock, unlock_to_read
 from secure_bloom.parquet.key_material_files import changed_before_missing, file_keys
 from secure_bloom.parquet.key_material_writes import (
     remove_leftovers,
@@ -33,7 +34,7 @@ from secure_bloom.rekeying.key_files import (
     named_references,
     shown_record_keys,
 )
-from secure_bloom.rekeying.new_footer import NewFooter
+from secure_bloom.rekeying.new_footer import FooterChange
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, TwoKms, new_file_keys
 from secure_bloom.rekeying.protection import (
     Protection,
@@ -94,16 +95,16 @@ class Reencryption:
     def ask(self, path: str, target: str | None) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
         with open_input(path) as file:
-            keys = file_keys(self.resolver, file)
             # Only calls to the KMS are made here.  Whoever then reads the file checks the
             # signature.
+            keys = file_keys(self.resolver, file)
             footer = unlock(read_tail(file), keys, allow_unverified=True)
             wanted = wanted_protection(self.policy, footer.leaves)
-            before = found_protection(footer, keys)
-            if self._is_left(target) and self._is_done(footer, keys, before, wanted):
+            before = found_protection(footer)
+            if self._is_left(target) and self._is_done(footer, before, wanted):
                 return
             # Opening the chunks unwraps the keys of the columns.
-            _chunks(footer, keys)
+            _chunks(footer)
             made = None if self.dry_run else self._new_keys(wanted)
             if made is not None:
                 self._ready[path] = wanted, made
@@ -127,10 +128,10 @@ class Reencryption:
             # Readers will take bytes that are sealed anew for genuine, so they must be genuine now.
             open_footer = unlock_to_read if self.policy is None else unlock
             footer = open_footer(read_tail(file), keys)
-            before = found_protection(footer, keys)
+            before = found_protection(footer)
             wanted = wanted_protection(self.policy, footer.leaves)
             report = partial(rekeyed_file, file, footer.leaves, before=before, started=started)
-            if self._is_left(target) and self._is_done(footer, keys, before, wanted):
+            if self._is_left(target) and self._is_done(footer, before, wanted):
                 if target is None and not self.dry_run:
                     tidy_material(file, named_references(footer))
                     remove_leftovers(path)
@@ -140,7 +141,7 @@ class Reencryption:
             notes = () if target is not None else tuple(leftovers(file, wanted))
             size = file.size
             if not self.dry_run:
-                size, left = self._write(file, footer, keys, wanted, target)
+                size, left = self._write(file, footer, wanted, target)
                 notes += left
             status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
             done = report(status, after=wanted, size=size)
@@ -153,27 +154,24 @@ class Reencryption:
         """
         return target is None or self.only_changes
 
-    def _is_done(
-        self, footer: Footer, keys: FileKeys, before: Protection, wanted: Protection
-    ) -> bool:
-        if self.new_data_keys or before != wanted or self._is_of_old_kms(footer, keys):
+    def _is_done(self, footer: Footer, before: Protection, wanted: Protection) -> bool:
+        if self.new_data_keys or before != wanted or self._is_of_old_kms(footer):
             return False
         # Single wrapping for double, or keys of another size, are another protection to the policy,
         # although the master keys are the same.
-        return self.policy is None or wraps_as_wanted(footer, keys, self.policy.encryption)
+        return self.policy is None or wraps_as_wanted(footer, self.policy.encryption)
 
-    def _is_of_old_kms(self, footer: Footer, keys: FileKeys) -> bool:
+    def _is_of_old_kms(self, footer: Footer) -> bool:
         """Return whether the old KMS wrapped a key of the file, under any name."""
         if self.two_kms is None:
             return False
-        materials = map(keys.material, key_metadata_of(footer))
+        materials = map(footer.keys.material, key_metadata_of(footer))
         return any(it is not None and self.two_kms.has_old(it) for it in materials)
 
     def _write(
         self,
         file: InputFile,
         footer: Footer,
-        keys: FileKeys,
         wanted: Protection,
         target: str | None,
     ) -> tuple[int, tuple[str, ...]]:
@@ -188,7 +186,7 @@ class Reencryption:
         content = _NewFile(
             file=file,
             footer=footer,
-            chunks=_chunks(footer, keys),
+            chunks=_chunks(footer),
             mode=wanted.footer_mode,
             keys=new_keys,
             drop_metadata=drop | shown_record_keys(footer, wanted),
@@ -255,19 +253,18 @@ class _NewFile:
         )
         yield from transfer.parts()
         # Last, because it says where everything stands.
-        yield NewFooter(
-            plain=self.footer.plain,
+        yield FooterChange(
             chunks=self.chunks,
             places=transfer.places,
             mode=self.mode,
             keys=keys,
             drop_metadata=self.drop_metadata,
-        ).encode()
+        ).end_of_file(self.footer)
 
 
-def _chunks(footer: Footer, keys: FileKeys) -> tuple[tuple[Chunk, ...], ...]:
+def _chunks(footer: Footer) -> tuple[tuple[Chunk, ...], ...]:
     """Return all chunks, opened with their keys."""
     return tuple(
-        tuple(open_chunk(footer, row_group, column, keys) for column in range(len(footer.leaves)))
+        tuple(footer.chunk(row_group, column) for column in range(len(footer.leaves)))
         for row_group in range(len(footer.row_groups))
     )

@@ -112,11 +112,11 @@ class Rotation:
             # The signature must be checked: readers take a footer that is signed anew for genuine.
             footer = unlock(tail, keys)
             _refuse_plain(footer)
-            before = found_protection(footer, keys)
+            before = found_protection(footer)
             wanted = self._wanted(footer, before)
             # Worked out before anything is written: a KMS that refuses the last key must leave the
             # file as it was.
-            renewed = _renewed_file(footer, keys, self.rewrapper, wanted)
+            renewed = _renewed_file(footer, self.rewrapper, wanted)
             status: RekeyStatus = "rotated" if renewed.changes else "unchanged"
             # Only a data file that is replaced can leave its old content behind under another name.
             is_replaced = target is None and renewed.changes_footer
@@ -251,20 +251,18 @@ class _RenewedFile:
         return any(old != new for old, new in self.metadata.items())
 
 
-def _renewed_file(
-    footer: Footer, keys: FileKeys, rewrapper: Rewrapper, wanted: Protection | None
-) -> _RenewedFile:
+def _renewed_file(footer: Footer, rewrapper: Rewrapper, wanted: Protection | None) -> _RenewedFile:
     metadata: dict[bytes, bytes] = {}
     names: dict[bytes, str] = {}
     external: dict[str, KeyMaterial] = {}
     old_external: dict[str, KeyMaterial] = {}
-    materials = {stored: _material(keys, stored) for stored in key_metadata_of(footer)}
+    materials = {stored: _material(footer.keys, stored) for stored in key_metadata_of(footer)}
     of_footer = materials.get(footer.tail.key_metadata or b"")
     for stored, name in _key_metadata(footer, wanted):
         material = materials[stored]
         if of_footer is not None and _have_one_kek(material, of_footer):
             # The KMS has given this KEK out, because the footer had to be opened.
-            renewed = rewrapper.under_new_kek(material, name, keys.footer_key(stored).key)
+            renewed = rewrapper.under_new_kek(material, name, footer.keys.footer_key(stored).key)
         else:
             renewed = rewrapper.renewed(material, name)
         names[stored] = renewed.master_key_id

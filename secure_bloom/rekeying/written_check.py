@@ -14,8 +14,9 @@ from contextlib import closing
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import Chunk, open_chunk, unlock
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.new_keys import NewFileKeys
@@ -34,7 +35,7 @@ def check_written(file: InputFile, keys: FileKeys, columns: Collection[int] | No
         every = range(len(footer.leaves)) if columns is None else columns
         for column in every if footer.row_groups else ():
             with located(row_group=0, column=footer.leaves[column].name):
-                _read_first_page(file, open_chunk(footer, 0, column, keys), column)
+                _read_first_page(file, footer.chunk(0, column), column)
     except SecureBloomError as error:
         error.hint = (
             "the new file could not be read, so the old one was left as it was; look at it with "

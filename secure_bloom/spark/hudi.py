@@ -207,8 +207,7 @@ class _GroupSearch:
 
     def _read_entry(self, path: str) -> RecordKeyEntry | None:
         with located(path=path), open_input(path) as file:
-            keys = file_keys(self._resolver, file)
-            footer = unlock_to_read(read_tail(file), keys)
+            footer = unlock_to_read(read_tail(file), file_keys(self._resolver, file))
             warn_unverified(() if footer.is_verified else (path,))
             return read_entry_of(footer, self._column)
 
@@ -216,6 +215,5 @@ class _GroupSearch:
         if not candidates:
             return set()
         with located(path=path), open_input(path) as file:
-            keys = file_keys(self._resolver, file)
-            footer = unlock_to_read(read_tail(file), keys)
-            return present_keys(file, footer, keys, self._column, candidates)
+            footer = unlock_to_read(read_tail(file), file_keys(self._resolver, file))
+            return present_keys(file, footer, self._column, candidates)

@@ -16,17 +16,17 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from secure_bloom.errors import located
+from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.read_request import TableRequest
-from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import LoggedTable, table_state
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
-from secure_bloom.storage import CountedFile, files_at_once
+from secure_bloom.storage import files_at_once
 from secure_bloom.storage.paths import as_paths
 from secure_bloom.tables import list_tables
 
@@ -41,7 +41,7 @@ _INTERVALS: dict[tuple[str, ...], Callable[[int, int], st.DataType]] = {
 _INTERVAL = re.compile(r"interval (\w+)(?: to (\w+))?")
 
 
-def written_intervals(footer: FileFooter) -> dict[str, st.DataType]:
+def written_intervals(footer: Footer) -> dict[str, st.DataType]:
     """Return the interval columns, by name.
 
     Nothing else is taken from Spark's schema: a user-defined type in it would run code that the
@@ -97,9 +97,9 @@ def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) 
     state = table_state(listing, paths)
     known = SchemaCache()
 
-    def footer_of(path: str) -> FileFooter:
+    def footer_of(path: str) -> Footer:
         with located(path=path), listing.open(path) as opened:
-            return read_footer(CountedFile(opened), resolver, known)
+            return read_footer(opened, resolver, known)
 
     kinds: dict[int, _FileSchema] = {}
     schemas = []
@@ -152,7 +152,7 @@ class _FileSchema:
     written: dict[str, st.DataType]
 
     @classmethod
-    def of(cls, footer: FileFooter) -> _FileSchema:
+    def of(cls, footer: Footer) -> _FileSchema:
         return cls(columns=footer.columns, written=written_intervals(footer))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from testing.live_footer import encode_footer, set_bloom_filter
 from testing.project import CORPUS, NO_CORPUS
 from testing.surgery import edit_column, filter_of, filter_place, opened

@@ -69,9 +69,9 @@ def test_no_room_is_given_back_while_the_key_of_any_column_is_missing(tmp_path: 
     with opened(path, few) as it:
         footer = it.footer.tail.offset
         assert find_old_footers(it.file, it.footer) != []
-        assert reclaimed_end(it.file, it.footer.read, it.keys, {}) == footer
+        assert reclaimed_end(it.file, it.footer.read, {}) == footer
     with opened(path) as it:
-        assert reclaimed_end(it.file, it.footer.read, it.keys, {}) < footer
+        assert reclaimed_end(it.file, it.footer.read, {}) < footer
 
 
 def test_a_file_in_a_cell_is_not_taken_for_an_append(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (

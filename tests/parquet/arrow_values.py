@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from secure_bloom.parquet import column_values
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.storage import InputFile
 
 

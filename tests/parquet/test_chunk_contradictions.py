@@ -13,7 +13,7 @@ from secure_bloom.parquet.chunk_contradictions import (
     in_null_count,
     in_offset_index,
 )
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.page_index import (
     column_index_extent,
     decode_column_index,

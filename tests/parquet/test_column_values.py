@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     CompressionCodec,

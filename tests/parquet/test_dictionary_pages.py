@@ -20,7 +20,7 @@ from secure_bloom.parquet.dictionary_pages import (
     read_full_dictionary,
     read_headers,
 )
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,

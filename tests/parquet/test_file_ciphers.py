@@ -18,7 +18,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.parquet.file_ciphers import file_aad_of, module_bodies
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import open_chunk, unlock
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     EncryptionAlgorithm,
@@ -98,7 +98,7 @@ def test_the_cipher_of_a_column_is_that_of_its_footer(tmp_path: Path, algorithm:
 def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -> None:
     with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
         unchecked = dataclasses.replace(it.footer.read, footer_key=None)
-        column_cipher = open_chunk(unchecked, 0, 0, it.keys).cipher
+        column_cipher = unchecked.chunk(0, 0).cipher
         assert column_cipher == it.chunk(0, "email").cipher
     assert column_cipher is not None
     assert column_cipher.key == it.footer.key
@@ -132,7 +132,7 @@ def test_a_key_is_looked_for_once_also_where_it_is_missing(tmp_path: Path) -> No
         before = len(kms.asked)
         for row_group in range(4):
             with pytest.raises(KeyUnavailableError, match="no k_pii here") as caught:
-                open_chunk(footer, row_group, 0, keys)
+                footer.chunk(row_group, 0)
             assert (caught.value.row_group, caught.value.hint) == (row_group, "ask for it")
     assert len(kms.asked) == before + 1
 
@@ -145,7 +145,7 @@ def test_the_key_of_a_footer_is_looked_for_once_and_serves_its_columns(
         keys, asked = KeyResolver(KEYRING).for_file(), list[object]()
         footer = unlock(read_tail(file), keys)
         monkeypatch.setattr(keys, "footer_key", asked.append)
-        assert open_chunk(footer, 0, 0, keys).cipher is not None
+        assert footer.chunk(0, 0).cipher is not None
     assert asked == []
 
 

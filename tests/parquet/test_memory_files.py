@@ -11,7 +11,7 @@ import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import open_chunk, unlock
+from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.memory_files import (
     MemoryColumn,
     memory_file,
@@ -37,7 +37,7 @@ def test_pyarrow_reads_the_pages_of_a_column(
     keys = KeyResolver(KEYRING).for_file()
     with open_input(str(path)) as file:
         footer = unlock(read_tail(file), keys)
-        chunk = open_chunk(footer, 0, 1, keys)
+        chunk = footer.chunk(0, 1)
         column = MemoryColumn(
             path=chunk.leaf.path,
             type=chunk.leaf.type,

@@ -10,7 +10,7 @@ import pytest
 
 from secure_bloom.encryption.cipher import ModuleType, encrypt_ctr, encrypt_gcm, module_aad
 from secure_bloom.errors import FormatError, IntegrityError
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_first_pages, read_pages
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (

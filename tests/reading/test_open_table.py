@@ -20,9 +20,9 @@ from deltalake import write_deltalake
 
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.table import table_files
-from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.storage.inputs import CountedFile
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
@@ -161,7 +161,7 @@ def test_a_closed_table_is_an_error_with_a_hint(lake: Path) -> None:
 def test_keys_and_footers_are_dropped_when_it_is_closed(lake: Path) -> None:
     def held() -> int:
         gc.collect()
-        return sum(isinstance(it, FileFooter | KeyResolver) for it in gc.get_objects())
+        return sum(isinstance(it, Footer | KeyResolver) for it in gc.get_objects())
 
     before = held()
     table = sb.open_table(lake, keys=KEYRING)
@@ -243,7 +243,7 @@ def test_a_refresh_reads_only_what_changed(
 ) -> None:
     read: list[str] = []
 
-    def noted(file: CountedFile, *given: Any) -> FileFooter:
+    def noted(file: CountedFile, *given: Any) -> Footer:
         read.append(file.path)
         return read_footer(file, *given)
 

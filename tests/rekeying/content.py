@@ -13,7 +13,7 @@ from typing import Any
 from secure_bloom.bloom.stored import filter_extent, read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures.wire_fields import find_fields

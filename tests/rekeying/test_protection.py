@@ -42,7 +42,7 @@ def test_a_file_that_follows_a_policy_has_what_it_wants(
     tmp_path: Path, mode: Mode, wanted: KeyPolicy | None
 ) -> None:
     with opened(write(tmp_path / "x.parquet", customers(30), mode, column_keys=OWN)) as it:
-        found = found_protection(it.footer.read, it.keys)
+        found = found_protection(it.footer.read)
         assert found == wanted_protection(wanted, it.footer.leaves)
         assert found.is_plain is (mode is Mode.PLAIN)
         other = policy(FooterMode.ENCRYPTED, email="k_finance")
@@ -64,7 +64,7 @@ def test_row_groups_under_different_keys_are_refused(tmp_path: Path) -> None:
         first, second = it.footer.row_groups
         first.columns[0].crypto_metadata = second.columns[1].crypto_metadata
         with pytest.raises(PolicyError, match="encrypted under different keys"):
-            found_protection(it.footer, it.keys)  # type: ignore[arg-type]
+            found_protection(it.footer)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_how_keys_are_wrapped_counts_too(
 ) -> None:
     wanted = EncryptionOptions(**options)  # type: ignore[arg-type]
     with opened(write(tmp_path / "x.parquet", customers(30), Mode.ENCRYPTED)) as it:
-        assert wraps_as_wanted(it.footer.read, it.keys, wanted) is as_wanted
+        assert wraps_as_wanted(it.footer.read, wanted) is as_wanted
     with opened(write(tmp_path / "y.parquet", customers(30))) as it:
-        assert wraps_as_wanted(it.footer.read, it.keys, wanted)
+        assert wraps_as_wanted(it.footer.read, wanted)

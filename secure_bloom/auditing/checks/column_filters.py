@@ -28,7 +28,7 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILE, UNCHECKE
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf, require_filterable
 from secure_bloom.parquet.structures.metadata import Type

@@ -32,7 +32,7 @@ from secure_bloom.auditing.rules.key_rules import NOT_AUTHENTIC
 from secure_bloom.errors import FormatError, IntegrityError
 from secure_bloom.parquet import chunk_contradictions
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_headers
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.page_index import (
     OffsetAndLength,
     column_index_extent,

@@ -11,7 +11,7 @@ from secure_bloom.bloom.entries import count_missed
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.column_values import read_entries, read_sample
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 

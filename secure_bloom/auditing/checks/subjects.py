@@ -17,8 +17,9 @@ from secure_bloom.encryption.access import Access, GivenKeys
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import Tail
-from secure_bloom.parquet.footer.opened import Chunk, Footer
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile

@@ -40,8 +40,8 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILTER, UNCHEC
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, SecureBloomError
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC
-from secure_bloom.parquet.footer.opened import Chunk
 from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnMetaData
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.footer.opened import Chunk, Footer
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.structures.metadata import (
     AesGcmV1,
     ColumnChunk,

@@ -9,8 +9,8 @@ Encryption.md 5.4 and 5.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
@@ -20,6 +20,7 @@ from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCr
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.reports.text import counted
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.inputs import Extent
 
 if TYPE_CHECKING:
     from secure_bloom.storage.column_mapping import ColumnMapping
@@ -38,19 +39,25 @@ _LOOKED_AT = 256
 class Tail:
     """The end of a file, as someone without keys can read it.
 
-    ``offset`` is where the footer starts and the file's data ends.  ``sealed`` is the encrypted
-    FileMetaData module, or the signature, or empty. ``clear`` is the part before it.  ``scan`` is
-    the scan of a FileMetaData in clear.  ``column_names`` are the table's names of columns.
+    ``path``, ``size`` and ``identity`` are the file's when it was read, and ``extents`` the bytes
+    that were read.  ``offset`` is where the footer starts and the file's data ends.  ``sealed`` is
+    the encrypted FileMetaData module, or the signature, or empty. ``clear`` is the part before it.
+    ``scan`` is the scan of a FileMetaData in clear.  ``column_names`` are the table's names of
+    columns.
     """
 
-    mode: FooterMode
+    path: str
+    size: int
+    identity: tuple[object, ...]
+    extents: tuple[Extent, ...]
     offset: int
+    mode: FooterMode
     clear: bytes
     sealed: bytes
     scan: FooterScan | None
     algorithm: EncryptionAlgorithm | None
     key_metadata: bytes | None
-    column_names: ColumnMapping | None = None
+    column_names: ColumnMapping | None
 
 
 def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
@@ -59,31 +66,34 @@ def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
     Raises FormatError if the file does not end as a Parquet file does. ``end`` is where the footer
     ends: the end of the file, unless an append was cut short.
     """
-    tail = _tail(*locate_footer(file, end=end))
-    return tail if file.column_names is None else replace(tail, column_names=file.column_names)
-
-
-def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
-    if magic == MAGIC_ENCRYPTED:
-        crypto, length = measured_record(FileCryptoMetaData, body)
-        return encrypted_tail(offset, body, crypto, length)
-    found = scan_footer(body)
-    return clear_tail(
-        offset,
-        body,
-        found.length,
-        algorithm=found.metadata.encryption_algorithm,
-        key_metadata=found.metadata.footer_signing_key_metadata,
-        found=found,
+    magic, offset, body, extents = _located(file, file.size if end is None else end)
+    part = _part_in_clear(body) if magic == MAGIC else _part_before_module(body)
+    return Tail(
+        path=file.path,
+        size=file.size,
+        identity=file.identity,
+        extents=extents,
+        offset=offset,
+        mode=part.mode,
+        clear=body[: part.length],
+        sealed=body[part.length :],
+        scan=part.scan,
+        algorithm=part.algorithm,
+        key_metadata=part.key_metadata,
+        column_names=file.column_names,
     )
 
 
-def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
-    """Return the file's magic, and the offset and bytes of its footer.
+class _FoundFooter(NamedTuple):
+    """The bytes of a footer, where they start, the magic after them, and what was read for it."""
 
-    Raises the errors of :func:`read_tail`.
-    """
-    end = file.size if end is None else end
+    magic: bytes
+    offset: int
+    body: bytes
+    extents: tuple[Extent, ...]
+
+
+def _located(file: InputFile, end: int) -> _FoundFooter:
     # The magic stands at both ends; fewer bytes would let one be taken for the other.
     if end < len(MAGIC) + TRAILER_SIZE:
         raise FormatError(f"not a Parquet file: it has {counted(end, 'byte')}")
@@ -99,9 +109,11 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     # The length is any number of four bytes.  A footer cannot start inside the first magic.
     if offset < len(MAGIC):
         raise FormatError(f"the footer's length is {length}, the file has {end} bytes")
-    have = first - TRAILER_SIZE
-    body = last[have - length : have] if length <= have else file.read_at(offset, length)
-    return magic, offset, body
+    have, extents = first - TRAILER_SIZE, ((end - first, end),)
+    if length <= have:
+        return _FoundFooter(magic, offset, last[have - length : have], extents)
+    body = file.read_at(offset, length)
+    return _FoundFooter(magic, offset, body, (*extents, (offset, offset + length)))
 
 
 def _foreign(file: InputFile, last: bytes) -> FormatError:
@@ -121,35 +133,33 @@ def _foreign(file: InputFile, last: bytes) -> FormatError:
     )
 
 
-def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:
-    """Return the tail of a file with an encrypted footer, after ``crypto`` of ``length`` bytes."""
+class _Part(NamedTuple):
+    """The part of a footer that needs no key: the first ``length`` bytes."""
+
+    length: int
+    mode: FooterMode
+    scan: FooterScan | None
+    algorithm: EncryptionAlgorithm | None
+    key_metadata: bytes | None
+
+
+def _part_before_module(body: bytes) -> _Part:
+    """Return the FileCryptoMetaData before an encrypted footer."""
+    crypto, length = measured_record(FileCryptoMetaData, body)
     # No tag covers bytes behind the module, so there must be none.
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
-    return Tail(
-        mode=FooterMode.ENCRYPTED,
-        offset=offset,
-        clear=body[:length],
-        sealed=body[length:],
-        scan=None,
-        algorithm=crypto.encryption_algorithm,
-        key_metadata=crypto.key_metadata,
-    )
+    mode = FooterMode.ENCRYPTED
+    return _Part(length, mode, None, crypto.encryption_algorithm, crypto.key_metadata)
 
 
-def clear_tail(
-    offset: int,
-    body: bytes,
-    length: int,
-    *,
-    algorithm: EncryptionAlgorithm | None,
-    key_metadata: bytes | None,
-    found: FooterScan | None = None,
-) -> Tail:
-    """Return the tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
+def _part_in_clear(body: bytes) -> _Part:
+    """Return a FileMetaData in clear.
 
     An algorithm in it means that a signature follows.  Encryption.md 5.5.
     """
+    scan = scan_footer(body)
+    algorithm, length = scan.metadata.encryption_algorithm, scan.length
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
     # The length must fit to the byte.  Else one reader could take the bytes between a footer and
     # its trailer for a signature, and another one for nothing.
@@ -158,12 +168,11 @@ def clear_tail(
             f"the footer takes {length} bytes and a signature of {signature}, "
             f"its length says {len(body)}"
         )
-    return Tail(
-        mode=FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED,
-        offset=offset,
-        clear=body[:length],
-        sealed=body[length:],
-        scan=found,
-        algorithm=algorithm,
-        key_metadata=key_metadata,
-    )
+    mode = FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED
+    return _Part(length, mode, scan, algorithm, scan.metadata.footer_signing_key_metadata)
+
+
+def with_trailer(body: bytes, magic: bytes) -> bytes:
+    """Return a footer with its length and magic: the last bytes of a file."""
+    # The length counts a signature or FileCryptoMetaData too (Encryption.md 5.4 and 5.5).
+    return body + len(body).to_bytes(4, "little") + magic

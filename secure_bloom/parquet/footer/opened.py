@@ -7,41 +7,49 @@ Encryption.md 5.4 and 5.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from secure_bloom.calling.options import ALLOW_UNVERIFIED, FooterMode
 from secure_bloom.encryption import cipher
-from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.file_keys import DataKey, FileKeys
+from secure_bloom.encryption.file_keys import DataKey, FileKeys, KeyResolver
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
-from secure_bloom.errors import (
-    FormatError,
-    KeyUnavailableError,
-    UnsupportedFeatureError,
-    located,
-)
+from secure_bloom.errors import FormatError, KeyUnavailableError, located
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
-from secure_bloom.parquet.footer.locate import Tail
-from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
+from secure_bloom.parquet.footer.chunks import Chunk, ChunkRows, decrypt_chunk
+from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
+from secure_bloom.parquet.footer.locate import Tail, read_tail
+from secure_bloom.parquet.footer.scan import NUMBERS, FooterScan, scan_footer
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
-    ColumnMetaData,
-    CompressionCodec,
+    ColumnCryptoMetaData,
     FileMetaData,
     RowGroup,
 )
-from secure_bloom.parquet.structures.records import decode_record, known_member
+from secure_bloom.storage import InputFile
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
     from secure_bloom.storage.column_mapping import ColumnMapping
 
+_DIGEST_SIZE: Final = 16
+#: The most chunks of a file that are kept decoded; each takes some kilobytes.
+_KEPT_CHUNKS: Final = 64
+#: About how many bytes an object of a decoded footer takes.
+_OBJECT_SIZE: Final = 64
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+# Without slots: the ciphers and the columns are made once, when they are first used.
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Footer:
-    """A footer in clear, which can be read, and from which a changed footer can be made.
+    """The footer of one file in clear, and the keys that open its column chunks.
 
     ``tail`` has its bytes as the file has them, and ``scan`` its content in clear.  ``footer_key``
     is None if the file has none, or if a signed footer was read without it: then the signature is
@@ -51,8 +59,25 @@ class Footer:
     tail: Tail
     scan: FooterScan = field(repr=False)
     footer_key: FooterKey | None = field(repr=False)
+    keys: FileKeys = field(repr=False)
     leaves: tuple[Leaf, ...]
-    _ciphers: list[FileCiphers] = field(default_factory=list, repr=False)
+    shared_columns: FileColumns | None = field(default=None, repr=False)
+    _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self.tail.path
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self.tail.size
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The identity of the file when the footer was read."""
+        return self.tail.identity
 
     @property
     def mode(self) -> FooterMode:
@@ -87,62 +112,184 @@ class Footer:
         return self.scan.row_groups
 
     @property
+    def rows(self) -> list[int]:
+        """The number of rows of each row group. Raises FormatError for a negative number."""
+        return self.scan.rows
+
+    @property
+    def ordinals(self) -> list[int]:
+        """The ordinal of each row group in AADs, or its position if it has no ordinal."""
+        return self.scan.ordinals
+
+    @property
     def column_chunks(self) -> tuple[Sequence[ColumnChunk], ...]:
         """The column chunks of each row group. Each is decoded when it is first accessed."""
         return self.scan.column_chunks
+
+    @property
+    def chunk_offsets(self) -> np.ndarray:
+        """The offset of each column chunk in the decrypted footer, by row group and column."""
+        # Imported here: filters are probed without numpy.
+        import numpy as np
+
+        groups = len(self.row_groups)
+        every = np.frombuffer(self.scan.numbers, np.int64)
+        return every[groups * NUMBERS :].reshape(groups, len(self.leaves))
 
     @property
     def is_verified(self) -> bool:
         """Whether the footer authenticated. A plain footer cannot."""
         return self.tail.mode is not FooterMode.SIGNED or self.footer_key is not None
 
-    def ciphers_under(self, keys: FileKeys) -> FileCiphers:
-        """Return the ciphers of the file under these keys.
+    @cached_property
+    def columns(self) -> FileColumns:
+        """The columns by their names. Footers that one run reads for rows share them."""
+        if self.shared_columns is not None:
+            return self.shared_columns
+        return SchemaCache().columns(self.scan, self.tail.column_names)
 
-        They are kept, because few keys open many chunks.
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema of the file.
+
+        Raises FormatError with the path if pyarrow cannot make it.
         """
-        # Keys are compared by identity: other keys may not open the modules that these open.
-        if not self._ciphers or self._ciphers[0].keys is not keys:
-            tail = self.tail
-            self._ciphers[:] = [
-                FileCiphers(
-                    algorithm=tail.algorithm,
-                    footer=self.footer_key,
-                    key_metadata=tail.key_metadata,
-                    keys=keys,
-                )
-            ]
-        return self._ciphers[0]
+        with located(path=self.path):
+            return self.columns.arrow
 
+    @cached_property
+    def ciphers(self) -> FileCiphers:
+        """The ciphers of the file. They are kept, because few keys open many chunks."""
+        return FileCiphers(
+            algorithm=self.tail.algorithm,
+            footer=self.footer_key,
+            key_metadata=self.tail.key_metadata,
+            keys=self.keys,
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """One column chunk with its own metadata, which was decrypted if it was encrypted.
+    def chunk(self, row_group: int, column: int) -> Chunk:
+        """Return the column chunk at two ordinals. Its metadata is decrypted with its own key.
 
-    ``row_group`` and ``column`` are its ordinals in the footer.
-    """
+        Raises KeyUnavailableError or IntegrityError with row group and column set.
+        """
+        group, leaf = self.row_groups[row_group], self.leaves[column]
+        with located(row_group=row_group, column=leaf.name):
+            rows = ChunkRows(row_group, group.ordinal, group.num_rows)
+            return decrypt_chunk(group.columns[column], leaf, column, rows, self.ciphers)
 
-    row_group: int
-    column: int
-    leaf: Leaf
-    num_rows: int
-    column_chunk: ColumnChunk
-    meta_data: ColumnMetaData
-    cipher: ColumnCipher | None
+    def chunk_to_read(self, row_group: int, column: int) -> Chunk:
+        """Like :meth:`chunk`, with the path in errors; the chunk is kept.
+
+        Raises FormatError if the chunk does not have the rows of its row group.
+        """
+        known = self._chunks.get((row_group, column))
+        if known is None:
+            with located(path=self.path, row_group=row_group, column=self.leaves[column].name):
+                known = self._counted_chunk(row_group, column)
+            if len(self._chunks) < _KEPT_CHUNKS:
+                self._chunks[row_group, column] = known
+        return known
+
+    def _counted_chunk(self, row_group: int, column: int) -> Chunk:
+        # Imported here: most verbs compare no counts.
+        from secure_bloom.parquet.chunk_contradictions import in_counts
+
+        scan = self.scan
+        found = decrypt_chunk(
+            scan.row_groups[row_group].columns[column],
+            self.leaves[column],
+            column,
+            ChunkRows(row_group, scan.ordinals[row_group], scan.rows[row_group]),
+            self.ciphers,
+        )
+        # pyarrow takes the rows that a chunk has too many for none, or for rows of the next row
+        # group; bounds, indexes and pages would each leave out others.
+        for contradiction in in_counts(found.leaf, found.meta_data, found.num_rows):
+            raise FormatError(contradiction)
+        return found
+
+    def cipher(
+        self, row_group: int, column: int, crypto: ColumnCryptoMetaData
+    ) -> ColumnCipher | None:
+        """Return the cipher of a column chunk, given its crypto_metadata.
+
+        Raises the errors of :meth:`chunk_to_read`.
+        """
+        name = self.leaves[column].name
+        ordinal = self.scan.ordinals[row_group]
+        with located(path=self.path, row_group=row_group, column=name):
+            return self.ciphers.column_cipher(crypto, name, ordinal, column)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise for faults of columns that a read must find even if it skips every row group.
+
+        Raises PolicyError for a column in clear that the policy protects, and FormatError for an
+        empty row group that has values.
+        """
+        self.refuse_clear(names)
+        self._check_empty(names)
+
+    def refuse_clear(self, names: Iterable[str]) -> None:
+        """Raise PolicyError if a leaf of these columns is in clear and the policy gives it a key.
+
+        This comes before pruning: statistics and filters in clear could rule rows out unseen.
+        """
+        trust, leaves = self.keys.trust, self.leaves
+        # Few reads have a policy, and to look up each column's leaves takes a while for many files.
+        if trust.enforced_policy is None:
+            return
+        for column in (ordinal for name in names for ordinal in self.columns.below(name)):
+            # Most columns have no key, and each chunk that is looked at must be decoded.
+            if trust.key_for(leaves[column].path) is None:
+                continue
+            for row_group, group in enumerate(self.row_groups):
+                is_encrypted = group.columns[column].crypto_metadata is not None
+                name = leaves[column].name
+                with located(path=self.path, row_group=row_group, column=name):
+                    trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
+
+    def _check_empty(self, names: Iterable[str]) -> None:
+        """Raise FormatError if a row group that claims to be empty has values of these columns.
+
+        Reads skip empty row groups, so nothing else checks their chunks.
+        """
+        rows = self.scan.rows
+        if 0 not in rows:
+            return
+        empty = [row_group for row_group, count in enumerate(rows) if count == 0]
+        for column in (ordinal for name in names for ordinal in self.columns.below(name)):
+            with suppress(KeyUnavailableError):
+                for row_group in empty:
+                    self.chunk_to_read(row_group, column)
 
     @property
-    def is_under_footer_key(self) -> bool:
-        """Whether the chunk is encrypted under the footer's key, as in uniform encryption."""
-        crypto = self.column_chunk.crypto_metadata
-        return crypto is not None and crypto.ENCRYPTION_WITH_FOOTER_KEY is not None
+    def digest(self) -> bytes:
+        """A digest of the footer as stored, the same on every machine."""
+        # Imported here: only plans of several machines have digests.
+        import hashlib
+
+        digest = hashlib.blake2b(self.tail.clear, digest_size=_DIGEST_SIZE)
+        digest.update(self.tail.sealed)
+        return digest.digest()
 
     @property
-    def codec(self) -> CompressionCodec:
-        """The codec of the pages. Raises UnsupportedFeatureError for an unknown codec."""
-        return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")
+    def written(self) -> tuple[object, ...]:
+        """The part of the file's identity that is the same on every machine."""
+        return self.identity[1:]
+
+    @property
+    def memory(self) -> int:
+        """An estimate of its bytes in memory: a footer can be much larger decoded than encoded."""
+        objects = len(self.row_groups) * (1 + len(self.leaves))
+        objects += len(self.metadata.column_orders or ())
+        objects += len(self.metadata.key_value_metadata or ())
+        encoded = len(self.tail.clear) + len(self.tail.sealed)
+        # A plain footer is the same bytes as stored and in clear.
+        encoded += 0 if self.mode is FooterMode.PLAINTEXT else len(self.plain)
+        return encoded + objects * _OBJECT_SIZE
 
 
-def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
+def _find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
     """Return the key that decrypts the footer or checks its signature, or None for a plain footer.
 
     Raises KeyUnavailableError if the key or the AAD prefix is not available, PolicyError for a
@@ -160,14 +307,14 @@ def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
     return FooterKey(key=keys.footer_key(tail.key_metadata), file_aad=file_aad)
 
 
-def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """Like :func:`find_footer_key`, but may return None for a signed footer of a file only read.
+def _find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
+    """Like :func:`_find_footer_key`, but may return None for a signed footer of a file only read.
 
     A signature that cannot be checked is an error if the run was given keys or a policy. Otherwise
     None is returned.
     """
     try:
-        return find_footer_key(tail, keys)
+        return _find_footer_key(tail, keys)
     except KeyUnavailableError as error:
         # A signed footer stands in clear for readers without its key (Encryption.md 5.5).
         if tail.mode is FooterMode.ENCRYPTED:
@@ -177,7 +324,7 @@ def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
         return None
 
 
-def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
+def _open_footer(tail: Tail, key: FooterKey | None) -> bytes:
     """Return the bytes of the FileMetaData in clear.
 
     Decrypts them, or checks their signature. Raises IntegrityError if the footer does not
@@ -195,23 +342,30 @@ def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
 
 
 def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Footer:
-    """Decrypt the footer, or check its signature. Raises the errors of :func:`find_footer_key`.
+    """Decrypt the footer, or check its signature.
+
+    Raises KeyUnavailableError if the key or the AAD prefix is not available, PolicyError for a
+    footer that is weaker than the policy of the run, IntegrityError if it does not authenticate.
 
     With ``allow_unverified`` a signed footer whose key is missing is read unchecked. A footer read
     unchecked cannot be written back.
     """
     try:
-        key = find_footer_key(tail, keys)
+        key = _find_footer_key(tail, keys)
     except KeyUnavailableError:
         if tail.mode is FooterMode.ENCRYPTED or not allow_unverified:
             raise
         key = None
-    return _unlocked(tail, key)
+    return _unlocked(tail, key, keys)
 
 
 def unlock_to_read(tail: Tail, keys: FileKeys) -> Footer:
-    """Like :func:`unlock`, for a file that is only read: see :func:`find_key_to_read`."""
-    return _unlocked(tail, find_key_to_read(tail, keys))
+    """Like :func:`unlock`, for a file that is only read.
+
+    A signature that cannot be checked is an error if the run was given keys or a policy. Otherwise
+    the footer is read unchecked.
+    """
+    return _unlocked(tail, _find_key_to_read(tail, keys), keys)
 
 
 def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
@@ -223,26 +377,47 @@ def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
     )
 
 
-def read_unverified(tail: Tail) -> Footer:
-    """Return a footer without a key: a signature is not checked.
+def read_unverified(tail: Tail, keys: FileKeys | None = None) -> Footer:
+    """Return a footer without its key: a signature is not checked. ``keys`` open its columns.
 
     Raises FormatError for an encrypted footer.
     """
-    return _unlocked(tail, None)
+    return _unlocked(tail, None, KeyResolver(None).for_file() if keys is None else keys)
 
 
-def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
-    scan = opened_scan(tail, key)
+def read_footer(file: InputFile, resolver: KeyResolver, schemas: SchemaCache) -> Footer:
+    """Return the footer of a file whose rows are read. Files of one schema share its columns.
+
+    Raises the errors of :func:`unlock_to_read`, and FormatError for wrong numbers of any row group.
+    """
+    tail, keys = read_tail(file), file_keys(resolver, file)
+    key = _find_key_to_read(tail, keys)
+    scan = _opened_scan(tail, key)
+    columns = schemas.columns(scan, tail.column_names)
+    scan.check_chunks()
+    _ = scan.numbers  # a row group with negative rows is an error now, and not in mid-plan
+    return Footer(
+        tail=tail,
+        scan=scan,
+        footer_key=key,
+        keys=keys,
+        leaves=columns.leaves,
+        shared_columns=columns,
+    )
+
+
+def _unlocked(tail: Tail, key: FooterKey | None, keys: FileKeys) -> Footer:
+    scan = _opened_scan(tail, key)
     # Positions of chunks are used as positions in the schema from here on.
     scan.check_chunks()
     leaves = _named_leaves(scan, tail.column_names)
-    return Footer(tail=tail, scan=scan, footer_key=key, leaves=leaves)
+    return Footer(tail=tail, scan=scan, footer_key=key, keys=keys, leaves=leaves)
 
 
-def opened_scan(tail: Tail, key: FooterKey | None) -> FooterScan:
+def _opened_scan(tail: Tail, key: FooterKey | None) -> FooterScan:
     """Return the scan of a footer, after decrypting it or checking its signature."""
     # Before a byte of it is looked at: what does not authenticate is not parsed.
-    plain = open_footer(tail, key)
+    plain = _open_footer(tail, key)
     # The scan of a signed footer is of the very bytes whose signature was checked above.
     return scan_footer(plain) if tail.scan is None else tail.scan
 
@@ -255,64 +430,3 @@ def _named_leaves(scan: FooterScan, names: ColumnMapping | None) -> tuple[Leaf, 
     from secure_bloom.parquet.schema import renamed_leaves
 
     return renamed_leaves(scan.schema.elements, names)
-
-
-class ChunkRows(NamedTuple):
-    """The row group of a column chunk: its position, its ``ordinal`` in AADs, and its rows."""
-
-    row_group: int
-    ordinal: int | None
-    num_rows: int
-
-
-def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> Chunk:
-    """Return the column chunk at two ordinals. Its metadata is decrypted with its own key.
-
-    Raises KeyUnavailableError or IntegrityError with row group and column set.
-    """
-    group, leaf = footer.row_groups[row_group], footer.leaves[column]
-    with located(row_group=row_group, column=leaf.name):
-        return decrypt_chunk(
-            group.columns[column],
-            leaf,
-            column,
-            ChunkRows(row_group, group.ordinal, group.num_rows),
-            footer.ciphers_under(keys),
-        )
-
-
-def decrypt_chunk(
-    column_chunk: ColumnChunk,
-    leaf: Leaf,
-    column: int,
-    rows: ChunkRows,
-    ciphers: FileCiphers,
-) -> Chunk:
-    """Return a column chunk whose metadata is decrypted and checked. Its errors name no place."""
-    # Only summary files have one, and there offsets are those of another file.
-    if column_chunk.file_path is not None:
-        raise UnsupportedFeatureError("its data is in another file (ColumnChunk.file_path)")
-    crypto = column_chunk.crypto_metadata
-    ciphers.keys.trust.check_column(leaf.path, is_encrypted=crypto is not None)
-    # Writers may leave the ordinal out; then it is the place in the footer.
-    ordinal = rows.row_group if rows.ordinal is None else rows.ordinal
-    column_cipher = ciphers.column_cipher(crypto, leaf.name, ordinal, column)
-    meta_data, module = column_chunk.meta_data, column_chunk.encrypted_column_metadata
-    if module is not None and column_cipher is not None:
-        # Beside it, writers may leave metadata in clear without statistics: not to be believed.
-        plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
-        meta_data = decode_record(ColumnMetaData, plain)
-    if meta_data is None:
-        raise FormatError("ColumnChunk.meta_data is missing")
-    # The AAD binds a module to its ordinals, and nothing binds those to a name: check it.
-    if tuple(meta_data.path_in_schema) != leaf.stored_path:
-        raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
-    return Chunk(
-        row_group=rows.row_group,
-        column=column,
-        leaf=leaf,
-        num_rows=rows.num_rows,
-        column_chunk=column_chunk,
-        meta_data=meta_data,
-        cipher=column_cipher,
-    )

@@ -11,7 +11,7 @@ from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import DataKey
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED
+from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, with_trailer
 from secure_bloom.parquet.footer.opened import Footer
 
 
@@ -50,9 +50,3 @@ def seal_footer(
     aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
     module = cipher.encrypt_gcm(plain, key.key, aad)
     return with_trailer(crypto + module, MAGIC_ENCRYPTED)
-
-
-def with_trailer(body: bytes, magic: bytes) -> bytes:
-    """Return a footer with its length and magic: the last bytes of a file."""
-    # The length counts a signature or FileCryptoMetaData too (Encryption.md 5.4 and 5.5).
-    return body + len(body).to_bytes(4, "little") + magic

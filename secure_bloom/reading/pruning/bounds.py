@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from secure_bloom.parquet.chunk_contradictions import in_counts, in_null_count
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.value_order import OrderKey

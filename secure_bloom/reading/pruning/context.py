@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
+from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.predicates.binding import BoundCondition, bound_conditions
 from secure_bloom.predicates.bound_request import Request
 from secure_bloom.predicates.decided import Decided, PredicateShape
@@ -16,7 +17,6 @@ from secure_bloom.reading.pruning.column_predicates import (
     encodings_of,
 )
 from secure_bloom.reading.pruning.filter_reads import Hashes
-from secure_bloom.reading.table.file_columns import FileColumns
 
 
 class PruningContext:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.decided import Decided
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.page_bounds import Rows
 from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason, RowGroupPlan, Step
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
@@ -67,7 +67,7 @@ class FilePruner:
         self,
         *,
         context: PruningContext,
-        footer: FileFooter,
+        footer: Footer,
         partition: Values,
         fills: Mapping[str, pa.Scalar],
     ) -> None:
@@ -105,7 +105,7 @@ class FilePruner:
         self.groups = [self._group(index, passed) for index, passed in left.items()]
 
     def _group(self, index: int, passed: frozenset[int] = frozenset()) -> RowGroupState:
-        rows = self.footer.scan.rows[index]
+        rows = self.footer.rows[index]
         is_left = self.context.can_match(self.ruled_out)
         skipped_by = None if is_left else Step.PARTITION
         return RowGroupState(
@@ -152,7 +152,7 @@ class FilePruner:
         known = group.chunks.get(predicate.ordinal)
         if known is None:
             try:
-                known = self.footer.chunk(group.index, predicate.ordinal)
+                known = self.footer.chunk_to_read(group.index, predicate.ordinal)
             except KeyUnavailableError as error:
                 self.unavailable[condition] = error
                 return None

@@ -24,7 +24,7 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.kernels import extension, numpy_loops
 from secure_bloom.parquet.file_ciphers import open_run
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.reading.table.coalesced_reads import GAP, read_extents
 from secure_bloom.storage import InputFile
 

@@ -33,6 +33,8 @@ from secure_bloom.errors import (
 )
 from secure_bloom.kernels import extension
 from secure_bloom.parquet import chunk_fields as layout
+from secure_bloom.parquet.footer.columns import FileColumns
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.value_order import has_ordered_bounds
 from secure_bloom.reading.pruning.batch.chunk_fields import (
     ChunkFields,
@@ -47,8 +49,6 @@ from secure_bloom.reading.pruning.filter_reads import (
     ask_filters,
     filters_in_clear,
 )
-from secure_bloom.reading.table.file_columns import FileColumns
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.memory_budget import MemoryShare
@@ -387,9 +387,9 @@ def _usual(filters: Bytes, bounds: Numbers, chunks: NDArray[np.intp]) -> Numbers
     return bounds
 
 
-def _chunks_of(footer: FileFooter, ordinal: int) -> ChunkFields | None:
+def _chunks_of(footer: Footer, ordinal: int) -> ChunkFields | None:
     """Return the chunks of a column in the row groups that have rows; None for unusual ones."""
-    row_groups = [index for index, count in enumerate(footer.scan.rows) if count > 0]
+    row_groups = [index for index, count in enumerate(footer.rows) if count > 0]
     read = _decoded_fields if extension.native is None else read_chunk_fields
     chunks = read(footer, ordinal, row_groups) if row_groups else None
     if chunks is None:
@@ -410,14 +410,12 @@ def _chunks_of(footer: FileFooter, ordinal: int) -> ChunkFields | None:
     return chunks if (runs == 0).all() else None
 
 
-def _decoded_fields(
-    footer: FileFooter, ordinal: int, row_groups: Sequence[int]
-) -> ChunkFields | None:
+def _decoded_fields(footer: Footer, ordinal: int, row_groups: Sequence[int]) -> ChunkFields | None:
     """Return what :func:`read_chunk_fields` does, without bounds: chunks are decoded one by one.
 
     Return None for chunks in other files, of other columns, or under several keys.
     """
-    chunks = [footer.chunk(index, ordinal) for index in row_groups]
+    chunks = [footer.chunk_to_read(index, ordinal) for index in row_groups]
     fields = np.full((len(chunks), layout.SLOTS), _NO_FILTER, np.int64)
     cipher = chunks[0].cipher
     for row, chunk in zip(fields, chunks, strict=True):
@@ -428,7 +426,7 @@ def _decoded_fields(
         own = (
             None
             if chunk.cipher is None or cipher is None
-            else cipher.at(footer.scan.ordinals[chunk.row_group])
+            else cipher.at(footer.ordinals[chunk.row_group])
         )
         is_usual = chunk.column_chunk.file_path is None and meta_data.num_values == chunk.num_rows
         if (
@@ -437,7 +435,7 @@ def _decoded_fields(
             or tuple(meta_data.path_in_schema) != chunk.leaf.path
         ):
             return None
-    ordinals = [footer.scan.ordinals[index] for index in row_groups]
+    ordinals = [footer.ordinals[index] for index in row_groups]
     name = footer.leaves[ordinal].name
     return ChunkFields(
         column=name,
@@ -449,8 +447,8 @@ def _decoded_fields(
     )
 
 
-def _rows(footer: FileFooter, chunks: ChunkFields) -> Numbers:
-    return np.array([footer.scan.rows[index] for index in chunks.row_groups], np.int64)
+def _rows(footer: Footer, chunks: ChunkFields) -> Numbers:
+    return np.array([footer.rows[index] for index in chunks.row_groups], np.int64)
 
 
 def _texts_of(fields: Numbers) -> Numbers:
@@ -460,7 +458,7 @@ def _texts_of(fields: Numbers) -> Numbers:
     return np.column_stack([starts, texts.max(axis=1)])
 
 
-def _segment(file: int, footer: FileFooter, ordinal: int) -> Segment | None:
+def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
     """Return all that is kept of a column in a file but its filters; None for unusual chunks."""
     chunks = _chunks_of(footer, ordinal)
     if chunks is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.chunk_contradictions import in_column_index
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.page_index import PageSpan, decode_column_index
 from secure_bloom.parquet.structures.metadata import ColumnIndex
 from secure_bloom.predicates.tree import Operator

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secure_bloom.encryption.access import Access
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.bound_request import Request, request
 from secure_bloom.predicates.tree import Predicate
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.inputs import Extent
@@ -100,7 +100,7 @@ class FilePlan:
     """
 
     path: str
-    footer: FileFooter = field(repr=False)
+    footer: Footer = field(repr=False)
     partition: Values
     row_groups: tuple[RowGroupPlan, ...]
     unchecked: frozenset[int] = frozenset()

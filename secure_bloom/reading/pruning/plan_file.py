@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
@@ -25,7 +26,6 @@ from secure_bloom.reading.pruning.steps.dictionaries import prune_by_dictionarie
 from secure_bloom.reading.pruning.steps.page_index import prune_by_page_index
 from secure_bloom.reading.pruning.steps.partitions import prune_by_partition
 from secure_bloom.reading.pruning.steps.statistics import prune_by_statistics
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
@@ -63,7 +63,7 @@ class Planner:
 
     def begin(
         self,
-        footer: FileFooter,
+        footer: Footer,
         partition: Values,
         fills: Mapping[str, pa.Scalar] = _NO_FILLS,
         left: Mapping[int, frozenset[int]] | None = None,

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError, located
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.pruning.plan import RowGroupPlan
@@ -22,7 +23,6 @@ from secure_bloom.reading.rows.decoded_sizes import DecodedSize, decoded_size, h
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column, read_slices
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
@@ -60,7 +60,7 @@ class ColumnDecoder:
         """Yield the decoded size of each leaf of the columns."""
         file, footer = self._opened.file(), self._footer
         for ordinal in (i for name in names for i in footer.columns.below(name)):
-            yield decoded_size(file, footer.chunk(row_group, ordinal))
+            yield decoded_size(file, footer.chunk_to_read(row_group, ordinal))
 
     def rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
         """Return whole columns of the row groups or, for a group with ranges, only those rows."""
@@ -256,7 +256,7 @@ class ColumnDecoder:
             return
         for row_group in row_groups:
             for ordinal in (i for name in names for i in footer.columns.below(name)):
-                chunk = footer.chunk(row_group, ordinal)
+                chunk = footer.chunk_to_read(row_group, ordinal)
                 is_stored = chunk.meta_data.codec == CompressionCodec.UNCOMPRESSED
                 if chunk.cipher is not None and is_stored:
                     with located(row_group=row_group, column=chunk.leaf.name):
@@ -271,7 +271,7 @@ class ColumnDecoder:
         found = False
         for row_group in row_groups:
             for ordinal in (i for name in names for i in footer.columns.below(name)):
-                chunk = footer.chunk(row_group, ordinal)
+                chunk = footer.chunk_to_read(row_group, ordinal)
                 with located(row_group=row_group, column=chunk.leaf.name):
                     for page in read_pages(file, chunk):
                         page.body()
@@ -298,12 +298,12 @@ def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if selected is None else column.cast(selected)
 
 
-def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> list[Extent]:
+def stored_extents(footer: Footer, row_group: int, names: Sequence[str]) -> list[Extent]:
     """Return the extents of the chunks of top-level columns, as far as they are known."""
     found = []
     for ordinal in (i for name in names for i in footer.columns.below(name)):
         # This is also called for skipped row groups, whose keys the read does not need.
         with suppress(KeyUnavailableError, FormatError):
-            start, length = chunk_extent(footer.chunk(row_group, ordinal))
+            start, length = chunk_extent(footer.chunk_to_read(row_group, ordinal))
             found.append((start, min(start + length, footer.size)))
     return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from secure_bloom.errors import IntegrityError, SecureBloomError, located
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_headers
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.plain_pages import plain_entries
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import Page, has_dictionary_offset
 from secure_bloom.parquet.plain_pages import encoded_values, plain_entries
 from secure_bloom.parquet.structures.metadata import Encoding, Type

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.structures.metadata import SchemaElement
 from secure_bloom.reading.rows.column_decoder import Columns
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.tables.iceberg_deletes import EqualityFile, KeyColumn
 
 #: A column of a file as decoded columns give it: the top-level column, then members.
@@ -35,7 +35,7 @@ class _Keys:
 class EqualityDeletes:
     """The equality deletes of one file. ``needed`` are the columns that decide them."""
 
-    def __init__(self, files: Sequence[EqualityFile], footer: FileFooter) -> None:
+    def __init__(self, files: Sequence[EqualityFile], footer: Footer) -> None:
         by_columns: dict[tuple[KeyColumn, ...], list[EqualityFile]] = {}
         for file in files:
             by_columns.setdefault(file.columns, []).append(file)
@@ -67,7 +67,7 @@ class EqualityDeletes:
             yield _Keys(columns=columns, paths=self._paths[columns], deleted=deleted)
 
 
-def _path_of(footer: FileFooter, ids: Sequence[int]) -> _Path | None:
+def _path_of(footer: Footer, ids: Sequence[int]) -> _Path | None:
     """Return the names of the path, in a file, to the field with the last of the ids."""
     for nodes in footer.columns.nodes.values():
         if nodes[0].field_id == ids[0]:

@@ -102,7 +102,7 @@ class FileReader:
             row_groups=[group.row_group for group in plan.surviving],
             open_file=open_file,
         )
-        self._first_rows = np.cumsum([0, *plan.footer.scan.rows])
+        self._first_rows = np.cumsum([0, *plan.footer.rows])
         self._decoder = ColumnDecoder(self._opened, threads=threads, count_bytes=count_bytes)
 
     @functools.cached_property

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FileChangedError
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
 
@@ -22,7 +22,7 @@ class OpenedFile:
 
     def __init__(
         self,
-        footer: FileFooter,
+        footer: Footer,
         opener: SourceOpener,
         *,
         leaves: Sequence[int],

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
 from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
 from secure_bloom.reading.rows.decoded_sizes import size_of_pages
 from secure_bloom.reading.table.coalesced_reads import read_extents
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import refuse_beyond
 
@@ -36,7 +36,7 @@ class ReadWholeError(Exception):
 
 
 def read_slices(
-    file: InputFile, footer: FileFooter, row_group: int, name: str, ranges: Ranges
+    file: InputFile, footer: Footer, row_group: int, name: str, ranges: Ranges
 ) -> pa.ChunkedArray | None:
     """Return the rows in ``ranges`` of a top-level column, or None if no page can be left out.
 
@@ -46,7 +46,7 @@ def read_slices(
     ordinals = footer.columns.below(name)
     if len(ordinals) != 1:
         return None
-    chunk = footer.chunk(row_group, ordinals[0])
+    chunk = footer.chunk_to_read(row_group, ordinals[0])
     extent = offset_index_extent(chunk, file.size)
     if extent is None:
         return None
@@ -73,14 +73,14 @@ def _wanted(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
     return found
 
 
-def read_column(file: InputFile, footer: FileFooter, row_group: int, name: str) -> pa.ChunkedArray:
+def read_column(file: InputFile, footer: Footer, row_group: int, name: str) -> pa.ChunkedArray:
     """Return all rows of a top-level column, without a footer that pyarrow must believe.
 
     Errors carry row group and column.
     """
     columns = []
     for ordinal in footer.columns.below(name):
-        chunk = footer.chunk(row_group, ordinal)
+        chunk = footer.chunk_to_read(row_group, ordinal)
         with located(path=footer.path, row_group=row_group, column=chunk.leaf.name):
             columns.append((chunk, read_pages(file, chunk)))
     rows = footer.row_groups[row_group].num_rows
@@ -90,7 +90,7 @@ def read_column(file: InputFile, footer: FileFooter, row_group: int, name: str) 
 
 def _decode(
     file: InputFile,
-    footer: FileFooter,
+    footer: Footer,
     chunk: Chunk,
     spans: dict[int, PageSpan],
     ranges: Ranges,
@@ -149,7 +149,7 @@ def _cut(column: pa.ChunkedArray, spans: Sequence[PageSpan], ranges: Ranges) -> 
 
 
 def _file(
-    footer: FileFooter,
+    footer: Footer,
     name: str,
     columns: Sequence[tuple[Chunk, Sequence[Page]]],
     rows: int,
@@ -169,13 +169,13 @@ def _memory_column(chunk: Chunk, pages: Sequence[Page]) -> MemoryColumn:
     )
 
 
-def _arrow_mark(footer: FileFooter, name: str) -> KeyValue:
+def _arrow_mark(footer: Footer, name: str) -> KeyValue:
     """Return the entry with the writer's Arrow type, which the Parquet schema lacks in part."""
     arrow = pa.schema([footer.columns.arrow.field(name)]).serialize().to_pybytes()
     return KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
 
 
-def _schema(footer: FileFooter, name: str) -> list[SchemaElement]:
+def _schema(footer: Footer, name: str) -> list[SchemaElement]:
     """Return the schema's root, and the nodes of one top-level column."""
     root = SchemaElement.of(name="schema", num_children=1)
     return [root, *footer.columns.nodes[name]]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.column_values import read_plain_values
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.value_arrays import EncodedValues
 from secure_bloom.storage import InputFile
 

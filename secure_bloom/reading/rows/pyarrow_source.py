@@ -26,6 +26,7 @@ from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.footer.edit import algorithm_of, crypto_metadata, signing_fields
 from secure_bloom.parquet.footer.locate import MAGIC
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.pyarrow_encryption import PyarrowKms
@@ -44,7 +45,6 @@ from secure_bloom.parquet.structures.splices import (
     with_fields,
 )
 from secure_bloom.parquet.structures.wire_fields import find_fields
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile, is_object_uri, local_path
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.storage.os_errors import system_errors
@@ -65,14 +65,14 @@ class SourceOpener:
         self._resolver = resolver
         self._memory = memory
         #: What pyarrow has parsed, by the footer, which is held so that its id stays its own.
-        self._parsed: dict[int, tuple[FileFooter, pq.FileMetaData]] = {}
+        self._parsed: dict[int, tuple[Footer, pq.FileMetaData]] = {}
         self.kept = 0
         # Held here: what pyarrow opens with it asks it for keys later.
         self._factory = pe.CryptoFactory(lambda _: PyarrowKms(resolver.kms))
 
     def open(
         self,
-        footer: FileFooter,
+        footer: Footer,
         columns: Sequence[int],
         row_groups: Sequence[int],
         file: InputFile | None = None,
@@ -96,7 +96,7 @@ class SourceOpener:
 
     def _open(
         self,
-        footer: FileFooter,
+        footer: Footer,
         columns: Sequence[int],
         row_groups: Sequence[int],
         file: InputFile | None,
@@ -120,7 +120,7 @@ class SourceOpener:
             metadata = made.metadata
         return _open(footer.path, file, decryption_properties=properties, metadata=metadata)
 
-    def _open_plain(self, footer: FileFooter) -> pq.ParquetFile:
+    def _open_plain(self, footer: Footer) -> pq.ParquetFile:
         """Return a plain file; to parse its footer takes longer than to read a row group."""
         known = self._parsed.get(id(footer))
         file = _open(footer.path, metadata=None if known is None else known[1])
@@ -130,7 +130,7 @@ class SourceOpener:
             self.kept += size
         return file
 
-    def _has_internal_keys(self, footer: FileFooter, columns: Sequence[int]) -> bool:
+    def _has_internal_keys(self, footer: Footer, columns: Sequence[int]) -> bool:
         """Return whether pyarrow can find all keys by itself, and finds the same ones."""
         explicit = self._resolver.explicit
         if (
@@ -180,7 +180,7 @@ def _metadata(plain: bytes) -> pq.FileMetaData:
         return file.metadata
 
 
-def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]) -> bool:
+def _is_encrypted(footer: Footer, columns: Sequence[int], row_groups: Sequence[int]) -> bool:
     """Return whether a key is needed to read the footer, or the columns of a footer in clear."""
     return footer.mode is FooterMode.ENCRYPTED or any(
         footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
@@ -213,7 +213,7 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
         return self._keys[master_key_identifier]
 
 
-def _plain_footer(footer: FileFooter, plain: bytes | None = None) -> bytes:
+def _plain_footer(footer: Footer, plain: bytes | None = None) -> bytes:
     """Return the FileMetaData, with the table's names in its schema."""
     plain = footer.plain if plain is None else plain
     if not footer.columns.renamed:
@@ -223,7 +223,7 @@ def _plain_footer(footer: FileFooter, plain: bytes | None = None) -> bytes:
 
 
 def _footer_of_ours(
-    footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
+    footer: Footer, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
 ) -> bytes:
     """Return a file without data.
 
@@ -243,9 +243,9 @@ def _footer_of_ours(
     return end[-len(MAGIC) :] + end
 
 
-def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> Iterable[Splice]:
+def _renamed(footer: Footer, row_group: int, column: int, keys: _Found) -> Iterable[Splice]:
     """Return the splices that make a chunk name its key in ``keys``, if it has its own key."""
-    cipher_of_column = footer.chunk(row_group, column).cipher
+    cipher_of_column = footer.chunk_to_read(row_group, column).cipher
     crypto = footer.row_groups[row_group].columns[column].crypto_metadata
     if cipher_of_column is None or crypto is None or crypto.ENCRYPTION_WITH_COLUMN_KEY is None:
         return ()
@@ -260,7 +260,7 @@ def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> I
     return set_fields(plain, find_fields(plain, start), new)
 
 
-def _with_prefix(footer: FileFooter) -> tuple[bytes, bytes]:
+def _with_prefix(footer: Footer) -> tuple[bytes, bytes]:
     """Return the file's algorithm with the supplied AAD prefix in it, and its AAD."""
     algorithm = footer.tail.algorithm
     if algorithm is None:

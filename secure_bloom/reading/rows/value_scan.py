@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
@@ -25,7 +26,6 @@ from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.rows.probe_values import ProbeBytes, ProbeHashes
-from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
 #: More values take too long to encode; so few are looked for without the C extension.
@@ -92,7 +92,7 @@ class ValueScan:
         self._lock = threading.Lock()
 
     def may_match(
-        self, file: InputFile, footer: FileFooter, predicate: BoundPredicate, row_group: int
+        self, file: InputFile, footer: Footer, predicate: BoundPredicate, row_group: int
     ) -> bool:
         """Return whether the predicate may be true for a row of the row group. False is certain.
 
@@ -115,11 +115,11 @@ class ValueScan:
         for scanned in left:
             if possible.is_decided or ruled_out.is_decided:
                 break
-            found = scanned.may_be_in(file, footer.chunk(row_group, scanned.column))
+            found = scanned.may_be_in(file, footer.chunk_to_read(row_group, scanned.column))
             (possible if found else ruled_out).add(scanned.condition)
         return not ruled_out.is_decided
 
-    def _worth_scanning(self, footer: FileFooter) -> list[BoundCondition]:
+    def _worth_scanning(self, footer: Footer) -> list[BoundCondition]:
         """Return all lookups or, without the C extension, only those on members of structures.
 
         A member is scanned in any case.  Decoding takes the whole structure, so otherwise the bytes
@@ -132,7 +132,7 @@ class ValueScan:
         return [condition for condition in self._lookups if _is_few_of_member(condition, footer)]
 
     def _scanned_conditions(
-        self, footer: FileFooter, lookups: Sequence[BoundCondition]
+        self, footer: Footer, lookups: Sequence[BoundCondition]
     ) -> Iterator[_ScannedCondition]:
         """Yield the lookups on columns of a file. Files of one schema share them."""
         for condition in lookups:
@@ -147,7 +147,7 @@ class ValueScan:
             yield self._scanned[key]
 
     def _new_scan(
-        self, condition: BoundCondition, column: int, footer: FileFooter
+        self, condition: BoundCondition, column: int, footer: Footer
     ) -> _ScannedCondition:
         predicate = self._context.column_predicate(condition, footer.columns)
         leaf, probe = footer.columns.leaves[column], None
@@ -170,7 +170,7 @@ def _is_lookup(condition: BoundCondition, request: Request) -> bool:
     )
 
 
-def _is_few_of_member(condition: BoundCondition, footer: FileFooter) -> bool:
+def _is_few_of_member(condition: BoundCondition, footer: Footer) -> bool:
     """Return whether few values of a member are looked up in a structure with other members."""
     return len(condition.values) <= _FEW and len(footer.columns.below(condition.path[0])) > 1
 

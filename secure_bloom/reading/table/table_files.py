@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, located
+from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.running.ordered_pool import TINY, in_order
 from secure_bloom.storage import (
     CountedFile,
@@ -91,7 +91,7 @@ class TableFiles:
         self._identities: dict[int, tuple[object, ...]] = {}
         #: The local files, by their ordinals.
         self._local: dict[int, str] = {}
-        self._kept: dict[int, FileFooter] = {}
+        self._kept: dict[int, Footer] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
         #: Bounds and filters in memory, once the table was asked; one read keeps none.
@@ -175,7 +175,7 @@ class TableFiles:
             for before, (ordinal, identity) in enumerate(found)
         ]
 
-    def _footers_by_path(self) -> dict[str, FileFooter]:
+    def _footers_by_path(self) -> dict[str, Footer]:
         return {footer.path: footer for footer in self._kept.values()}
 
     def _give_back(self) -> None:
@@ -189,7 +189,7 @@ class TableFiles:
         return self.workers == 1 and self._bytes <= TINY * len(self)
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise what :meth:`.FileFooter.check` raises of any file; each column is checked once."""
+        """Raise what :meth:`.Footer.check` raises of any file; each column is checked once."""
         for name in names:
             if name not in self._checked:
                 for ordinal in range(len(self)):
@@ -219,7 +219,7 @@ class TableFiles:
             count += 1
         return count
 
-    def kept(self, ordinal: int) -> FileFooter | None:
+    def kept(self, ordinal: int) -> Footer | None:
         """Return the footer of a file if it is kept, or None."""
         return self._kept.get(ordinal)
 
@@ -232,7 +232,7 @@ class TableFiles:
             file.close()
 
     @contextmanager
-    def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
+    def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, Footer]]:
         """Open a file, and yield it with its footer.
 
         Raises FileChangedError if the file was changed since its footer was read.
@@ -260,17 +260,17 @@ class TableFiles:
         # Of a file that was read before, only its identity is asked for; most did not change.
         return self.listing.open(path, pinned=not self._forgets and path not in self._before)
 
-    def reopen(self, footer: FileFooter, path: str) -> InputFile:
+    def reopen(self, footer: Footer, path: str) -> InputFile:
         """Open the file of a footer once more, to read its rows; maybe another file by now."""
         if self._forgets:
             return open_input(path)
         return reopen_pinned(path, footer.size, footer.identity)
 
-    def _footer_of(self, file: InputFile) -> FileFooter:
+    def _footer_of(self, file: InputFile) -> Footer:
         known = self._before.get(file.path)
         if known is not None and known.identity == file.identity:
             return known
-        return read_footer(CountedFile(file), self.resolver, self._schemas)
+        return read_footer(file, self.resolver, self._schemas)
 
     def _read_footers(self) -> pa.Schema:
         """Read all footers, keep those that fit into memory, and return the table's schema."""
@@ -296,7 +296,7 @@ class TableFiles:
         stored = unite(schemas) if schemas else pa.schema([])
         return self.state.with_columns_of_log(stored)
 
-    def _footers(self) -> Iterator[FileFooter]:
+    def _footers(self) -> Iterator[Footer]:
         if self.workers > 1:
             ordinals = range(len(self.paths))
             yield from in_order(self._footer, ordinals, self.workers)
@@ -314,7 +314,7 @@ class TableFiles:
         for ordinal, _ in enumerate(self._key_prefetch.each(self.paths)):
             yield ordinal
 
-    def _footer(self, ordinal: int) -> FileFooter:
+    def _footer(self, ordinal: int) -> Footer:
         path = self.paths[ordinal]
         with located(path=path):
             with ExitStack() as stack:

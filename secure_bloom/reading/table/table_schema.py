@@ -7,33 +7,12 @@ that holds all their values.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.parquet.memory_files import without_data
-from secure_bloom.parquet.structures.metadata import (
-    FileMetaData,
-    KeyValue,
-    SchemaElement,
-)
+from secure_bloom.errors import PolicyError
 from secure_bloom.reading.table.type_promotion import ClashError, common_fields
-
-
-def arrow_schema(schema: Sequence[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
-    """Return the Arrow schema that pyarrow gives a file without rows that has this schema."""
-    kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
-    footer = FileMetaData.of(
-        version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
-    ).encode()
-    file = pa.BufferReader(without_data(footer))
-    try:
-        arrow = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").schema_arrow
-    except (pa.ArrowException, OSError):
-        raise FormatError("pyarrow cannot make an Arrow schema of the file's schema") from None
-    return arrow.remove_metadata()
 
 
 def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:

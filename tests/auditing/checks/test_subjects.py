@@ -22,7 +22,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import open_chunk, read_unverified, unlock
+from secure_bloom.parquet.footer.opened import read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import open_input
 from testing.surgery import opened
@@ -38,7 +38,7 @@ def subjects(path: Path, *, with_keys: bool = True) -> Iterator[FooterSubject]:
         keys = file_keys(KeyResolver(KEYRING if with_keys else None), file)
         request = AuditRequest(policy=POLICY)
         of = FileSubject(file=file, tail=read_tail(file), keys=keys, request=request)
-        footer = unlock(of.tail, keys) if with_keys else read_unverified(of.tail)
+        footer = unlock(of.tail, keys) if with_keys else read_unverified(of.tail, keys)
         chunks = tuple(
             ChunkSubject(
                 of=of,
@@ -46,7 +46,7 @@ def subjects(path: Path, *, with_keys: bool = True) -> Iterator[FooterSubject]:
                 leaf=leaf,
                 wanted=wanted,
                 column_chunk=footer.column_chunks[row_group][column],
-                chunk=open_chunk(footer, row_group, column, keys) if with_keys else None,
+                chunk=footer.chunk(row_group, column) if with_keys else None,
             )
             for row_group in range(len(footer.row_groups))
             for column, (leaf, wanted) in enumerate(

@@ -13,10 +13,9 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters, with_texts
-from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.opened import Footer, open_chunk, unlock
+from secure_bloom.parquet.footer.locate import read_tail, with_trailer
+from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.scan import scan_footer
-from secure_bloom.parquet.footer.seal import with_trailer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.splices import Splice, splice, with_fields
@@ -35,7 +34,7 @@ def _read(path: Path) -> Footer:
 
 
 def _entered(footer: Footer, *ordinals: tuple[int, int]) -> bytes:
-    chunks = [open_chunk(footer, *ordinal, KEYS) for ordinal in ordinals]
+    chunks = [footer.chunk(*ordinal) for ordinal in ordinals]
     return with_filters(
         footer, [FilterPlace(chunk, 1000 + i, 47) for i, chunk in enumerate(chunks)]
     )
@@ -72,7 +71,7 @@ def test_nothing_but_the_two_fields_is_new(tmp_path: Path) -> None:
     assert new.count(LATER) == old.count(LATER) == 10
     path.write_bytes(path.read_bytes()[: footer.tail.offset] + with_trailer(new, b"PAR1"))
     places = [
-        open_chunk(_read(path), *ordinal, KEYS).meta_data.bloom_filter_offset
+        _read(path).chunk(*ordinal).meta_data.bloom_filter_offset
         for ordinal in ((0, 0), (0, 3), (1, 0), (1, 3))
     ]
     assert places == [1000, None, None, 1001]
@@ -98,7 +97,7 @@ def test_metadata_of_their_own_are_encrypted_again(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(40), Mode.SIGNED, row_group_size=20)
     footer = _read(path)
     email = [leaf.name for leaf in footer.leaves].index("email")
-    chunk = open_chunk(footer, 1, email, KEYS)
+    chunk = footer.chunk(1, email)
     new = _entered(footer, (1, email))
     offset = footer.scan.chunk_offsets[1][email]
     module = find_fields(new, offset).by_id[9]

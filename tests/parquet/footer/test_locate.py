@@ -11,8 +11,7 @@ import pytest
 from secure_bloom.errors import (
     FormatError,
 )
-from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.footer.seal import with_trailer
+from secure_bloom.parquet.footer.locate import read_tail, with_trailer
 from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 from testing.tables import Mode, write

@@ -27,7 +27,6 @@ from secure_bloom.errors import (
 from secure_bloom.parquet.footer.edit import FilterPlace, with_filters
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import (
-    open_chunk,
     read_unverified,
     unchecked_signature,
     unlock,
@@ -84,7 +83,7 @@ def _enter_filter(path: Path, row_group: int, name: str, offset: int, length: in
     with opened(path) as it:
         footer = it.footer.read
         ordinal = [leaf.name for leaf in footer.leaves].index(name)
-        chunk = open_chunk(footer, row_group, ordinal, it.keys)
+        chunk = footer.chunk(row_group, ordinal)
         plain = with_filters(footer, [FilterPlace(chunk, offset, length)])
         path.write_bytes(it.file.read_at(0, footer.tail.offset) + close_footer(footer, plain))
 
@@ -96,7 +95,7 @@ def test_a_footer_says_what_pyarrow_wrote(path: Path, mode: Mode) -> None:
         assert [group.num_rows for group in it.footer.row_groups] == [20, 20]
         for row_group in range(2):
             for ordinal, leaf in enumerate(it.footer.leaves):
-                chunk = open_chunk(it.footer.read, row_group, ordinal, it.keys)
+                chunk = it.footer.read.chunk(row_group, ordinal)
                 assert chunk.meta_data.num_values == 20
                 assert tuple(chunk.meta_data.path_in_schema) == leaf.path
 
@@ -368,7 +367,7 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_files_of_the_public_corpus_open_with_their_keys(name: str) -> None:
     with opened(CORPUS / name, _corpus_keys(name)) as it:
         for ordinal in range(len(it.footer.leaves)):
-            assert open_chunk(it.footer.read, 0, ordinal, it.keys).meta_data.num_values > 0
+            assert it.footer.read.chunk(0, ordinal).meta_data.num_values > 0
     assert it.footer.read.metadata.num_rows == it.footer.metadata.num_rows
 
 
@@ -464,11 +463,11 @@ def test_a_column_key_is_looked_for_by_its_path(
 ) -> None:
     path = _small(tmp_path, Mode.SIGNED)
     with open_input(str(path)) as file:
-        footer = read_unverified(read_tail(file))
-    keys = KeyResolver(ExplicitKeys(columns=column_keys)).for_file()
+        keys = KeyResolver(ExplicitKeys(columns=column_keys)).for_file()
+        footer = read_unverified(read_tail(file), keys)
     wanted = IntegrityError if column_keys else KeyUnavailableError
     with pytest.raises(wanted) as caught:
-        open_chunk(footer, 0, 0, keys)
+        footer.chunk(0, 0)
     if not column_keys:
         assert caught.value.message == "key 'k_pii' of column email is not available"
 
@@ -515,9 +514,9 @@ def test_a_footer_or_column_weaker_than_the_policy_is_refused(tmp_path: Path) ->
             unlock(read_tail(file), keys)
     with open_input(str(write(tmp_path / "ok", customers(10), Mode.ENCRYPTED))) as file:
         footer = unlock(read_tail(file), keys)
-        open_chunk(footer, 0, 0, keys)
+        footer.chunk(0, 0)
         with pytest.raises(PolicyError, match="key k_pii, the column is stored in clear") as caught:
-            open_chunk(footer, 0, 2, keys)
+            footer.chunk(0, 2)
     assert (caught.value.row_group, caught.value.column) == (0, "id")
 
 
@@ -529,4 +528,4 @@ def test_leaves_have_the_names_that_the_table_gives(tmp_path: Path) -> None:
         footer = unlock(read_tail(file), keys)
         assert [leaf.name for leaf in footer.leaves][:2] == ["mail", "iban (not in the table)"]
         assert footer.leaves[0].stored_path == ("email",)
-        assert open_chunk(footer, 0, 0, keys).leaf.name == "mail"
+        assert footer.chunk(0, 0).leaf.name == "mail"

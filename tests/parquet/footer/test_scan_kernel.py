@@ -17,10 +17,10 @@ from thrift.protocol.TProtocol import TType
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.footer import scan
+from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
-from secure_bloom.reading.table.file_columns import FileColumns, SchemaCache
 from testing.surgery import opened
 from testing.tables import Mode, customers, write
 from tests.kernels import mutations

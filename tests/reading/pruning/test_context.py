@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.predicates.bound_request import request
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import open_input
 from testing.tables import write
 
 TABLE = pa.table(
@@ -32,12 +32,12 @@ def context(where: str) -> PruningContext:
 
 
 @pytest.fixture
-def footer(tmp_path: Path) -> FileFooter:
+def footer(tmp_path: Path) -> Footer:
     with open_input(str(write(tmp_path / "x.parquet", TABLE))) as file:
-        return read_footer(CountedFile(file), KeyResolver(None), SchemaCache())
+        return read_footer(file, KeyResolver(None), SchemaCache())
 
 
-def predicate(it: PruningContext, footer: FileFooter) -> ColumnPredicate | None:
+def predicate(it: PruningContext, footer: Footer) -> ColumnPredicate | None:
     return it.column_predicate(it.conditions[0], footer.columns)
 
 
@@ -51,25 +51,28 @@ def test_a_predicate_is_ruled_out_by_the_conditions_that_it_needs() -> None:
 
 
 def test_files_with_the_same_leaves_share_what_is_known_of_a_condition(
-    footer: FileFooter,
+    footer: Footer,
 ) -> None:
     it = context("text = 'a'")
     known = predicate(it, footer)
     assert known is not None
-    assert predicate(it, dataclasses.replace(footer, path="other")) is known
+    assert (
+        predicate(
+            it, dataclasses.replace(footer, tail=dataclasses.replace(footer.tail, path="other"))
+        )
+        is known
+    )
     assert it.probe_values(known) is it.probe_values(known)
 
 
 @pytest.mark.parametrize("where", ["gone = 1", "list is null"])
-def test_a_condition_on_what_is_no_single_leaf_tells_nothing(
-    footer: FileFooter, where: str
-) -> None:
+def test_a_condition_on_what_is_no_single_leaf_tells_nothing(footer: Footer, where: str) -> None:
     schema = TABLE.schema.append(pa.field("gone", pa.int32()))
     it = PruningContext(request(schema, (), None, from_text(where), ()))
     assert predicate(it, footer) is None
 
 
-def test_hashes_of_some_values_are_a_run_of_those_of_all(footer: FileFooter) -> None:
+def test_hashes_of_some_values_are_a_run_of_those_of_all(footer: Footer) -> None:
     it = context("text in ('a', 'b', 'c', 'd')")
     known = predicate(it, footer)
     assert known is not None

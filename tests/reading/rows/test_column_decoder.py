@@ -8,6 +8,8 @@ import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows import column_decoder, decoded_sizes
 from secure_bloom.reading.rows.column_decoder import (
@@ -17,9 +19,7 @@ from secure_bloom.reading.rows.column_decoder import (
 )
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import open_input
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS, GROUP = 600, 300
@@ -30,7 +30,7 @@ TABLE = customers(ROWS)
 def opened(path: Path) -> OpenedFile:
     resolver = KeyResolver(KEYRING)
     with open_input(str(path)) as file:
-        footer = read_footer(CountedFile(file), resolver, SchemaCache())
+        footer = read_footer(file, resolver, SchemaCache())
     leaves = [i for name in [*NAMES, "iban"] for i in footer.columns.below(name)]
     return OpenedFile(footer, SourceOpener(resolver), leaves=leaves, row_groups=[0, 1])
 

@@ -10,9 +10,9 @@ import pytest
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, read_slices
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.tables import KEYRING, Mode, customers, write
 
@@ -36,7 +36,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(lake: Path) -> Iterator[tuple[InputFile, FileFooter]]:
+def opened(lake: Path) -> Iterator[tuple[InputFile, Footer]]:
     with open_input(str(lake)) as file:
         counted = CountedFile(file)
         yield counted, read_footer(counted, KeyResolver(KEYRING), SchemaCache())
@@ -44,7 +44,7 @@ def opened(lake: Path) -> Iterator[tuple[InputFile, FileFooter]]:
 
 @pytest.mark.parametrize("name", ["email", "id", "city"])
 def test_rows_in_ranges_are_those_of_the_column(
-    opened: tuple[InputFile, FileFooter], name: str
+    opened: tuple[InputFile, Footer], name: str
 ) -> None:
     found = read_slices(*opened, 0, name, RANGES)
     assert found is not None
@@ -53,14 +53,14 @@ def test_rows_in_ranges_are_those_of_the_column(
 
 
 def test_where_most_pages_are_wanted_the_column_is_read_whole(
-    opened: tuple[InputFile, FileFooter],
+    opened: tuple[InputFile, Footer],
 ) -> None:
     with pytest.raises(ReadWholeError):
         read_slices(*opened, 0, "email", [(0, ROWS)])
     assert read_column(*opened, 0, "email").to_pylist() == TABLE.column("email").to_pylist()
 
 
-def test_of_several_leaves_no_page_is_left_out(opened: tuple[InputFile, FileFooter]) -> None:
+def test_of_several_leaves_no_page_is_left_out(opened: tuple[InputFile, Footer]) -> None:
     assert read_slices(*opened, 0, "inner", RANGES) is None
     assert read_column(*opened, 0, "inner").to_pylist() == TABLE.column("inner").to_pylist()
 

@@ -17,10 +17,10 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import open_input
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 from tests.auditing.examples import POLICY
 
@@ -34,7 +34,7 @@ def read(
     """Some columns of the second row group, as pyarrow reads them."""
     resolver = KeyResolver(keys)
     with open_input(str(path)) as file:
-        footer = read_footer(CountedFile(file), resolver, SchemaCache())
+        footer = read_footer(file, resolver, SchemaCache())
     ordinals = [i for name in names for i in footer.columns.below(name)]
     with SourceOpener(resolver).open(footer, ordinals, [1]) as source:
         found: dict[str, list[object]] = source.read_row_group(1, columns=names).to_pydict()

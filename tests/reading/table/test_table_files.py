@@ -104,7 +104,7 @@ def test_a_footer_is_of_its_own_file(tmp_path: Path) -> None:
         footer = files.kept(ordinal)
         assert footer is not None
         assert (footer.path, footer.size) == (str(path), path.stat().st_size)
-        assert footer.scan.rows == [10] * 4
+        assert footer.rows == [10] * 4
 
 
 # --- What is kept ---

@@ -140,7 +140,7 @@ def prune_together(pruner: FilePruner) -> BatchSurvivors | None:
     probes = [] if pruner.explain or extension.native is None else _probes(pruner)
     if not probes:
         return None
-    row_groups = [index for index, count in enumerate(pruner.footer.scan.rows) if count > 0]
+    row_groups = [index for index, count in enumerate(pruner.footer.rows) if count > 0]
     every = (_prune_by_bounds(pruner, row_groups, *probe) for probe in probes if row_groups)
     columns = [column for column in every if column is not None]
     mask = np.ones(len(row_groups), np.bool_)
@@ -180,7 +180,7 @@ def _prune_by_bounds(
         return None
     if chunks is None:
         return None
-    rows = np.array([pruner.footer.scan.rows[index] for index in row_groups], np.int64)
+    rows = np.array([pruner.footer.rows[index] for index in row_groups], np.int64)
     orders = pruner.footer.metadata.column_orders
     has_order = has_ordered_bounds(orders, predicate.ordinal, predicate.leaf)
     runs = left_by_bounds(chunks, rows, predicate, probe, has_order=has_order)

@@ -18,10 +18,10 @@ from secure_bloom.errors import located
 from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data
 from secure_bloom.parquet.file_ciphers import open_run
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.reading.pruning.filter_reads import FilterLocation
-from secure_bloom.reading.table.footer import FileFooter
 
 Numbers = NDArray[np.int64]
 
@@ -57,9 +57,7 @@ class ChunkFields:
         return found
 
 
-def read_chunk_fields(
-    footer: FileFooter, column: int, row_groups: Sequence[int]
-) -> ChunkFields | None:
+def read_chunk_fields(footer: Footer, column: int, row_groups: Sequence[int]) -> ChunkFields | None:
     """Return the fields of a column's chunks, or None if the steps must check them one by one.
 
     Raises KeyUnavailableError, or IntegrityError with row group and column.
@@ -70,7 +68,7 @@ def read_chunk_fields(
     if found is None:
         return None
     fields = _rows(found)
-    every = footer.scan.ordinals
+    every = footer.ordinals
     ordinals = [every[index] for index in row_groups]
     cipher = None
     if (fields[:, layout.CRYPTO_METADATA] >= 0).any():
@@ -85,7 +83,7 @@ def read_chunk_fields(
             plain, inner = opened
             inner[:, layout.FILE_PATH] = fields[:, layout.FILE_PATH]
             fields = inner
-    rows = footer.scan.rows
+    rows = footer.rows
     if not footer.columns.leaves[column].is_repeated and fields[:, layout.NUM_VALUES].tolist() != [
         rows[index] for index in row_groups
     ]:
@@ -110,9 +108,7 @@ def _extents(fields: Numbers, slot: int) -> Numbers:
     return np.ascontiguousarray(fields[:, slot : slot + 2])
 
 
-def _cipher(
-    footer: FileFooter, column: int, row_group: int, fields: Numbers
-) -> ColumnCipher | None:
+def _cipher(footer: Footer, column: int, row_group: int, fields: Numbers) -> ColumnCipher | None:
     """Return the cipher of a column in a row group.
 
     Return None if its chunks are encrypted differently.

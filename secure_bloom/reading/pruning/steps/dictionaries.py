@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from secure_bloom.errors import located
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, open_dictionary
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.structures.metadata import Encoding, Type
 from secure_bloom.reading.pruning.column_predicates import encodings_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secure_bloom.errors import located
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
 from secure_bloom.parquet.value_order import has_ordered_bounds
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate

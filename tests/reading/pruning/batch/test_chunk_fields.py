@@ -15,14 +15,14 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError
 from secure_bloom.parquet import chunk_fields as layout
-from secure_bloom.parquet.footer.opened import Chunk
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.footer.scan import ABSENT
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filter_reads import FilterLocation
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import open_input
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
@@ -56,16 +56,16 @@ def lake(path: Path, mode: Mode, *, filters: bool = True) -> Path:
     return file
 
 
-def footer_of(path: Path, keys: Keyring | None = KEYRING, *, twice: bool = True) -> FileFooter:
+def footer_of(path: Path, keys: Keyring | None = KEYRING, *, twice: bool = True) -> Footer:
     """The footer, by the C extension where it is read ``twice``."""
     scanner = SchemaCache()
     with open_input(str(path)) as file:
         for _ in range(1 + twice):
-            footer = read_footer(CountedFile(file), KeyResolver(keys), scanner)
+            footer = read_footer(file, KeyResolver(keys), scanner)
     return footer
 
 
-def ordinal_of(footer: FileFooter, name: str) -> int:
+def ordinal_of(footer: Footer, name: str) -> int:
     return [leaf.name for leaf in footer.columns.leaves].index(name)
 
 
@@ -100,7 +100,7 @@ def test_fields_are_those_of_the_decoded_chunks(tmp_path: Path, mode: Mode, filt
             assert fields is not None
             assert fields.column == leaf.name
             assert len(fields.fields) == len(row_groups)
-            chunks = [footer.chunk(index, ordinal) for index in row_groups]
+            chunks = [footer.chunk_to_read(index, ordinal) for index in row_groups]
             for place, chunk in enumerate(chunks):
                 assert_says(fields, place, chunk)
             ciphers = [it.cipher for it in chunks if it.cipher is not None]
@@ -126,7 +126,7 @@ def test_filters_stand_where_the_chunks_say(tmp_path: Path) -> None:
     ordinal = ordinal_of(footer, "email")
     fields = read_chunk_fields(footer, ordinal, [2, 4, 6])
     assert fields is not None
-    chunks = [footer.chunk(index, ordinal) for index in (2, 6)]
+    chunks = [footer.chunk_to_read(index, ordinal) for index in (2, 6)]
     assert fields.filter_locations([0, 2]) == [
         FilterLocation(
             row_group=it.row_group,
@@ -222,7 +222,7 @@ def test_metadata_may_be_padded(tmp_path: Path, only: int | None) -> None:
     fields = read_chunk_fields(footer, ordinal, range(GROUPS))
     assert fields is not None
     for index in range(GROUPS):
-        assert_says(fields, index, footer.chunk(index, ordinal))
+        assert_says(fields, index, footer.chunk_to_read(index, ordinal))
 
 
 def seal(path: Path, change: Callable[[bytes], bytes], *, only: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The columns of a file: the leaves of its schema by their names, and its Arrow schema on demand.
+"""The columns of a footer: the leaves of its schema by their names, and its Arrow schema on demand.
 
 Files of one schema share their columns.  pyarrow is loaded when the Arrow schema is first used, so
 filters are probed without pyarrow.
@@ -39,7 +39,7 @@ class FileColumns:
 
         Raises FormatError if pyarrow cannot make it.
         """
-        from secure_bloom.reading.table.table_schema import arrow_schema
+        from secure_bloom.parquet.memory_files import arrow_schema
 
         return arrow_schema(self.renamed or self.schema, self.marks)
 

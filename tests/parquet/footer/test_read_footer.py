@@ -11,17 +11,17 @@ import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from secure_bloom.reading.table.file_columns import SchemaCache
-from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.storage import open_input
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = 200
 
 
-def footer_of(path: Path, resolver: KeyResolver | None = None) -> FileFooter:
+def footer_of(path: Path, resolver: KeyResolver | None = None) -> Footer:
     with open_input(str(path)) as file:
-        return read_footer(CountedFile(file), resolver or KeyResolver(KEYRING), SchemaCache())
+        return read_footer(file, resolver or KeyResolver(KEYRING), SchemaCache())
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -30,9 +30,9 @@ def test_chunks_have_their_own_rows_and_columns(tmp_path: Path, mode: Mode) -> N
     footer = footer_of(write(tmp_path / "x.parquet", table, mode, row_group_size=150))
     assert [group.num_rows for group in footer.row_groups] == [150, 50]
     for ordinal, name in enumerate(table.column_names):
-        chunk = footer.chunk(1, ordinal)
+        chunk = footer.chunk_to_read(1, ordinal)
         assert (chunk.leaf.name, chunk.meta_data.num_values) == (name, 50)
-        assert chunk is footer.chunk(1, ordinal)
+        assert chunk is footer.chunk_to_read(1, ordinal)
     assert footer.is_verified
 
 
@@ -41,9 +41,9 @@ def test_a_signed_footer_without_its_key_is_not_verified(tmp_path: Path) -> None
     footer = footer_of(path, KeyResolver(None, trust=Trust(allow_unverified=True)))
     assert not footer.is_verified
     columns = footer.columns.ordinals
-    assert footer.chunk(0, columns["score",]).meta_data.num_values == ROWS
+    assert footer.chunk_to_read(0, columns["score",]).meta_data.num_values == ROWS
     with pytest.raises(KeyUnavailableError) as caught:
-        footer.chunk(0, columns["email",])
+        footer.chunk_to_read(0, columns["email",])
     assert (caught.value.row_group, caught.value.column) == (0, "email")
 
 
