@@ -29,7 +29,7 @@ def test_the_extra_of_a_missing_sdk_is_named(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, output: str, extra: str
 ) -> None:
     bucket.put("x")
-    for package in ("azure", "gcs"):
+    for package in ("azure_blobs", "gcs"):
         monkeypatch.setitem(sys.modules, f"secure_bloom.storage.{package}", None)
         monkeypatch.delattr(f"secure_bloom.storage.{package}", raising=False)
     with open_input(bucket.uri("x")) as file, pytest.raises(MissingExtraError) as caught:
