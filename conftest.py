@@ -91,7 +91,7 @@ _BESIDE_THE_CLUSTER = tuple(
         "add_job",
         "audit_job",
         "delta_job",
-        "file_reports",
+        "job_reports",
         "hudi",
         "job_files",
         "lying",

@@ -28,7 +28,7 @@ from secure_bloom.storage import InputFile, append_tail, open_input, replace_tai
 # Few files are torn, and to recover one takes more than to write one.
 if TYPE_CHECKING:
     from secure_bloom.adding.in_place import Recovered, Truncation
-    from secure_bloom.adding.plan import Mapper, RewritePlan
+    from secure_bloom.adding.rewrite_plan import Mapper, RewritePlan
 
 #: The plan, the old file, and notes on what could not be tidied up.
 _Rewritten: TypeAlias = "tuple[RewritePlan, InputFile, tuple[str, ...]]"
@@ -175,7 +175,7 @@ class Rewriter(FileRewriter):
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """Return the plan of :func:`.plan.plan_rewrite`."""
         # With numpy and Arrow, which a process that only hands out files does not need.
-        from secure_bloom.adding.plan import plan_rewrite
+        from secure_bloom.adding.rewrite_plan import plan_rewrite
 
         return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
 

@@ -51,7 +51,7 @@ from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
 
 if TYPE_CHECKING:
-    from secure_bloom.adding.plan import ChunkOutcome, Task
+    from secure_bloom.adding.rewrite_plan import ChunkOutcome, Task
     from secure_bloom.encryption.policy import KeyPolicy
 
 

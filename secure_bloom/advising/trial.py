@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.rewrite_plan import RewritePlan, plan_rewrite
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.lookup_values import DistinctValues, SampledValue, lookup_values
 from secure_bloom.advising.sample import TableSample

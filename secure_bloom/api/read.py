@@ -15,8 +15,8 @@ from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.reading.open_table import Table
 from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
+from secure_bloom.reading.read_report import ReadReport
 from secure_bloom.reading.read_request import ReadRequest
-from secure_bloom.reading.report import ReadReport
 
 
 @takes(ReadRequest)

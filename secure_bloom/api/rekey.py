@@ -14,8 +14,8 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loade
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.rekeying.rekey_report import RekeyReport
+from secure_bloom.rekeying.rekey_run import bare_targets, rekey_paths, rekey_tasks
 from secure_bloom.rekeying.rekey_work import FileProgress, decryption, reencryption, rotation
-from secure_bloom.rekeying.run import bare_targets, rekey_paths, rekey_tasks
 from secure_bloom.storage.listing import refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 from secure_bloom.tables.formats import delta_table, refuse_options_of_tables

@@ -12,9 +12,9 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
+from secure_bloom.adding.rewrite_plan import Mapper, RewritePlan, new_tail
 from secure_bloom.adding.run import FileTask, files_to_write, rewrite_files, summary_notes
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.calling.options import FooterMode

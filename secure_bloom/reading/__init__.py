@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from secure_bloom.reading.file_reports import FileReadReport
     from secure_bloom.reading.open_table import Table
     from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
+    from secure_bloom.reading.read_report import ReadReport
     from secure_bloom.reading.read_request import Question, ReadRequest, Where
-    from secure_bloom.reading.report import ReadReport
     from secure_bloom.reading.table_read import TableRead
 
 _HOMES = {
@@ -35,7 +35,7 @@ _HOMES = {
     "open_table": ["Table"],
     "pruning.plan": ["PlannedFile", "ReadPlan"],
     "read_request": ["Question", "ReadRequest", "Where"],
-    "report": ["ReadReport"],
+    "read_report": ["ReadReport"],
     "table_read": ["TableRead"],
 }
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from secure_bloom.bloom.verdicts import ProbeReport
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.pruning.plan import ReadPlan
-    from secure_bloom.reading.report import ReadReport
+    from secure_bloom.reading.read_report import ReadReport
     from secure_bloom.reading.table_read import TableRead
 
 _Answer = TypeVar("_Answer")

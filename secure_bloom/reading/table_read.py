@@ -23,8 +23,8 @@ from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
+from secure_bloom.reading.read_report import ReadReport
 from secure_bloom.reading.read_request import Question
-from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units

@@ -26,8 +26,8 @@ from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import add_task
-from secure_bloom.spark.file_reports import FileJob, prepare_report, reporting, run_file_job
 from secure_bloom.spark.job_files import job_files
+from secure_bloom.spark.job_reports import FileJob, prepare_report, reporting, run_file_job
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.table_job import (

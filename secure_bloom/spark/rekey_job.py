@@ -20,11 +20,11 @@ from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
+from secure_bloom.rekeying.rekey_run import check_columns
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
-from secure_bloom.rekeying.run import check_columns
 from secure_bloom.rekeying.table_runs import table_notes
-from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import JobFiles, job_files
+from secure_bloom.spark.job_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_selection, time_of_files

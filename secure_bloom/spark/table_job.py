@@ -16,14 +16,14 @@ from secure_bloom.adding.table_change import GONE, AnyTableRun, TableChange
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.compat import frame_of
-from secure_bloom.spark.file_reports import (
+from secure_bloom.spark.file_selection import since_nanos
+from secure_bloom.spark.job_files import JobFiles
+from secure_bloom.spark.job_reports import (
     FileJob,
     Reported,
     Reporting,
     run_file_job,
 )
-from secure_bloom.spark.file_selection import since_nanos
-from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row
 

@@ -16,7 +16,7 @@ TRACED = """
 import sys, threading
 from testing.tables import KEYRING
 import secure_bloom as sb
-from secure_bloom.adding import plan
+from secure_bloom.adding import rewrite_plan
 
 seen = set()
 

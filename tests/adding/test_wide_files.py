@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from secure_bloom.adding.plan import plan_rewrite
 from secure_bloom.adding.request import filter_request
+from secure_bloom.adding.rewrite_plan import plan_rewrite
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.storage import open_input
 from testing.steps import steps_of

@@ -19,8 +19,8 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-import secure_bloom.adding.plan
 import secure_bloom.adding.preflight
+import secure_bloom.adding.rewrite_plan
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
@@ -474,7 +474,7 @@ def test_a_filter_of_intervals_would_lose_rows_in_files_of_duckdb_itself(
         assert found() == len(texts)
         with pytest.raises(UnsupportedFeatureError, match="INTERVAL"):
             sb.add_bloom_filters(path, columns=["x"], replace_filters=True)
-        for module in (secure_bloom.adding.plan, secure_bloom.adding.preflight):
+        for module in (secure_bloom.adding.rewrite_plan, secure_bloom.adding.preflight):
             monkeypatch.setattr(module, "require_filterable", lambda _leaf: None)
         sb.add_bloom_filters(path, columns=["x"], replace_filters=True)
         assert found() < len(texts)

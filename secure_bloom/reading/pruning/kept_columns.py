@@ -36,7 +36,7 @@ from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.value_order import has_ordered_bounds
-from secure_bloom.reading.pruning.batch.chunk_fields import (
+from secure_bloom.reading.pruning.batch.lookup_fields import (
     ChunkFields,
     Numbers,
     bounds_of,

@@ -23,7 +23,7 @@ from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason
 from secure_bloom.reading.pruning.steps.bloom_filters import prune_by_filters
 from secure_bloom.reading.pruning.steps.dictionaries import prune_by_dictionaries
-from secure_bloom.reading.pruning.steps.page_index import prune_by_page_index
+from secure_bloom.reading.pruning.steps.page_indexes import prune_by_page_index
 from secure_bloom.reading.pruning.steps.partitions import prune_by_partition
 from secure_bloom.reading.pruning.steps.statistics import prune_by_statistics
 from secure_bloom.reading.table.hive_partitions import Values

@@ -15,7 +15,7 @@ from secure_bloom.kernels import extension
 from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.batch.batch_pruner import left_by_bounds
-from secure_bloom.reading.pruning.batch.chunk_fields import Numbers
+from secure_bloom.reading.pruning.batch.lookup_fields import Numbers
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.kept_columns import KeptColumn, KeptColumns, Mask, Segment

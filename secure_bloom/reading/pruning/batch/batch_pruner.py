@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.value_order import has_ordered_bounds
-from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
+from secure_bloom.reading.pruning.batch.lookup_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.bounds import has_signed_order
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, ProbeValues, StoredValue
 from secure_bloom.reading.pruning.file_pruner import FilePruner

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding import plan
+from secure_bloom.adding import rewrite_plan
 from secure_bloom.adding.in_place import append_mark
-from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import filter_request
+from secure_bloom.adding.rewrite_plan import RewritePlan, plan_rewrite
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
@@ -252,8 +252,9 @@ def test_the_largest_chunks_are_begun_first(tmp_path: Path) -> None:
     begun = []
 
     def run(
-        work: Callable[[plan.Task], plan.ChunkOutcome], tasks: Iterable[plan.Task]
-    ) -> Iterator[plan.ChunkOutcome]:
+        work: Callable[[rewrite_plan.Task], rewrite_plan.ChunkOutcome],
+        tasks: Iterable[rewrite_plan.Task],
+    ) -> Iterator[rewrite_plan.ChunkOutcome]:
         for task in tasks:
             begun.append((task.chunk.row_group, task.chunk.leaf.name))
             yield work(task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.reading.report import ReadReport
+from secure_bloom.reading.read_report import ReadReport
 from tests.reading.test_file_reports import FILES
 
 

@@ -20,7 +20,7 @@ from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.footer.scan import ABSENT
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
-from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
+from secure_bloom.reading.pruning.batch.lookup_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filter_reads import FilterLocation
 from secure_bloom.storage import open_input
 from testing.surgery import Opened, edit_column, edit_footer
