@@ -1,7 +1,19 @@
 """The command line: parse, call one library function, print.
 
+    verbs               all verbs; the module of a verb is imported when the verb is used
+    shared_arguments    options that verbs share, texts of columns, keys
+    add_verb, ...       a module for each verb: its options, the call, what it prints
+    terminal_tables     tables and names on a terminal; `row_formats` for rows
+    exit_codes          the end of a verb: its report, failed files, the exit code
+    verbosity           how much is printed, and in which colours
+
 Data goes to stdout, everything else to stderr.  Errors are ``secure-bloom: error: ...`` lines with
-a hint, never tracebacks.
+a hint, never tracebacks.  A verb is one function::
+
+    @click.command("probe")
+    def probe_command(paths: tuple[str, ...], ...) -> int:
+        report = probe(paths, column, values, ...)  # a door of `api`
+        return print_and_exit_code(report, print_probe_report, as_json=..., verbose=...)
 """
 
 from __future__ import annotations

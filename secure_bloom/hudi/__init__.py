@@ -1,8 +1,16 @@
 """Apache Hudi's record key filters: Bloom filters and key ranges in the footers of base files.
 
-``SimpleBloomFilter`` and ``DynamicBoundedBloomFilter`` are Hudi's two filters, bit for bit.
-``add_record_key_filter`` and ``read_record_key_filter`` write and read them in Parquet files,
-encrypted or not.  ``lookup`` finds the files that hold given record keys.
+    record_keys     the two filters, bit for bit, and their entries in a footer; bytes and texts
+    key_column      the record keys of a file, from its key column
+    filter_writer   build the filter of a file, and write it into the footer
+    filter_reader   read filters and ranges, and describe them
+    key_lookup      find the files that hold record keys: by range, by filter, by the data
+
+Files may be encrypted.  The order of calls::
+
+    add_record_key_filter("table/", policy="policy.toml")  # `filter_writer`
+    read_record_key_filter("table/part-0.parquet", policy="policy.toml")
+    lookup("table/", ["key-1", "key-2"], policy="policy.toml").files
 """
 
 from __future__ import annotations

@@ -1,9 +1,18 @@
 """Apache Paimon's file index with Bloom filters: build it, read it, probe it.
 
-The index of a data file is ``<data file>.index`` beside it, in clear. A table may also have the
-same bytes in its manifest.  :func:`build_index` writes the index of a Parquet file.  :func:`probe`
-finds by the indexes which data files can be skipped.  :class:`FileIndex` reads and writes the
-container.
+    data_types, physical_values   which values of a file are hashed, and in which form
+    bloom_filter64                the filter of one column
+    container                     ``<data file>.index``, or the same bytes in a manifest
+    column_filter, index_builder  values of a file -> filters -> the index beside it, in clear
+    index_files, index_readers    find the index of a file, and ask the indexes of a column
+    index_probe                   the data files that a predicate rules out; `version_0_9` has the
+                                  answers of Paimon 0.9
+
+The order of calls::
+
+    build_index("t/data-0.parquet", columns=["id"])  # writes t/data-0.parquet.index
+    FileIndex.from_bytes(content).columns  # the content of that file
+    probe("t/", "id = 5").files  # a verdict for each data file
 """
 
 from __future__ import annotations

@@ -1,7 +1,20 @@
 """Local paths and object-store URIs: bounded reads, atomic replace, listing.
 
+    paths, listing       what a path names, and the Parquet files below it
+    managed_tables       refuses files that the log of a table records
+    dispatch             each operation on one file, local or in a store
+    inputs, local        a file open for reading; `objects` and `pinned_objects` for stores
+    replace, append      new bytes on a local disk: whole or not at all
+    object_writes        new bytes in a store: `s3`, `azure_blobs`, `gcs`, by conditions
+    os_errors            errors of the system and of stores, as errors of this package
+
 For data files, only this package touches a disk or a network; all other code works on the bytes
-that it gives.  Importing it loads neither pyarrow nor numpy.
+that it gives.  Importing it loads neither pyarrow nor numpy.  The order of calls::
+
+    for path in find_files("out/"):
+        with open_input(path) as file:
+            start = file.read_at(0, 4)
+            replace_tail(file, keep, [tail])  # if nobody changed the file since
 """
 
 from secure_bloom.storage.append import APPEND_ALIGNMENT, remove_kept, truncate_to

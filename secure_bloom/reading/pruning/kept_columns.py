@@ -7,7 +7,7 @@
 
 A segment has the chunks of many files one after the other:
 
-    plain | fields        what the footers say of the chunks: see :mod:`.batch.chunk_fields`
+    plain | fields        what the footers say of the chunks: see :mod:`.batch.lookup_fields`
     filters | bounds      header and bitset of each filter in clear; where each starts and ends
 
 The column that was used last stays longest.  A file without room is read as if nothing were kept,
