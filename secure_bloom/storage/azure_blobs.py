@@ -49,6 +49,7 @@ from azure.storage.blob import (
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.azure_account import AzureAccount, azure_account
+from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.object_writer import (
     ALL_CONDITIONS,
     CannotCopyError,
@@ -56,10 +57,12 @@ from secure_bloom.storage.object_writer import (
     ObjectWriter,
     Origin,
     Part,
+    RangeAnswer,
     StoredObject,
     already_there,
     changed,
     sent_in_order,
+    written_text,
 )
 from secure_bloom.storage.os_errors import (
     AZURE_CREDENTIALS,
@@ -69,7 +72,7 @@ from secure_bloom.storage.os_errors import (
 )
 from secure_bloom.storage.rewritten_file import OldRange
 
-__all__ = ["Writer", "conditions", "connect", "errors", "remove"]
+__all__ = ["Writer", "conditions", "connect", "errors", "read_range", "remove"]
 
 
 #: Pauses in seconds before a request is sent again; the SDK's own begin with 15.
@@ -235,6 +238,22 @@ _IS_THERE = frozenset({"BlobAlreadyExists", "ConditionNotMet"})
 def conditions(_: StoredObject) -> Conditions:
     """Return the conditions that the store honours: all of them, on every request."""
     return ALL_CONDITIONS
+
+
+def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
+    """Return bytes of the blob, of the one with the entity tag ``mark`` if that is given."""
+    start, end = extent
+    condition: dict[str, Any] = {}
+    if mark is not None:
+        condition = {"etag": mark, "match_condition": MatchConditions.IfNotModified}
+    blob = target.client.blob(target.bucket, target.key)
+    answer = blob.download_blob(offset=start, length=end - start, **condition)
+    content, found = answer.readall(), answer.properties
+    return RangeAnswer(
+        content=content,
+        place=found.content_range or "",
+        marks=(written_text(found.last_modified), found.etag.encode(), None, None),
+    )
 
 
 def remove(target: StoredObject, mark: str) -> None:

@@ -49,22 +49,23 @@ def open_input(path: str) -> InputFile:
     return open_object(path)
 
 
-def open_pinned(path: str) -> InputFile:
-    """Open as :func:`open_input` does, for a table that stays open.
+def open_pinned(path: str, listed_size: int | None = None) -> InputFile:
+    """Open as :func:`open_input` does; of an object the end is fetched, in one request.
 
-    Later reads of an object of S3 are conditional: of the object that was opened, or
-    FileChangedError.  They need boto3; without it pyarrow reads.
+    Later reads of the object are conditional: of the object that was opened, or FileChangedError.
+    They need the store's SDK; without it pyarrow reads.  ``listed_size`` is the size that a listing
+    has shown.
     """
     if is_object_uri(path):
         from secure_bloom.storage.pinned_objects import open_pinned_object
 
-        if (found := open_pinned_object(path)) is not None:
+        if (found := open_pinned_object(path, listed_size)) is not None:
             return found
     return open_input(path)
 
 
 def reopen_pinned(path: str, size: int, identity: tuple[object, ...]) -> InputFile:
-    """Open a file of this size and identity once more; an object of S3 without a request."""
+    """Open a file of this size and identity once more; an object without a request."""
     if is_object_uri(path):
         from secure_bloom.storage.pinned_objects import reopen_pinned_object
 

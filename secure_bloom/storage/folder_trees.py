@@ -86,6 +86,11 @@ class Tree(ABC):
     def size(self, path: str) -> int:
         """Return the size of a file in bytes, or 0 if nothing is there."""
 
+    def listed_size(self, path: str) -> int | None:
+        """Return the size of a file if a listing has shown it; None for local files."""
+        del path
+        return None
+
     @abstractmethod
     def parents(self, path: str) -> list[str]:
         """Return all folders above the path.

@@ -14,7 +14,7 @@ google-cloud-storage.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, cast
@@ -28,12 +28,14 @@ from google.cloud.storage import Blob, Client
 from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.object_writer import (
     ALL_CONDITIONS,
     Conditions,
     ObjectWriter,
     Origin,
     Part,
+    RangeAnswer,
     StoredObject,
     already_there,
     changed,
@@ -48,7 +50,7 @@ from secure_bloom.storage.os_errors import (
 )
 from secure_bloom.storage.paths import object_uri
 
-__all__ = ["Writer", "conditions", "connect", "errors", "remove"]
+__all__ = ["Writer", "conditions", "connect", "errors", "read_range", "remove"]
 
 
 _ANONYMOUS = "anonymous@"
@@ -133,6 +135,37 @@ def conditions(_: StoredObject) -> Conditions:
 def remove(target: StoredObject, mark: str) -> None:
     """Remove the object if its generation is ``mark``."""
     target.client.bucket(target.bucket).blob(target.key).delete(if_generation_match=int(mark))
+
+
+def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
+    """Return bytes of the object, of its generation ``mark`` if that is given.
+
+    An extent from a number below zero is the end of the object.
+    """
+    start, end = extent
+    blob = _ReadBlob(target.key, target.client.bucket(target.bucket))
+    content = blob.download_as_bytes(
+        start=start,
+        end=None if start < 0 else end - 1,
+        # As it is stored, and a checksum is that of the whole object.
+        raw_download=True,
+        checksum=None,
+        if_generation_match=None if mark is None else int(mark),
+    )
+    return RangeAnswer(
+        content=content,
+        place=blob.answer.get("Content-Range", ""),
+        marks=(None, None, None, blob.answer["X-Goog-Generation"].encode()),
+    )
+
+
+class _ReadBlob(Blob):  # type: ignore[misc]
+    """A blob of the SDK that keeps the headers of the answer."""
+
+    answer: Mapping[str, str] = {}
+
+    def _extract_headers_from_download(self, response: Any) -> None:
+        self.answer = response.headers
 
 
 class GoogleWriter(ObjectWriter):

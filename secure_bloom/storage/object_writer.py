@@ -19,6 +19,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from secure_bloom.errors import FileChangedError, SecureBloomError
@@ -101,6 +102,23 @@ class StoredObject:
     key: str
     store: str
     client: Any = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeAnswer:
+    """A store's answer to a request for a range: its bytes, its ``Content-Range``, and its marks.
+
+    The ``marks`` are those of an identity after the size: see :mod:`.objects`.
+    """
+
+    content: bytes = field(repr=False)
+    place: str
+    marks: tuple[object, ...]
+
+
+def written_text(written: datetime) -> bytes:
+    """Return the time of writing as pyarrow's answers have it."""
+    return f"{written:%Y-%m-%dT%H:%M:%SZ}".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

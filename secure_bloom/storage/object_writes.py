@@ -94,12 +94,17 @@ class _Sdk:
     extra: str
 
 
-#: pyarrow's name of a store -> who writes it.
+#: pyarrow's name of a store -> who writes it, and reads ranges on a condition.
 _SDKS = {
     "s3": _Sdk(_s3, "S3", "aws"),
     "abfs": _Sdk(_azure, "Azure", "azure"),
     "gcs": _Sdk(_gcs, "Google Cloud Storage", "gcp"),
 }
+
+
+def has_sdk(filesystem: Any) -> bool:
+    """Return whether there is an SDK for the store of a file system, installed or not."""
+    return filesystem.type_name in _SDKS
 
 
 def replace_object(
@@ -119,8 +124,8 @@ def replace_object(
     """
     filesystem, key = arrow_location(path)
     with store_errors(path), source.exclusive():
-        if filesystem.type_name in _SDKS:
-            sdk, target = _writing(path, filesystem, key)
+        if has_sdk(filesystem):
+            sdk, target = stored_at(path, filesystem, key)
             with sdk.errors(path):
                 origin = _origin(source, target)
                 write = sdk.Writer(
@@ -140,7 +145,7 @@ def put_object(path: str, content: bytes, *, must_be_new: bool) -> None:
 
     Raises FileChangedError for an object that ``must_be_new`` but is there.
     """
-    sdk, target = _writing(path, *arrow_location(path))
+    sdk, target = stored_at(path, *arrow_location(path))
     with store_errors(path), sdk.errors(path):
         write = sdk.Writer(target, None, _no_source, must_be_new=must_be_new)
         write.write(uploaded_parts([content], len(content)))
@@ -163,7 +168,7 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
     mark = mark_of(only.identity, filesystem)
     if mark is None or not conditions_at(path).removals:
         return False
-    sdk, target = _writing(path, filesystem, key)
+    sdk, target = stored_at(path, filesystem, key)
     with sdk.errors(path):
         sdk.remove(target, mark)
     return True
@@ -172,16 +177,19 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
 def conditions_at(path: str) -> Conditions:
     """Return the conditions that the store of ``path`` honours."""
     filesystem, key = arrow_location(path)
-    if filesystem.type_name not in _SDKS:
+    if not has_sdk(filesystem):
         return NO_CONDITIONS
-    sdk, target = _writing(path, filesystem, key)
+    sdk, target = stored_at(path, filesystem, key)
     with sdk.errors(path):
         found: Conditions = sdk.conditions(target)
     return found
 
 
-def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
-    """Return the module that writes to the store of the object, and the object."""
+def stored_at(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
+    """Return the module of the store of the object, and the object.
+
+    Raises MissingExtraError without the store's SDK.
+    """
     sdk = _SDKS[filesystem.type_name]
     with imported_for(f"writing to {sdk.store}", sdk.extra):
         package = sdk.load()
@@ -199,7 +207,7 @@ def _origin(source: InputFile, target: StoredObject) -> Origin | None:
     # Without a mark a copy could take ranges of two different objects.
     if mark is None or filesystem.type_name != arrow_location(target.path)[0].type_name:
         return None
-    _, found = _writing(source.path, filesystem, key)
+    _, found = stored_at(source.path, filesystem, key)
     return Origin(object=found, mark=mark) if found.store == target.store else None
 
 

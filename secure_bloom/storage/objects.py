@@ -27,7 +27,8 @@ from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import S3Settings, settings_for
 
 #: Names of the metadata that changes with every write.
-_WRITE_MARKS = ("ETag", "etag", "generation")
+_GENERATION = "generation"
+_WRITE_MARKS = ("ETag", "etag", _GENERATION)
 #: Store -> where the one that its conditions take stands in an identity.
 _MARK_AT = {"s3": 3, "abfs": 3, "gcs": 5}
 #: One request brings so much of the end of an object: the footer, and the filters before it.  In
@@ -228,6 +229,9 @@ def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tupl
         _refuse_folder(filesystem.get_file_info(key))
         raise
     metadata = file.metadata() or {}
+    if _GENERATION in metadata:
+        # It is another one for each write, and all that answers to requests for ranges have.
+        return file, (None, file.size(), None, None, None, metadata[_GENERATION])
     written: object = metadata.get(_WRITTEN)
     if written is None:
         info = filesystem.get_file_info(key)
@@ -322,6 +326,10 @@ class ObjectTree(Tree):
 
     def size(self, path: str) -> int:
         return int(self._info(path).size or 0)
+
+    def listed_size(self, path: str) -> int | None:
+        info = self._known.get(arrow_location(path)[1])
+        return None if info is None else info.size
 
     def _info(self, path: str) -> fs.FileInfo:
         filesystem, key = arrow_location(path)

@@ -1,39 +1,44 @@
 # The base class documents the methods.
 # ruff: noqa: D102
-"""Read objects of S3 through boto3, with no request for metadata, and never bytes of two objects.
+"""Read objects through the SDK of their store: no request for metadata, never bytes of two objects.
 
-    first GET     the last 128 KiB; its answer has the size, the time of writing and the entity tag
-    later GETs    If-Match with that entity tag: FileChangedError once another object is there
+    first GET     the last 128 KiB; its answer has the size and the mark: entity tag or generation
+    later GETs    on the condition that the mark is the same: FileChangedError after a write
 
-Loading boto3 takes longer than a few requests, so this pays for tables that stay open.
+Azure has no ranges from the end, so the size comes from the listing there.
 """
 
 from __future__ import annotations
 
 import io
 import re
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.errors import FileChangedError, FormatError
-from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.objects import END, ObjectFile, arrow_location
+from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
+from secure_bloom.storage.inputs import Extent, InputFile
+from secure_bloom.storage.objects import END, ObjectFile, arrow_location, mark_of
 
 if TYPE_CHECKING:
     from secure_bloom.storage.object_writer import StoredObject
 
 #: Answer to a request for a range: first and last byte, and the size of the object.
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-#: The place of the entity tag in an identity.
-_TAG = 3
+#: pyarrow's names of stores that have ranges from the end.
+_FROM_THE_END = ("s3", "gcs")
+_CHANGED = "the object was changed after it was read"
 
 
 class PinnedObject(ObjectFile):
-    """One object of S3. Every read is on the condition that it is the object of ``identity``."""
+    """One object. Every read is on the condition that it is the object of ``identity``."""
 
     is_pinned = True
 
-    def __init__(self, target: StoredObject, size: int, identity: tuple[object, ...]) -> None:
-        self._target = target
+    def __init__(
+        self, sdk: ModuleType, target: StoredObject, size: int, identity: tuple[object, ...]
+    ) -> None:
+        self._sdk, self._target = sdk, target
+        self._mark = mark_of(identity, arrow_location(target.path)[0])
         name = target.key.rpartition("/")[2]
         InputFile.__init__(
             self, path=target.path, location=target.path, name=name, size=size, identity=identity
@@ -48,16 +53,12 @@ class PinnedObject(ObjectFile):
         return
 
     def _fetched(self, offset: int, length: int) -> bytes:
-        from secure_bloom.storage.s3_connection import errors
-
-        tag = self.identity[_TAG]
-        with errors(self.path):
-            answer = _get(self._target, f"{offset}-{offset + length - 1}", IfMatch=_text(tag))
-            if answer["ETag"].encode() != tag:
-                # Some stores ignore conditions.
-                answer["Body"].close()
-                raise FileChangedError("the object was changed after it was read", path=self.path)
-            content: bytes = answer["Body"].read()
+        with self._sdk.errors(self.path):
+            answer = self._sdk.read_range(self._target, (offset, offset + length), self._mark)
+        # Some stores ignore conditions.
+        if answer.marks != self.identity[2:]:
+            raise FileChangedError(_CHANGED, path=self.path)
+        content: bytes = answer.content
         return content
 
 
@@ -91,71 +92,61 @@ class ObjectStream(io.RawIOBase):
         return length
 
 
-def open_pinned_object(path: str) -> PinnedObject | None:
+def open_pinned_object(path: str, listed_size: int | None) -> PinnedObject | None:
     """Open an object and fetch its end, in one request.
 
-    Return None for another store, without boto3, or if the store does not answer as expected:
-    pyarrow opens the object then, or says what is wrong.
+    ``listed_size`` is the size in a listing, if there was one.  Return None without the store's
+    SDK, or if the store does not answer as expected: pyarrow opens the object then, or says what is
+    wrong.
     """
-    target = _target(path)
-    if target is None:
-        return None
-    from botocore.exceptions import BotoCoreError, ClientError
-
     try:
-        answer = _get(target, f"-{END}")
-        place = _RANGE.fullmatch(answer.get("ContentRange", ""))
-        if place is None or "ETag" not in answer or "LastModified" not in answer:
-            # Without a range the whole object would follow.
-            answer["Body"].close()
+        found = _stored_at(path)
+        extent = None if found is None else _end(path, listed_size)
+        if found is None or extent is None:
             return None
-        content = answer["Body"].read()
-    except (BotoCoreError, ClientError):
+        sdk, target = found
+        with sdk.errors(path):
+            answer = sdk.read_range(target, extent, None)
+    except SecureBloomError:
         return None
-    written = f"{answer['LastModified']:%Y-%m-%dT%H:%M:%SZ}"
-    # The identity that pyarrow's answers give the object: see ``objects``.
-    identity = (None, int(place[3]), written.encode(), answer["ETag"].encode(), None, None)
-    file = PinnedObject(target, int(place[3]), identity)
-    if len(content) != int(place[2]) + 1 - int(place[1]) or int(place[2]) + 1 != file.size:
+    place = _RANGE.fullmatch(answer.place)
+    # An object that grew since its listing does not end there.
+    if place is None or int(place[2]) + 1 != int(place[3]):
+        return None
+    size, start = int(place[3]), int(place[1])
+    file = PinnedObject(sdk, target, size, (None, size, *answer.marks))
+    if len(answer.content) != size - start:
         raise FormatError("the store's answer has another length than it says", path=path)
-    file.hold(int(place[1]), content)
+    file.hold(start, answer.content)
     return file
+
+
+def _end(path: str, listed_size: int | None) -> Extent | None:
+    if arrow_location(path)[0].type_name in _FROM_THE_END:
+        return -END, 0
+    return None if not listed_size else (max(0, listed_size - END), listed_size)
 
 
 def reopen_pinned_object(path: str, size: int, identity: tuple[object, ...]) -> PinnedObject | None:
     """Open an object that was opened before, without a request, or return None as above."""
-    target = _target(path) if isinstance(identity[_TAG], bytes) else None
-    return None if target is None else PinnedObject(target, size, identity)
+    try:
+        found = _stored_at(path)
+    except SecureBloomError:
+        return None
+    if found is None or mark_of(identity, arrow_location(path)[0]) is None:
+        return None
+    return PinnedObject(*found, size, identity)
 
 
-def _target(path: str) -> StoredObject | None:
-    """Return the object as boto3 asks for it, or None if another library has to."""
+def _stored_at(path: str) -> tuple[ModuleType, StoredObject] | None:
+    """Return the store's module and the object, or None for a store without an SDK."""
+    from secure_bloom.storage.object_writes import has_sdk, stored_at
+
     filesystem, key = arrow_location(path)
-    if filesystem.type_name != "s3":
+    if not has_sdk(filesystem):
         return None
     try:
-        from secure_bloom.storage.s3_connection import connect
-    except ImportError:
+        return stored_at(path, filesystem, key)
+    except ValueError:
+        # Settings that pyarrow takes and the SDK does not.
         return None
-    from botocore.exceptions import BotoCoreError
-
-    from secure_bloom.storage.object_writer import StoredObject
-
-    try:
-        store, client = connect(path, filesystem)
-    except (BotoCoreError, ValueError):
-        # Settings that pyarrow takes and boto3 does not.
-        return None
-    bucket, _, name = key.partition("/")
-    return StoredObject(path=path, bucket=bucket, key=name, store=store, client=client)
-
-
-def _get(target: StoredObject, extent: str, **condition: str) -> dict[str, Any]:
-    answer: dict[str, Any] = target.client.get_object(
-        Bucket=target.bucket, Key=target.key, Range=f"bytes={extent}", **condition
-    )
-    return answer
-
-
-def _text(tag: object) -> str:
-    return tag.decode() if isinstance(tag, bytes) else ""

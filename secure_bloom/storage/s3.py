@@ -16,8 +16,8 @@ object is written, overwritten and removed on conditions that do not hold:
     upload       | UploadPartCopy | ... | UploadPartCopy | UploadPart (filters, footer)
     conditions     If-Match of the old object, on every copy and on the completion
 
-Importing this module loads boto3.  Objects are read through pyarrow (see ``objects``): it needs
-half of the CPU time of boto3 for a request, and reads other stores in the same way.
+Importing this module loads boto3.  Rows are read through pyarrow (see ``objects``): it needs half
+of the CPU time of boto3 for a request, and reads other stores in the same way.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ from urllib.parse import urlencode
 from botocore.compat import HAS_CRT
 from botocore.exceptions import ClientError
 
+from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.object_writer import (
     CannotCopyError,
     Conditions,
     ObjectWriter,
     Origin,
     Part,
+    RangeAnswer,
     StoredObject,
     already_there,
     changed,
     sent_in_order,
+    written_text,
 )
 from secure_bloom.storage.rewritten_file import OldRange
 from secure_bloom.storage.s3_connection import (
@@ -58,7 +61,7 @@ from secure_bloom.storage.s3_connection import (
     where,
 )
 
-__all__ = ["Writer", "conditions", "connect", "errors", "remove"]
+__all__ = ["Writer", "conditions", "connect", "errors", "read_range", "remove"]
 
 
 #: Fields of HeadObject that requests which write an object have under the same name.
@@ -237,6 +240,24 @@ def conditions(target: StoredObject) -> Conditions:
         if known not in _known:
             _known[known] = _asked(target)
         return _known[known]
+
+
+def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:
+    """Return bytes of the object, of the one with the entity tag ``mark`` if that is given.
+
+    An extent from a number below zero is the end of the object.
+    """
+    start, end = extent
+    condition = {} if mark is None else {"IfMatch": mark}
+    bounds = f"{start}" if start < 0 else f"{start}-{end - 1}"
+    answer = target.client.get_object(**where(target), Range=f"bytes={bounds}", **condition)
+    with contextlib.closing(answer["Body"]) as body:
+        return RangeAnswer(
+            # Without a range the whole object would follow.
+            content=body.read() if "ContentRange" in answer else b"",
+            place=answer.get("ContentRange", ""),
+            marks=(written_text(answer["LastModified"]), answer["ETag"].encode(), None, None),
+        )
 
 
 def remove(target: StoredObject, mark: str) -> None:

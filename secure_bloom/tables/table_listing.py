@@ -53,17 +53,19 @@ class TableListing:
     tables: tuple[ListedTable, ...] = ()
     files: Mapping[str, ListedFile] = field(default_factory=dict)
     names: Mapping[str, ColumnMapping] = field(default_factory=dict)
+    #: Sizes of objects that were listed.
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def column_names(self) -> set[str]:
         """Return the columns that tables have and their files may lack."""
         return set().union(*(table.schema() for table in self.tables))
 
     def open(self, path: str, *, pinned: bool = False) -> InputFile:
-        """Open one of the files, for a table that stays open if ``pinned``.
+        """Open one of the files. Its columns have the names of the table.
 
-        Its columns have the names of the table.
+        With ``pinned`` an object is read by conditional requests, of which the first has its end.
         """
-        file = open_pinned(path) if pinned else open_input(path)
+        file = open_pinned(path, self.sizes.get(path)) if pinned else open_input(path)
         file.column_names = self.names.get(path)
         return file
 
@@ -133,6 +135,8 @@ class _Listed:
         self._tables: dict[Hashable, ListedTable] = {}
         self._files: dict[str, ListedFile] = {}
         self._names: dict[str, ColumnMapping] = {}
+        #: The trees whose folders were listed.
+        self._trees: dict[int, Tree] = {}
 
     def listing(self) -> TableListing:
         """Return the listing of everything found."""
@@ -144,7 +148,16 @@ class _Listed:
             tables=tuple(it for it in self._tables.values() if it.state is not None),
             files=self._files,
             names=self._names,
+            sizes=dict(self._sizes()),
         )
+
+    def _sizes(self) -> Iterator[tuple[str, int]]:
+        """Yield the objects whose size the log of a table, or a listing, has."""
+        for path in filter(is_object_uri, self._paths.values()):
+            sizes = [getattr(self._files.get(path), "size", None)]
+            sizes += [tree.listed_size(path) for tree in self._trees.values()]
+            if size := next(filter(None, sizes), None):
+                yield path, size
 
     def is_empty_table(self, path: str | None) -> bool:
         """Return whether the path is a table whose log names no file.
@@ -164,6 +177,7 @@ class _Listed:
 
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
         """Return the live files of a folder that is a table, or None for another folder."""
+        self._trees[id(tree)] = tree
         log = refuse_folder(tree, folder, folders, honoured=READ_LOGS)
         return None if log is None else self._files_of(log, folder, folder)
 

@@ -18,7 +18,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import find_files, open_input, refuse_managed, replace_tail
 from secure_bloom.storage.object_writer import LEAST_PART
-from testing.store_proxy import StoreProxy
+from testing.store_proxy import StoreProxy, store_proxy
 from testing.tables import KEYRING, Mode, customers, read, write
 from tests.rekeying.objects_at_once import assert_no_key_is_lost
 
@@ -143,6 +143,35 @@ class StoreTests:
         assert replaced(container) == len(new(old))
         assert container.objects() == {KEY: new(old)}
         assert container.attributes(KEY) == before
+
+    def test_an_open_table_asks_once_for_each_object(
+        self, container: Container, tmp_path: Path
+    ) -> None:
+        """The end of each object, on whose mark later requests depend."""
+        path = write(tmp_path / "x.parquet", customers(400), Mode.PLAIN, row_group_size=100)
+        sb.add_bloom_filters(path, columns=["email"])
+        with store_proxy(container.port) as proxy:
+            behind: Container = type(container)(proxy.port)  # type: ignore[call-arg]
+            for name in "ab":
+                behind.put(f"lake/{name}.parquet", path.read_bytes())
+
+            def asked() -> list[str]:
+                log = [f"{method} {target}" for method, target, *_ in proxy.counts().log]
+                return [line for line in log if ".parquet" in line]
+
+            proxy.counts()
+            uri = behind.uri("lake")
+            assert sb.read_table(uri, where="email = 'nobody'").num_rows == 0
+            assert [line.split()[0] for line in asked()] == ["GET", "GET"]
+            with sb.open_table(uri) as table:
+                assert table.read("email = 'nobody'").num_rows == 0
+                assert [line.split()[0] for line in asked()] == ["GET", "GET"]
+                assert table.read("email = 'nobody else'").num_rows == 0
+                assert asked() == []
+                assert table.read("email = 'user7@example.com'").num_rows == 2
+                assert {line.split()[0] for line in asked()} == {"GET"}
+                behind.put("lake/a.parquet", path.read_bytes())
+                assert table.read("email = 'user7@example.com'").num_rows == 2
 
     @SIZES
     def test_a_copy_with_a_new_tail_gets_another_key(

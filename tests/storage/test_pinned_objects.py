@@ -45,7 +45,8 @@ def test_an_empty_object_is_said_to_be_empty(bucket: Bucket) -> None:
 
 def test_without_boto3_pyarrow_reads(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket.put("x")
-    monkeypatch.setitem(sys.modules, "secure_bloom.storage.s3_connection", None)
+    monkeypatch.delattr("secure_bloom.storage.s3", raising=False)
+    monkeypatch.setitem(sys.modules, "secure_bloom.storage.s3", None)
     with open_pinned(bucket.uri("x")) as file:
         assert not file.is_pinned
         assert file.all_bytes() == OLD

@@ -258,7 +258,7 @@ class TableFiles:
 
     def _open(self, path: str) -> InputFile:
         # Of a file that was read before, only its identity is asked for; most did not change.
-        return self.listing.open(path, pinned=not self._forgets and path not in self._before)
+        return self.listing.open(path, pinned=path not in self._before)
 
     def reopen(self, footer: Footer, path: str) -> InputFile:
         """Open the file of a footer once more, to read its rows; maybe another file by now."""
