@@ -8,6 +8,7 @@ Functions with the same many arguments have them in one dataclass, which mypy ch
 
 from __future__ import annotations
 
+import enum
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -20,6 +21,7 @@ from secure_bloom.errors import PolicyError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+E = TypeVar("E", bound=enum.Enum)
 #: Called with what is done and what is to do in all, an estimate until each file was opened: column
 #: chunks, files or parts, as the function says.  Calls come from any thread, one at a time.
 Progress = Callable[[int, int], None]
@@ -52,6 +54,21 @@ def check_fields(record: Any) -> None:
     """Raise PolicyError for a field of a dataclass whose value does not have the annotated type."""
     for field in fields(record):
         _check(field.name, getattr(record, field.name), str(field.type))
+
+
+def member_of(kind: type[E], name: str, value: object) -> E:
+    """Return the member of an enum that ``value`` is, or whose name or value it is as a text.
+
+    Raises PolicyError, which lists the texts, for anything else. ``name`` is the argument's.
+    """
+    if isinstance(value, kind):
+        return value
+    texts = {str(it.value if isinstance(it.value, str) else it.name).lower(): it for it in kind}
+    found = texts.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        given = repr(value) if isinstance(value, str) else f"of type {type(value).__name__}"
+        raise PolicyError(f"{name} is {given}, wanted one of {', '.join(texts)}")
+    return found
 
 
 def _check(name: str, value: object, annotation: str) -> None:

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from secure_bloom.calling.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments, member_of
 from secure_bloom.calling.options import (
     ALLOW_UNPROTECTED,
     BloomFilterOptions,
@@ -80,6 +80,8 @@ class KeyPolicy:
     duckdb_reads: bool = False
 
     def __post_init__(self) -> None:
+        mode = member_of(FooterMode, "footer_mode", self.footer_mode)
+        object.__setattr__(self, "footer_mode", mode)
         check_fields(self)
         for rule in self.columns.values():
             if not isinstance(rule, ColumnRule):

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
+from secure_bloom.calling.arguments import member_of
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.errors import PolicyError, located, refused_by_system
@@ -95,6 +96,8 @@ class EncryptionOptions:
     internal_storage: bool = True
 
     def __post_init__(self) -> None:
+        algorithm = member_of(Algorithm, "algorithm", self.algorithm)
+        object.__setattr__(self, "algorithm", algorithm)
         if self.data_key_bits not in DATA_KEY_BITS:
             raise PolicyError(f"data_key_bits is {self.data_key_bits}, it must be 128, 192 or 256")
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments, member_of
 from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
@@ -104,8 +104,9 @@ class LookupReport(Report):
         """The number of files that were read because they have no filter of the column."""
         return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
 
-    def count(self, status: LookupStatus) -> int:
+    def count(self, status: LookupStatus | str) -> int:
         """Return the number of files with this status."""
+        status = member_of(LookupStatus, "status", status)
         return sum(file.status is status for file in self.files)
 
     def _document(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from secure_bloom.calling.arguments import member_of
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates import tree
 from secure_bloom.predicates.from_text import from_text
@@ -45,6 +46,9 @@ class Comparison:
     column: str
     operator: Operator
     values: tuple[object, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator", member_of(Operator, "operator", self.operator))
 
 
 #: Joins are those of every predicate; these are their public names here.

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.bloom import xxh64
-from secure_bloom.calling.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments, member_of
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class DataType:
     parameter: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "root", member_of(TypeRoot, "root", self.root))
         check_fields(self)
         # Set here, not by `parse` alone: a TIMESTAMP of precision 0 is hashed in milliseconds, and
         # what was hashed in microseconds would not be found.

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from secure_bloom.bloom.verdicts import Verdict
-from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments, member_of
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
@@ -49,7 +49,7 @@ class Rules(enum.StrEnum):
 
 @checked_arguments
 def must_read(
-    index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
+    index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules | str = Rules.SAFE
 ) -> bool:
     """Return whether the file may hold rows that satisfy ``predicate``. False is certain.
 
@@ -59,7 +59,7 @@ def must_read(
     Paimon does not have.
     """
     require_predicate(predicate)
-    return _DECISIONS[rules](index, predicate, forms)
+    return _DECISIONS[member_of(Rules, "rules", rules)](index, predicate, forms)
 
 
 _DECISIONS: dict[Rules, Callable[[FileIndex, Predicate, Forms], bool]] = {
@@ -162,21 +162,12 @@ def probe(
     run = _Run(
         predicate=as_predicate(where),
         columns=ColumnTypes(given=_as_types(types or {}), resolver=access.resolver()),
-        rules=_as_rules(rules),
+        rules=member_of(Rules, "rules", rules),
     )
     files = tuple(run.verdict_of(path) for path in find_indexed(paths))
     run.refuse_if_it_fits_no_file(files)
     warn_unverified(file.path for file in files if not file.verified)
     return PaimonProbe(rules=run.rules, files=files, notes=tuple(run.notes(files)))
-
-
-def _as_rules(rules: Rules | str) -> Rules:
-    try:
-        return Rules(rules)
-    except ValueError:
-        raise PolicyError(
-            f"rules are {rules!r}", hint=f"there are the rules {' and '.join(Rules)}"
-        ) from None
 
 
 def _as_types(types: Types) -> dict[str, DataType]:

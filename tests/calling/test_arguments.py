@@ -20,6 +20,7 @@ import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.calling.arguments import asks, takes
 from secure_bloom.encryption.kms.keyring import new_keyring
+from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 
@@ -332,3 +333,29 @@ def test_a_method_is_called_with_the_fields_too() -> None:
     assert str(inspect.signature(Shop.sell)) == shown
     with pytest.raises(TypeError, match=r"^sell\(\) got an unexpected keyword argument 'price'"):
         Shop().sell("pen", price=2)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("made", "texts"),
+    [
+        (lambda it: sb.KeyPolicy(footer_key="k", footer_mode=it).footer_mode, "signed encrypted"),
+        (lambda it: EncryptionOptions(algorithm=it).algorithm, "AES_GCM_V1 aes_gcm_ctr_v1"),
+        (lambda it: hudi.SimpleBloomFilter(9, 0.1, hash_type=it).hash_type.name, "murmur JENKINS"),
+        (lambda it: paimon.Comparison(column="a", operator=it, values=(1,)).operator, "= in"),
+        (lambda it: paimon.DataType(root=it).root, "int BIGINT"),
+    ],
+)
+def test_every_argument_that_is_an_enum_takes_its_text(
+    made: Callable[[Any], str], texts: str
+) -> None:
+    for text in texts.split():
+        assert str(made(text)).lower() == text.lower()
+
+
+def test_a_text_that_is_no_member_of_an_enum_gets_the_list_of_those_that_are() -> None:
+    with pytest.raises(PolicyError) as error:
+        sb.KeyPolicy(footer_key="k", footer_mode="hidden")  # type: ignore[arg-type]
+    assert str(error.value) == "footer_mode is 'hidden', wanted one of plaintext, signed, encrypted"
+    with pytest.raises(PolicyError) as error:
+        hudi.SimpleBloomFilter(9, 0.1, hash_type="sha")
+    assert str(error.value) == "hash_type is 'sha', wanted one of jenkins, murmur"

@@ -234,7 +234,7 @@ class SimpleBloomFilter(HudiBloomFilter):
 
     @checked_arguments
     def __init__(
-        self, num_entries: int, fpp: float, *, hash_type: HashType = HashType.MURMUR
+        self, num_entries: int, fpp: float, *, hash_type: HashType | str = HashType.MURMUR
     ) -> None:
         header = header_for(num_entries, fpp, hash_type)
         super().__init__(header, bytearray(header.row_bytes))

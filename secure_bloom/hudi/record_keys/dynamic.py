@@ -53,7 +53,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         fpp: float,
         max_entries: int,
         *,
-        hash_type: HashType = HashType.MURMUR,
+        hash_type: HashType | str = HashType.MURMUR,
     ) -> None:
         header = header_for(num_entries, fpp, hash_type)
         require_bound(max_entries)

@@ -12,7 +12,7 @@ import math
 import struct
 from dataclasses import dataclass
 
-from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments, member_of
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 
@@ -75,19 +75,18 @@ def unpack(form: str, stored: memoryview) -> tuple[int, ...]:
     return struct.unpack_from(form, stored)
 
 
-def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
+def header_for(num_entries: int, fpp: float, hash_type: HashType | str) -> Header:
     """Return the shape that Hudi gives a row for ``num_entries`` keys at ``fpp``.
 
     Raises PolicyError unless 1 <= num_entries < 2^31 and 0 < fpp < 1.
     """
-    if not isinstance(hash_type, HashType):
-        raise PolicyError(f"hash_type is of type {type(hash_type).__name__}, wanted a HashType")
+    kind = member_of(HashType, "hash_type", hash_type)
     # Sizing comes first, because it checks num_entries.  It takes an fpp of 1, which leaves no bit
     # for a filter.
     bits, hashes = sizing(num_entries, fpp)
     if not 0.0 < fpp < 1.0:
         raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1, both excluded")
-    return Header(num_hashes=hashes, hash_type=hash_type, vector_size=bits)
+    return Header(num_hashes=hashes, hash_type=kind, vector_size=bits)
 
 
 @checked_arguments

@@ -53,7 +53,7 @@ def test_sizes_of_a_wrong_type_are_refused(wrong: tuple[Any, Any]) -> None:
         with pytest.raises(PolicyError, match="is of type"):
             make(*wrong)
     with pytest.raises(PolicyError, match="hash_type is of type"):
-        SimpleBloomFilter(5, 0.1, hash_type="murmur")  # type: ignore[arg-type]
+        SimpleBloomFilter(5, 0.1, hash_type=1)  # type: ignore[arg-type]
     for bound in (-1, 2.5, "many"):
         with pytest.raises(PolicyError, match="max_entries"):
             DynamicBoundedBloomFilter(5, 0.1, bound)  # type: ignore[arg-type]
