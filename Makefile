@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS := .venv-docs
 PARALLEL := --numprocesses auto --quiet
 # Tests start many processes: without bytecode each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -66,9 +67,9 @@ mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests n
 	$(BIN)/python -m mutmut run
 	$(BIN)/python -m tests.mutants --show
 
-docs: $(VENV)/.installed-docs  ## Check spelling and links, and build the site of the documentation into site/ (needs no Java)
-	$(BIN)/codespell $(SPELLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+docs: $(DOCS)/.installed  ## Check spelling and links, and build the site of the documentation into site/ (needs no Java)
+	$(DOCS)/bin/codespell $(SPELLED)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
@@ -125,8 +126,143 @@ format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:  ## Remove the virtual environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* mutants
+clean:  ## Remove the virtual environments and all caches
+	rm -rf $(VENV) $(DOCS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* mutants
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; make PYTHON=python3.11 names another one" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "Python's venv module is needed (Debian, Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	@# An old pip takes twice as long to find versions that go together; where there is no newer one, it does too.
+	@$(INSTALL) --upgrade pip || true
+
+$(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
+	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
+	@$(INSTALL_SPARK) --editable '.[spark]'
+	@$(SAY_WITHOUT_C)
+	@touch $@
+
+# No core idles: pip uses one.
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml $(AZURITE)
+	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
+	@$(MAKE) --no-print-directory --jobs 3 install-dependencies install-azurite install-site
+	@$(MAKE) --no-print-directory --jobs 2 install-dev install-duckdb install-connect
+	@$(SAY_WITHOUT_C)
+	@touch $@ $(VENV)/.installed-spark
+
+install-dependencies:
+	@$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+	  > $(VENV)/dependencies.txt
+	@$(INSTALL) --requirement $(VENV)/dependencies.txt
+
+install-dev:
+	@$(INSTALL_SPARK) --editable '.[dev]'
+
+install-connect:
+	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
+	  echo "without $(CONNECT) the test of Spark Connect is skipped"
+
+install-duckdb:
+	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
+	  echo "without $(DUCKDB_EXTENDED) no test reads Delta or Iceberg tables by DuckDB"
+
+# Iceberg's Java library has a runtime for Spark 3.5, not for the PySpark of the environment.
+install-iceberg-java: $(VENV)/.installed-dev  ## What the tests of Iceberg's Java library need: it and PySpark 3.5, apart
+	@{ $(MAKE) --no-print-directory install-spark VERSION=3.5 && { [ -d $(VENV)/iceberg-java ] || \
+	  $(INSTALL) --no-deps --target $(VENV)/iceberg-java $(ICEBERG_JAVA); }; } || \
+	  echo "without $(ICEBERG_JAVA) no test reads Iceberg tables by Iceberg's Java library"
+
+install-spark:
+	@[ -d $(VENV)/spark-$(VERSION)/pyspark ] || { echo "installing into $(VENV)/spark-$(VERSION)"; \
+	  $(INSTALL_SPARK) --target $(VENV)/spark-$(VERSION) 'pyspark==$(VERSION).*'; }
+
+install-site:
+	@$(INSTALL) --target $(VENV)/site $(SITE) || echo "without $(SITE) the site's tests are skipped"
+
+# A registry that does not answer is given up soon.
+install-azurite:
+	@mkdir -p $(VENV)/azurite && cp $(AZURITE) $(VENV)/azurite/
+	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --fetch-timeout 20000 --fetch-retries 1 \
+	    --prefix $(VENV)/azurite; } >/dev/null 2>&1 || \
+	  echo "without npm and the packages of $(AZURITE) no test writes to Azure's emulator"
+
+# An environment of its own: the one for work stays as it is.
+$(DOCS)/.installed: pyproject.toml
+	@$(MAKE) --no-print-directory VENV=$(DOCS) $(DOCS)/bin/python
+	@echo "installing into $(DOCS)"
+	@$(DOCS)/bin/python -m pip install --quiet --no-compile --no-warn-conflicts --editable '.[docs]'
+	@touch $@
+
+$(VENV)/.installed-measure java  ## Which lines and branches the tests run (longer than make test)
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --cov --cov-report=term:skip-covered
+
+mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests notice (about 20 minutes)
+	$(BIN)/python -m mutmut run
+	$(BIN)/python -m tests.mutants --show
+
+docs: $(DOCS)/.installed  ## Check spelling and links, and build the site of the documentation into site/ (needs no Java)
+	$(DOCS)/bin/codespell $(SPELLED)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
+	$(BIN)/python -m pytest tests/interop/test_*.py tests/spark/test_types.py tests/spark/test_versions.py --compatibility docs/compatibility.md
+
+# Apart, beside the environment: its PySpark stays as it is.
+test-spark: $(VENV)/.installed-dev java  ## The tests of Spark on another version, with its row in docs/compatibility.md; VERSION=3.5
+	@[ -n "$(VERSION)" ] || { echo "which version? make test-spark VERSION=3.5" >&2; exit 1; }
+	@$(MAKE) --no-print-directory install-spark
+	PYTHONPATH=$(CURDIR)/$(VENV)/spark-$(VERSION) $(BIN)/python -m pytest --quiet -m "not slow" tests/spark
+	PYTHONPATH=$(CURDIR)/$(VENV)/spark-$(VERSION) $(BIN)/python -m pytest --quiet tests/spark/test_versions.py \
+	  --compatibility docs/compatibility.md
+
+bench: $(VENV)/.installed-bench java  ## Measure everything (about 40 minutes; needs gcc); SUITE=spark: one suite
+	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }
+	$(BIN)/python -m benchmarks $(addprefix --only ,$(SUITE))
+
+faults: $(VENV)/.installed-dev  ## Failing calls, kills and power cuts against every writing verb; writes docs/reliability.md
+	$(BIN)/python -m campaigns faults
+
+fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs (an hour or two); writes docs/reliability.md
+	$(BIN)/python -m campaigns fuzz
+
+integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb (minutes); writes docs/reliability.md
+	$(BIN)/python -m campaigns integrity
+
+no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
+	$(BIN)/python -m campaigns no_false_negative
+
+histories: $(VENV)/.installed-dev java install-iceberg-java  ## Random histories of Iceberg tables with other writers (an hour); writes docs/reliability.md
+	$(BIN)/python -m campaigns histories
+
+native: $(VENV)/.installed-dev  ## Build the C extension in place, with all warnings as errors (needs gcc or clang)
+	$(BIN)/python hatch_build.py --strict
+
+# The libraries come first in every process, and each object has memory of its own.  Python frees little at its end, so leaks are not looked for.
+SANITIZED := PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+  LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
+
+sanitize: $(VENV)/.installed-dev  ## The C extension under ASan and UBSan: its tests, then 10 million mutated calls (an hour)
+	$(BIN)/python hatch_build.py --strict --sanitize
+	{ $(SANITIZED) $(BIN)/python -m pytest -q -p no:cacheprovider tests/kernels && \
+	  $(SANITIZED) $(BIN)/python -m campaigns mutation_fuzz --scenes kernels; }; \
+	  code=$$?; $(BIN)/python hatch_build.py --strict; exit $$code
+
+# GCC 12 takes the shift of a vector for one of a pointer's low bits.
+analyze: $(VENV)/.installed-dev  ## The C extension through gcc -fanalyzer
+	@for file in secure_bloom/kernels/native/*.c; do \
+	  gcc -fanalyzer -Wno-analyzer-shift-count-overflow -std=c11 -O1 -Wall -Wextra -Wconversion -Werror \
+	    -DPy_LIMITED_API=0x030B0000 -DSOURCES='""' -I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')" \
+	    -c $$file -o /dev/null || exit 1; done; echo "no findings"
+
+format: $(VENV)/.installed-dev  ## Put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove the virtual environments and all caches
+	rm -rf $(VENV) $(DOCS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* mutants
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

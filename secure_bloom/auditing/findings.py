@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
+import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted
+from secure_bloom.storage import is_object_uri
 
 #: A finding's text is cut here: a hostile file may call its key by a name of 60,000 letters.
 _LONGEST = 500
@@ -26,12 +28,33 @@ class Severity(enum.StrEnum):
     NOTE = "note"
 
 
+#: In the fix of a rule: the command that removes the files of the finding.
+REMOVE = "`rm PATH`"
+#: The most files that one command removes: a line of more is not read.
+_MOST_REMOVED = 10
+
+
+def fix_of(fix: str, paths: Sequence[str]) -> str:
+    """Return a fix with the paths of its files in the place of ``PATH``, quoted for a shell."""
+    if REMOVE not in fix or not paths:
+        return fix
+    # A name that begins with a minus would be an option.
+    named = [f"./{path}" if path.startswith("-") else path for path in paths[:_MOST_REMOVED]]
+    rest = len(paths) - len(named)
+    more = f" and {counted(rest, 'more file')}, which --json lists" if rest else ""
+    command = (
+        "delete " + ", ".join(named) if is_object_uri(paths[0]) else f"`rm {shlex.join(named)}`"
+    )
+    return fix.replace(REMOVE, command + more)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that is wrong, or could not be checked, at one place.
 
     ``what`` does not name the place, so that the same mistake in many files has the same text.
-    ``message`` is the line that also names file, row group and column.  ``fix`` says what to do.
+    ``message`` is the line that also names file, row group and column.  ``fix`` says what to do,
+    its commands in backticks.
     ``causes`` are the errors that led to it, such as those of a KMS.
     """
 
@@ -66,7 +89,7 @@ class Finding:
             "row_group": self.row_group,
             "column": self.column,
             "message": self.message,
-            "fix": self.fix,
+            "fix": fix_of(self.fix, [] if self.path is None else [self.path]),
             "causes": list(self.causes),
         }
 

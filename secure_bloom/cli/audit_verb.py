@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
+import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import without_commands
 
 if TYPE_CHECKING:
-    from secure_bloom.auditing.findings import AuditReport
+    from secure_bloom.auditing.findings import AuditReport, Finding
 
 
 _FILE_WIDTH = 100
@@ -124,7 +126,7 @@ EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED = 0, 1, 130
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("audit")
+@click.command("audit", short_help="Check every file, and the policy itself.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("Policy file (TOML) to check against.", required=True)
 @click.option(
@@ -199,8 +201,33 @@ def audit_command(
     except KeyboardInterrupt:
         click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)
         return EXIT_INTERRUPTED
+    report = _with_keyring(report, keyring)
     write_report("json" if as_json else form, report, paths, output, verbose=verbose)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
+
+
+def _with_keyring(report: AuditReport, keyring: Path | None) -> AuditReport:
+    """Return the report with ``--keyring`` in the commands of its fixes, as this audit has it."""
+    if keyring is None:
+        return report
+    option = f" --keyring {shlex.quote(str(keyring))}`"
+
+    def with_option(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(
+            replace(it, fix=_COMMAND.sub(lambda found: found[0][:-1] + option, it.fix))
+            for it in findings
+        )
+
+    return replace(
+        report,
+        findings=with_option(report.findings),
+        ignored=with_option(report.ignored),
+        notes=with_option(report.notes),
+    )
+
+
+#: A command in a fix that takes the keys of the audit.
+_COMMAND = re.compile(r"`secure-bloom [^`]*`")
 
 
 def _properties(path: Path | None) -> dict[str, str] | None:

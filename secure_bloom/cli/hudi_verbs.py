@@ -52,7 +52,7 @@ def hudi() -> None:
     """
 
 
-@hudi.command("show")
+@hudi.command("show", short_help="Show the record key filters of files.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--range", "show_range", is_flag=True, help="Also the smallest and largest key.")
 @with_access_to_read
@@ -83,7 +83,7 @@ def show_command(
     return print_failures(report.failed)
 
 
-@hudi.command("add")
+@hudi.command("add", short_help="Add record key filters and key ranges to files.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--type",
@@ -149,7 +149,7 @@ def add_command(
     return print_and_exit_code(report, print_added, as_json=as_json, verbose=verbose)
 
 
-@hudi.command("lookup")
+@hudi.command("lookup", short_help="Find the files that hold record keys.")
 @click.argument("path")
 @click.argument("keys", nargs=-1, metavar="KEY...")
 @click.option(

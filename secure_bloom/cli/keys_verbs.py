@@ -31,12 +31,12 @@ EXIT_RETIRED = 1
 _PATH = click.Path(path_type=Path)
 
 
-@click.group("keys")
+@click.group("keys", short_help="Check, make and find master keys.")
 def keys() -> None:
     """Master keys: check that a policy's can be used, make keyrings."""
 
 
-@keys.command("check")
+@keys.command("check", short_help="Try each master key of a policy at its KMS.")
 @policy_option("Policy file (TOML).", required=True)
 @JSON
 @VERBOSE
@@ -93,7 +93,7 @@ def _complain(key: dict[str, object]) -> None:
         tell(f"secure-bloom: {kind}: {text}", err=True)
 
 
-@keys.command("new")
+@keys.command("new", short_help="Make a keyring of new random master keys.")
 @click.argument("file", type=_PATH)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
@@ -141,7 +141,7 @@ def new_command(
     return 0
 
 
-@keys.command("used")
+@keys.command("used", short_help="Show which master keys open which files.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("Policy file (TOML): its [kms] has the keys, and it says which are retired.")
 @click.option(

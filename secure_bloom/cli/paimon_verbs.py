@@ -38,7 +38,7 @@ def paimon() -> None:
     """
 
 
-@paimon.command("show")
+@paimon.command("show", short_help="Show the indexes of data files.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "-k", "--keyring", type=click.Path(path_type=Path), help="Not needed: indexes are in clear."
@@ -61,7 +61,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     return print_and_exit_code(report, print_indexes, as_json=as_json, verbose=verbose)
 
 
-@paimon.command("build")
+@paimon.command("build", short_help="Build an index with Bloom filters beside files.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "-c",
@@ -114,7 +114,7 @@ def build_command(
     return print_and_exit_code(report, print_built, as_json=as_json, verbose=verbose)
 
 
-@paimon.command("probe")
+@paimon.command("probe", short_help="Ask indexes which data files can be skipped.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.argument("where")
 @click.option(

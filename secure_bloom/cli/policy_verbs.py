@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,13 @@ from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
-from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    MissingPathError,
+    PolicyError,
+    SecureBloomError,
+)
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
@@ -24,12 +31,12 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.group("policy")
+@click.group("policy", short_help="Begin and check a policy.")
 def policy() -> None:
     """Key-to-column policies: begin one, check one."""
 
 
-@policy.command("init")
+@policy.command("init", short_help="Begin a policy with the columns of a table.")
 @click.argument("path", required=False)
 @click.option(
     "--schema",
@@ -63,7 +70,7 @@ def init_command(
     if [path, schema, schema_from].count(None) != 2:
         raise PolicyError("give a table, or its schema by --schema or --schema-from, and one alone")
     if path is not None:
-        columns = _columns_of_table(path, keyring)
+        columns = _columns_of_given(path, keyring)
     else:
         columns = schema_columns(read_text(schema_from) if schema_from else schema or "")
     text = policy_text(columns, client=client)
@@ -78,6 +85,22 @@ def init_command(
             f"the policy cannot be written: {exc.strerror}", path=str(output)
         ) from exc
     return 0
+
+
+def _columns_of_given(path: str, keyring: Path | None) -> list[tuple[str, str]]:
+    """Return the columns of a table. An error for a path that is a schema names the option."""
+    try:
+        return _columns_of_table(path, keyring)
+    except MissingPathError as exc:
+        if " " not in path.strip():
+            raise
+        hint = f"a schema is given by an option: --schema {shlex.quote(path)}"
+        raise MissingPathError(exc.message, hint=hint, path=path) from exc
+    except FormatError as exc:
+        if not Path(path).is_file():
+            raise
+        hint = f"a schema in a file is given by an option: --schema-from {shlex.quote(path)}"
+        raise FormatError(exc.message, hint=hint, path=path) from exc
 
 
 def _columns_of_table(path: str, keyring: Path | None) -> list[tuple[str, str]]:
@@ -95,7 +118,7 @@ def _kind(leaf: Leaf, kind: str) -> str:
     return f"{kind}: no reader can use a filter" if leaf.type is Type.INT96 else kind
 
 
-@policy.command("check")
+@policy.command("check", short_help="Show what is wrong with a policy.")
 @click.argument("file", type=_PATH)
 @click.option("--table", metavar="PATH", help="Check its columns against those of a table.")
 @keyring_option("Keys for a table whose footers are encrypted.")

@@ -218,12 +218,17 @@ def _text_in_csv(for_spreadsheets: bool, on_terminal: bool) -> Callable[[Any], s
 def _write_csv(
     schema: Any, batches: Batches, file: IO[str], *, as_text: Callable[[Any], str]
 ) -> int:
-    file.write(_csv_line(map(as_text, schema.names)))
+    # An error before the first row leaves no header behind.
+    header: str | None = _csv_line(map(as_text, schema.names))
     count = 0
     for batch in batches:
+        if header is not None:
+            file.write(header)
+            header = None
         for row in rows_of(batch):
             file.write(_csv_line(None if v is None else as_text(v) for v in row.values()))
         count += batch.num_rows
+    file.write(header or "")
     return count
 
 

@@ -54,7 +54,7 @@ def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
     return PolicyError(f"there is no verb {words}", hint=hint)
 
 
-@click.command("completion")
+@click.command("completion", short_help="Print what makes a shell complete verbs.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> int:
@@ -73,7 +73,9 @@ def completion_command(ctx: click.Context, shell: str) -> int:
     if kind is None:
         raise PolicyError(f"there is no completion for the shell {shell}")
     root = ctx.find_root()
-    click.echo(kind(root.command, {}, "secure-bloom", "_SECURE_BLOOM_COMPLETE").source())
+    script = kind(root.command, {}, "secure-bloom", "_SECURE_BLOOM_COMPLETE").source()
+    # click's script for fish cuts a description at its first comma.
+    click.echo(script.replace('string split ","', 'string split --max 1 ","'))
     return 0
 
 

@@ -64,8 +64,9 @@ def _where(table: Snapshot, files: Sequence[LiveFile], text: str) -> list[LiveFi
         if condition.column not in columns:
             known = f"they are {', '.join(columns)}" if columns else "the table has none"
             raise PolicyError(
-                f"{condition.column} is no partition column of the table",
-                hint=f"where chooses files by partition columns alone; {known}",
+                f"where: {condition.column!r} is not a partition column of the table",
+                hint="where chooses files by partition columns alone, as in day = '2026-11-20'; "
+                + known,
                 path=table.folder,
             )
     values = pa.table({name: _values(table, files, name) for name in columns})

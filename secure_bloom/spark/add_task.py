@@ -56,7 +56,10 @@ def rows(report: FileAddReport) -> Iterator[Row]:
     """Yield a file's report as rows."""
     file = asdict(report)
     for filter_ in file.pop("filters") or [{}]:
-        yield REPORT.row({**file, **filter_})
+        fpp = filter_.get("fpp")
+        # As people read it in `report.show()`.
+        rounded = {} if fpp is None else {"fpp": float(f"{fpp:.3g}")}
+        yield REPORT.row({**file, **filter_, **rounded})
         file["notes"] = ()
 
 

@@ -86,7 +86,8 @@ def since_nanos(since: datetime | str) -> int:
             return timestamp_nanos(since, is_utc=True)
         except ValueError:
             raise PolicyError(
-                "since is no time", hint="write it as 2026-11-20T13:00:00Z, or give a datetime"
+                f"since: {since!r} is not a timestamp",
+                hint="wanted for example 2026-11-20T13:00:00Z, or a datetime",
             ) from None
     aware = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
     return int(aware.timestamp()) * SECOND + aware.microsecond * 1000
@@ -129,7 +130,7 @@ def _compare(condition: Condition, column: pa.Array) -> bool:
 def _no_partition(column: str, values: Values, path: str) -> PolicyError:
     known = f"they are {', '.join(values)}" if values else "the table has none"
     return PolicyError(
-        f"{column} is no partition column of this file",
-        hint=f"where chooses files by partition columns alone; {known}",
+        f"where: {column!r} is not a partition column of this file",
+        hint=f"where chooses files by partition columns alone, as in day = '2026-11-20'; {known}",
         path=path,
     )

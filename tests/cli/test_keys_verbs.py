@@ -273,3 +273,13 @@ class TestCheck:
         code, _, complaint = run(capsys, "check", "--policy", str(policy))
         assert code == 2
         assert "names no master key" in complaint
+
+
+def test_adding_to_a_keyring_that_is_not_there_names_the_command_that_makes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "new", str(tmp_path / "none.json"), "--add", "k_pii")
+    assert code == 2
+    assert "none.json: no such keyring" in err
+    assert "secure-bloom keys new FILE k_pii" in err
+    assert not (tmp_path / "none.json").exists()

@@ -203,3 +203,16 @@ class TestSchema:
     ) -> None:
         assert run(capsys, "init", str(table), "--schema", "id long")[0] == 2
         assert run(capsys, "init")[0] == 2
+
+
+def test_a_schema_in_the_place_of_a_table_gets_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = "email string, n long"
+    (tmp_path / "ddl.txt").write_text(schema)
+    for given, hint in (
+        (schema, f"--schema '{schema}'"),
+        (str(tmp_path / "ddl.txt"), f"--schema-from {tmp_path / 'ddl.txt'}"),
+    ):
+        code, _, err = run(capsys, "init", given)
+        assert (code, hint in err) == (2, True), err

@@ -19,6 +19,7 @@ import pytest
 import secure_bloom as sb
 from testing.command_line import COMMAND, run
 from testing.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
+from tests.cli.conftest import assert_error
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +200,13 @@ def test_values_of_every_type_are_texts(tmp_path: Path) -> None:
         "d": '{"x": true}',
     }
     assert json_of(row) == {"b": "hex:00ff", "n": "nan", "l": [1, None], "d": {"x": True}}
+
+
+def test_an_error_before_the_first_row_leaves_no_header(lake: Path) -> None:
+    for file in (lake / "out").iterdir():
+        content = bytearray(file.read_bytes())
+        content[200] ^= 1
+        file.write_bytes(content)
+    done = run("read", lake / "out", "--policy", lake / "policy.toml", "--columns", "email")
+    assert_error(done, "does not authenticate")
+    assert done.stdout == ""

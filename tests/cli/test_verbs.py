@@ -246,3 +246,18 @@ def test_a_shell_completes(shell: str) -> None:
     if shutil.which(shell):
         check = subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True)
         assert check.returncode == 0, check.stderr
+
+
+def test_descriptions_are_whole_when_a_shell_completes() -> None:
+    for words in ("", "keys "):
+        environment = {
+            **os.environ,
+            "_SECURE_BLOOM_COMPLETE": "fish_complete",
+            "COMP_WORDS": f"secure-bloom {words}",
+            "COMP_CWORD": "",
+        }
+        done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True)
+        assert done.stdout.count("\t") >= 3
+        assert "..." not in done.stdout
+    # Else fish shows a description up to its first comma.
+    assert 'string split --max 1 ","' in run("completion", "fish").stdout

@@ -112,7 +112,7 @@ class TestListing:
         self, spark: SparkSession, wide: Path
     ) -> None:
         with (
-            pytest.raises(PolicyError, match="city is no partition column"),
+            pytest.raises(PolicyError, match="'city' is not a partition column"),
             job_files(spark, wide / "day=*", where="city = 'Oslo' or day = 99"),
         ):
             pass

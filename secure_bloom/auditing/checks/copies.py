@@ -282,7 +282,7 @@ def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
 def _as_copy(finding: Finding, table: _Table | None) -> Finding:
     if table is None:
         what = f"{finding.what}, in a copy that readers skip"
-        return replace(finding, what=what, fix="destroy the copy: rm PATH")
+        return replace(finding, what=what, fix="destroy the copy: `rm PATH`")
     what = f"{finding.what}, in a file that the current version of the table does not name"
     return replace(finding, what=what, fix=table.fix)
 
@@ -293,11 +293,11 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
         logs = (it for it in tables.tables if folder == it.place or below(folder, it.place))
         log = next(logs, None)
         if log is None:
-            yield file_key(folder), _Table(fix="destroy the file: rm PATH")
+            yield file_key(folder), _Table(fix="destroy the file: `rm PATH`")
             continue
         vacuum = (
-            f"VACUUM delta.`{log.place}` removes it, once no reader needs the older versions "
-            "(RETAIN 0 HOURS: at once)"
+            "once no reader needs the older versions, remove the file in Spark: "
+            f"`VACUUM '{log.place}'` (RETAIN 0 HOURS: at once)"
         )
         yield file_key(folder), _Table(names=log.column_mapping, fix=vacuum)
     expire = (

@@ -10,13 +10,19 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED, TABLE_KEY_IGNORED
-from secure_bloom.auditing.rules.leak_rules import TABLE_LOG_IN_CLEAR
+from secure_bloom.auditing.rules.leak_rules import (
+    DELTA_LOG_FIX,
+    ICEBERG_LOG_FIX,
+    PARTITION_IN_CLEAR,
+    TABLE_LOG_IN_CLEAR,
+)
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, located
@@ -60,7 +66,7 @@ def _delta_log(table: Snapshot, policy: KeyPolicy) -> Iterator[Finding]:
 
 
 def _iceberg_metadata(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
-    yield from _bounds(table.path, table.files_with_bounds, policy)
+    yield from _bounds(table.path, table.files_with_bounds, policy, ICEBERG_LOG_FIX)
     yield from _partitions(table.path, table.partition_columns, policy)
     yield from guarded(_old_bounds_of_iceberg(table, policy))
 
@@ -91,7 +97,7 @@ def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[F
     # Imported here: only where such a table was read.
     from secure_bloom.tables.iceberg_table import bounds_of_old_files
 
-    yield from _bounds(table.path, bounds_of_old_files(table), policy, where=_OLD)
+    yield from _bounds(table.path, bounds_of_old_files(table), policy, ICEBERG_LOG_FIX, where=_OLD)
 
 
 class _Shown:
@@ -132,8 +138,8 @@ class _Shown:
         yield from _partitions(folder, sorted(self._partitions), policy)
         live = {name: len(found & self._live) for name, found in self._bounds.items()}
         old = {name: len(found - self._live) for name, found in self._bounds.items()}
-        yield from _bounds(folder, live, policy)
-        yield from _bounds(folder, old, policy, where=_OLD)
+        yield from _bounds(folder, live, policy, DELTA_LOG_FIX)
+        yield from _bounds(folder, old, policy, DELTA_LOG_FIX, where=_OLD)
         for column, kind in self._texts:
             what = f"the log shows values of the column in {kind}"
             yield TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
@@ -200,18 +206,21 @@ def _partitions(path: str, columns: Any, policy: KeyPolicy) -> Iterator[Finding]
     for column in columns:
         name = secret_named(column.split("."), policy)
         if name is not None:
-            yield TABLE_LOG_IN_CLEAR.finding(
-                "the log shows the column's values, which partition the table",
-                path=path,
-                column=name,
-            )
+            what = "the log shows the column's values, which partition the table"
+            found = TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name)
+            yield replace(found, fix=PARTITION_IN_CLEAR.fix)
 
 
 def _bounds(
-    path: str, files: Mapping[str, int], policy: KeyPolicy, *, where: str = "the log shows"
+    path: str,
+    files: Mapping[str, int],
+    policy: KeyPolicy,
+    fix: str,
+    *,
+    where: str = "the log shows",
 ) -> Iterator[Finding]:
     for column, count in sorted(files.items()):
         name = secret_named(column.split("."), policy)
         if count and name is not None:
             what = f"{where} the column's smallest and largest values in {counted(count, 'file')}"
-            yield TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name)
+            yield replace(TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name), fix=fix)

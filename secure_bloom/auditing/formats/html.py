@@ -21,6 +21,7 @@ from secure_bloom.auditing.formats.mistakes import (
     State,
     extent,
     group_report,
+    parts_of_fix,
     tallies,
     verdict,
 )
@@ -265,9 +266,18 @@ def _finding(number: int, group: Mistake, meaning: str | None, paths: str) -> st
 <h3><span class="badge {state}">{state}</span> <code>{escape(group.id)}</code>
 <span>{columns}</span></h3>
 <p>{escape(legible(group.what, _LONGEST))}</p>
-{note}<p class="fix"><b>Fix</b> {escape(legible(group.fix, _LONGEST))}</p>
+{note}<p class="fix"><b>Fix</b> {_fix(group.fix)}</p>
 <p class="remark">{extent(group)}</p>
 {paths}</article>"""
+
+
+def _fix(fix: str) -> str:
+    return "".join(
+        f"<code>{escape(legible(part, _LONGEST))}</code>"
+        if is_command
+        else escape(legible(part, _LONGEST))
+        for part, is_command in parts_of_fix(fix)
+    )
 
 
 def _paths(paths: Sequence[str], folder: str, most: int) -> Iterator[str]:

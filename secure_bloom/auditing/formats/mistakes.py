@@ -6,12 +6,11 @@ Their worst state is the conclusion of the audit.
 from __future__ import annotations
 
 import enum
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from secure_bloom.auditing.findings import AuditReport, Finding, Severity
+from secure_bloom.auditing.findings import AuditReport, Finding, Severity, fix_of
 from secure_bloom.reports.text import counted
 
 #: An id with more wordings than this is one mistake: hostile files can word findings endlessly.
@@ -43,8 +42,6 @@ class State(enum.StrEnum):
 HARMLESS = frozenset({State.NOTE, State.IGNORED, State.CLEAN})
 _RANKS = {state: rank for rank, state in enumerate(State)}
 _Key = tuple[str, Severity, str | None, str | None]
-#: In the fix of a rule; a mistake of one file names that file.
-_REMOVE = "rm PATH"
 
 
 def is_unchecked(finding: Finding) -> bool:
@@ -127,14 +124,19 @@ def _group(key: _Key, members: list[Finding], state: State | None) -> Mistake:
         severity=first.severity,
         state=state or state_of(first),
         what=first.what if wording is not None else f"{first.what} (and {others:,} like it)",
-        fix=first.fix
-        if len(paths) != 1
-        else first.fix.replace(_REMOVE, f"rm {shlex.quote(paths[0])}"),
+        fix=fix_of(first.fix, paths),
         paths=paths,
         columns=tuple(dict.fromkeys(m.column for m in members if m.column is not None)),
         row_groups=len(places),
         findings=tuple(members),
     )
+
+
+def parts_of_fix(fix: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a fix, and whether each is a command to copy: one in backticks."""
+    for number, part in enumerate(fix.split("`")):
+        if part.strip(" ,;"):
+            yield part, number % 2 == 1
 
 
 def extent(group: Mistake) -> str:

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
-from secure_bloom.auditing.findings import AuditReport, Finding, Severity
+from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.auditing.formats.mistakes import (
     Mistake,
     State,
@@ -60,8 +60,7 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 def render_sarif(report: AuditReport, *, meanings: Mapping[str, str] | None = None) -> str:
     """Return the report as one SARIF log with one run. ``meanings`` explain the ids."""
     mistakes = group_report(report)
-    found = [finding for mistake in mistakes for finding in mistake.findings[:1]]
-    rules = _rules(found, meanings or {})
+    rules = _rules(mistakes, meanings or {})
     indexes = {rule["id"]: index for index, rule in enumerate(rules)}
     dataset = common_folder(report.paths) or "."
     run = {
@@ -77,32 +76,32 @@ def _driver(rules: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": "secure-bloom", "version": version("secure-bloom"), "rules": rules}
 
 
-def _rules(findings: Iterable[Finding], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
+def _rules(mistakes: Iterable[Mistake], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rules of the ids that occur, by id.
 
-    Severity and fix are those of the worst finding.
+    Severity and fix are those of the worst mistake.
     """
-    worst: dict[str, Finding] = {}
-    for finding in findings:
-        known = worst.setdefault(finding.id, finding)
-        if _SEVERITIES.index(finding.severity) < _SEVERITIES.index(known.severity):
-            worst[finding.id] = finding
+    worst: dict[str, Mistake] = {}
+    for mistake in mistakes:
+        known = worst.setdefault(mistake.id, mistake)
+        if _SEVERITIES.index(mistake.severity) < _SEVERITIES.index(known.severity):
+            worst[mistake.id] = mistake
     return [_rule(worst[name], meanings.get(name)) for name in sorted(worst)]
 
 
-def _rule(finding: Finding, meaning: str | None) -> dict[str, Any]:
-    title = finding.id.replace("-", " ").capitalize()
+def _rule(mistake: Mistake, meaning: str | None) -> dict[str, Any]:
+    title = mistake.id.replace("-", " ").capitalize()
     return {
-        "id": finding.id,
+        "id": mistake.id,
         "name": title.title().replace(" ", ""),
         "shortDescription": {"text": title},
         "fullDescription": {"text": _message_text(meaning or title)},
-        "help": {"text": _message_text(finding.fix)},
-        "helpUri": f"{PAGE}#{quote(finding.id)}",
-        "defaultConfiguration": {"level": _LEVELS[finding.severity]},
+        "help": {"text": _message_text(mistake.fix)},
+        "helpUri": f"{PAGE}#{quote(mistake.id)}",
+        "defaultConfiguration": {"level": _LEVELS[mistake.severity]},
         "properties": {
-            "security-severity": _SCORES[finding.severity],
-            "tags": ["security", *(["unchecked"] if is_unchecked(finding) else [])],
+            "security-severity": _SCORES[mistake.severity],
+            "tags": ["security", *(["unchecked"] if is_unchecked(mistake.findings[0]) else [])],
         },
     }
 

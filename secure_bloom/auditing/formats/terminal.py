@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from secure_bloom.auditing.findings import AuditReport
 from secure_bloom.auditing.formats.mistakes import (
@@ -12,6 +12,7 @@ from secure_bloom.auditing.formats.mistakes import (
     State,
     extent,
     group_report,
+    parts_of_fix,
     tallies,
     verdict,
 )
@@ -34,7 +35,14 @@ _STYLES = {
     State.IGNORED: "dim",
     State.CLEAN: "bold green",
 }
-_Line = tuple[int, "Text"]
+
+
+class _Line(NamedTuple):
+    """One line with its indentation. A command is not folded, so that it can be copied."""
+
+    indent: int
+    text: Text
+    is_command: bool = False
 
 
 def render_text(report: AuditReport, console: Console, *, verbose: bool = False) -> None:
@@ -44,15 +52,20 @@ def render_text(report: AuditReport, console: Console, *, verbose: bool = False)
     """
     groups = group_report(report)
     folder = common_folder(report.paths)
-    for indent, line in _report_lines(report, groups, folder, verbose=verbose):
-        _print(console, indent, line)
+    for line in _report_lines(report, groups, folder, verbose=verbose):
+        _print(console, line)
 
 
-def _print(console: Console, indent: int, line: Text) -> None:
+def _print(console: Console, line: _Line) -> None:
     from rich.text import Text
 
+    indent, text, is_command = line
+    if is_command:
+        command = Text(" " * indent).append_text(text)
+        console.print(command, highlight=False, no_wrap=True, soft_wrap=True)
+        return
     # Folded, not cropped: a long path continues in the next line.
-    for part in line.wrap(console, console.width - indent, overflow="fold") or [Text()]:
+    for part in text.wrap(console, console.width - indent, overflow="fold") or [Text()]:
         part.rstrip()
         console.print(Text(" " * indent).append_text(part), highlight=False, no_wrap=True)
 
@@ -72,17 +85,33 @@ def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]
     from rich.text import Text
 
     state = (f" {group.state} ", _STYLES[group.state])
-    yield 0, Text.assemble(state, (f" {group.id}  ", "bold"), named_columns(group.columns))
-    yield 2, Text(legible(group.what, _LONGEST))
-    yield 2, Text(extent(group), style="dim")
+    yield _Line(0, Text.assemble(state, (f" {group.id}  ", "bold"), named_columns(group.columns)))
+    yield _Line(2, Text(legible(group.what, _LONGEST)))
+    yield _Line(2, Text(extent(group), style="dim"))
     for path in group.paths[:_EXAMPLES]:
-        yield 4, Text(legible(path.removeprefix(folder)))
+        yield _Line(4, Text(legible(path.removeprefix(folder))))
     if len(group.paths) > _EXAMPLES:
-        yield 4, Text(f"and {len(group.paths) - _EXAMPLES:,} more", style="dim")
+        yield _Line(4, Text(f"and {len(group.paths) - _EXAMPLES:,} more", style="dim"))
     for cause in group.findings[0].causes if verbose else ():
-        yield 2, Text(f"cause: {legible(cause, _LONGEST)}", style="dim")
-    yield 2, Text.assemble(("fix: ", "green"), legible(group.fix, _LONGEST))
-    yield 0, Text()
+        yield _Line(2, Text(f"cause: {legible(cause, _LONGEST)}", style="dim"))
+    yield from _fix_lines(group.fix)
+    yield _Line(0, Text())
+
+
+def _fix_lines(fix: str) -> Iterator[_Line]:
+    """Yield the fix, with each command on a line of its own."""
+    from rich.text import Text
+
+    label = "fix: "
+    for part, is_command in parts_of_fix(fix):
+        if is_command and label:
+            yield _Line(2, Text(label.rstrip(), style="green"))
+        if is_command:
+            yield _Line(4, Text(legible(part, _LONGEST), style="bold"), is_command=True)
+        else:
+            text = legible(part.strip(" ,;"), _LONGEST)
+            yield _Line(2, Text.assemble((label, "green"), text))
+        label = ""
 
 
 def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
@@ -92,9 +121,9 @@ def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
     for group in groups:
         columns = f" {named_columns(group.columns)}" if group.columns else ""
         text = f"{group.state}: {group.id}{columns}: {legible(group.what)} ({extent(group)})"
-        yield 0, Text(text, style=_STYLES[group.state])
+        yield _Line(0, Text(text, style=_STYLES[group.state]))
     if groups:
-        yield 0, Text()
+        yield _Line(0, Text())
 
 
 def _summary(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> Iterator[_Line]:
@@ -103,7 +132,7 @@ def _summary(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> I
     result = verdict(report, groups)
     counts = [f"{tally.mistakes:,} {tally.state}" for tally in tallies(groups) if tally.mistakes]
     if folder:
-        yield 0, Text(f"paths are below {legible(folder)}", style="dim")
-    yield 0, Text(result.scope, style="dim")
+        yield _Line(0, Text(f"paths are below {legible(folder)}", style="dim"))
+    yield _Line(0, Text(result.scope, style="dim"))
     headline = (result.headline, _STYLES[result.state])
-    yield 0, Text.assemble(headline, f": {', '.join(counts)}" if counts else "")
+    yield _Line(0, Text.assemble(headline, f": {', '.join(counts)}" if counts else ""))

@@ -9,7 +9,7 @@ FILTER_MISSING = Rule(
     severity=Severity.LOW,
     meaning="The policy asks for a Bloom filter and the column chunk has none. parquet-java writes "
     "none for a chunk that is all dictionary-encoded.",
-    fix="run: secure-bloom add PATH --policy FILE",
+    fix="`secure-bloom add PATH --policy FILE`",
 )
 FILTER_IMPOSSIBLE = Rule(
     id="filter-impossible",
@@ -23,7 +23,7 @@ FILTER_IN_CLEAR = Rule(
     meaning="The Bloom filter of an encrypted column is in clear: anyone can ask it which values "
     "are there. The Rust parquet crate, so DataFusion, writes them before 60.2.0, and in its 57 "
     "line before 57.3.3; since then it refuses filters of encrypted columns.",
-    fix="write the file again and destroy this copy, then: secure-bloom add PATH --policy FILE",
+    fix="write the file again and destroy this copy, then: `secure-bloom add PATH --policy FILE`",
 )
 FILTER_STRAY = Rule(
     id="filter-stray-in-clear",
@@ -40,27 +40,27 @@ FILTER_NOT_AUTHENTIC = Rule(
     severity=Severity.HIGH,
     meaning="The header or the bits of an encrypted filter do not authenticate. parquet-java "
     "skips the filter in silence, and fails queries with long IN lists.",
-    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+    fix="`secure-bloom add PATH --policy FILE --replace-filters`",
 )
 FILTER_DAMAGED = Rule(
     id="filter-damaged",
     severity=Severity.HIGH,
     meaning="A filter is not one: its header does not parse, or its size cannot be.",
-    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+    fix="`secure-bloom add PATH --policy FILE --replace-filters`",
 )
 FILTER_LENGTH_ABSENT = Rule(
     id="filter-length-absent",
     severity=Severity.MEDIUM,
     meaning="The metadata has a filter's offset and not its length. parquet-java 1.14.0 to 1.15.2 "
     "returned empty results from such files.",
-    fix="run: secure-bloom add PATH --policy FILE, which enters the length",
+    fix="`secure-bloom add PATH --policy FILE`, which enters the length",
 )
 FILTER_SATURATED = Rule(
     id="filter-saturated",
     severity=Severity.LOW,
     meaning="The exact false-positive probability of the filter's bits is far above the policy's: "
     "four times as much, or more than one half.",
-    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+    fix="`secure-bloom add PATH --policy FILE --replace-filters`",
 )
 FILTER_WRONG = Rule(
     id="filter-wrong",
@@ -68,12 +68,12 @@ FILTER_WRONG = Rule(
     meaning="The filter does not contain values that its column has: queries lose rows. Both the "
     "smallest and the largest value are missing, or with `--check-values` others: the filter "
     "may be that of another column, which it then shows.",
-    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+    fix="`secure-bloom add PATH --policy FILE --replace-filters`",
 )
 FILTER_ONE_ZERO = Rule(
     id="filter-one-zero",
     severity=Severity.HIGH,
     meaning="A floating-point column has a zero and its filter holds one sign of zero only: "
     "engines find 0.0 equal to -0.0, and queries for the other one lose rows.",
-    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+    fix="`secure-bloom add PATH --policy FILE --replace-filters`",
 )

@@ -13,14 +13,14 @@ KEYS_IN_LAKE = Rule(
     "its keys (a token of Vault, a secret access key of AWS, "
     "`parquet.encryption.key.access.token`). The first 4 MiB of a file are searched, packed ones "
     "too.",
-    fix="move the keys out of the lake, and replace them: secure-bloom rotate PATH --policy FILE "
+    fix="move the keys out of the lake, and replace them: `secure-bloom rotate PATH --policy FILE` "
     "with new master keys; whoever could read the lake may have them",
 )
 COLUMN_IN_CLEAR = Rule(
     id="column-in-clear",
     severity=Severity.CRITICAL,
     meaning="A sensitive column is stored without encryption: pages, statistics and all.",
-    fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; look for a misspelt "
+    fix="`secure-bloom reencrypt PATH --policy FILE`, then destroy old copies; look for a misspelt "
     "column in the writer's options",
 )
 TABLE_KEY_IGNORED = Rule(
@@ -55,13 +55,13 @@ COLUMN_WRONG_KEY = Rule(
     severity=Severity.HIGH,
     meaning="A sensitive column is encrypted under another master key than the policy names: other "
     "people can read it.",
-    fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; correct the writer",
+    fix="`secure-bloom reencrypt PATH --policy FILE`, then destroy old copies; correct the writer",
 )
 COLUMN_UNDER_FOOTER_KEY = Rule(
     id="column-under-footer-key",
     severity=Severity.HIGH,
     meaning="A sensitive column has no key of its own: whoever may read the footer can read it.",
-    fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; give the writer "
+    fix="`secure-bloom reencrypt PATH --policy FILE`, then destroy old copies; give the writer "
     "column keys: uniform encryption knows the footer key alone",
 )
 FOOTER_NOT_ENCRYPTED = Rule(
@@ -69,27 +69,27 @@ FOOTER_NOT_ENCRYPTED = Rule(
     severity=Severity.HIGH,
     meaning="The policy wants the footer encrypted, and anyone can read it: schema, row counts, "
     "statistics of all columns that are in clear.",
-    fix="secure-bloom reencrypt PATH --policy FILE; for writers: "
+    fix="`secure-bloom reencrypt PATH --policy FILE`; for writers: "
     "parquet.encryption.plaintext.footer=false",
 )
 FOOTER_NOT_SIGNED = Rule(
     id="footer-not-signed",
     severity=Severity.HIGH,
     meaning="The policy wants the footer signed, and it is not: changes of it go unnoticed.",
-    fix="secure-bloom reencrypt PATH --policy FILE",
+    fix="`secure-bloom reencrypt PATH --policy FILE`",
 )
 FOOTER_WRONG_KEY = Rule(
     id="footer-wrong-key",
     severity=Severity.HIGH,
     meaning="The footer is under another master key than the policy names.",
-    fix="secure-bloom reencrypt PATH --policy FILE; correct the writer",
+    fix="`secure-bloom reencrypt PATH --policy FILE`; correct the writer",
 )
 KEY_RETIRED = Rule(
     id="key-retired",
     severity=Severity.HIGH,
     meaning="The footer or a column depends on a master key that the policy says is retired "
     "([keys.NAME] retired = true): once the key is destroyed, nobody can read it.",
-    fix="secure-bloom rotate PATH --policy FILE",
+    fix="`secure-bloom rotate PATH --policy FILE`",
 )
 KEY_NOT_IN_POLICY = Rule(
     id="key-not-in-policy",
@@ -104,14 +104,14 @@ WEAKER_ALGORITHM = Rule(
     id="weaker-algorithm",
     severity=Severity.MEDIUM,
     meaning="The file uses AES_GCM_CTR_V1, the policy AES_GCM_V1: altered pages go unnoticed.",
-    fix="secure-bloom reencrypt PATH --policy FILE; for writers: "
+    fix="`secure-bloom reencrypt PATH --policy FILE`; for writers: "
     "parquet.encryption.algorithm=AES_GCM_V1",
 )
 KEY_TOO_SHORT = Rule(
     id="key-too-short",
     severity=Severity.MEDIUM,
     meaning="A data key has fewer bits than the policy's data_key_bits.",
-    fix="secure-bloom reencrypt PATH --policy FILE; for writers: "
+    fix="`secure-bloom reencrypt PATH --policy FILE`; for writers: "
     "parquet.encryption.data.key.length.bits as the policy says",
 )
 KEY_MATERIAL_DAMAGED = Rule(
@@ -138,7 +138,7 @@ KEY_MATERIAL_ORPHANED = Rule(
     severity=Severity.LOW,
     meaning="A key material file has no data file beside it: one was renamed without the other, "
     "or a deleted file left it.",
-    fix="rename it after its data file, or remove it",
+    fix="rename it after its data file, or remove it: `rm PATH`",
 )
 NOT_AUTHENTIC = Rule(
     id="not-authentic",

@@ -91,24 +91,28 @@ PAIMON_INDEX_IN_CLEAR = Rule(
     severity=Severity.CRITICAL,
     meaning="A Paimon file index beside a data file holds filters of a sensitive column. Paimon "
     "does not encrypt them.",
-    fix="take the column out of file-index.bloom-filter.columns and destroy the index files",
+    fix="take the column out of file-index.bloom-filter.columns, and destroy the index: `rm PATH`",
 )
 SUMMARY_IN_CLEAR = Rule(
     id="summary-in-clear",
     severity=Severity.CRITICAL,
     meaning="A summary file (_metadata, _common_metadata) shows the smallest and largest values of "
     "a sensitive column.",
-    fix="destroy the summary file, and set parquet.summary.metadata.level=NONE",
+    fix="set parquet.summary.metadata.level=NONE, and destroy the summary: `rm PATH`",
 )
+#: What to do about bounds in the log of a Delta table, and in the metadata of an Iceberg table.
+DELTA_LOG_FIX = (
+    "leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew without "
+    "the bounds (reencrypt), and destroy the old entries and checkpoints of the log"
+)
+ICEBERG_LOG_FIX = "set write.metadata.metrics.column.NAME=none, and rewrite the files"
 TABLE_LOG_IN_CLEAR = Rule(
     id="table-log-in-clear",
     severity=Severity.CRITICAL,
     meaning="The log of a Delta table, or the metadata of an Iceberg table, shows the smallest and "
     "largest values of a sensitive column, or its values where it partitions the table, however "
     "the files are encrypted.",
-    fix="leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew "
-    "without the bounds (reencrypt), and destroy the old entries and checkpoints of the log; in "
-    "Iceberg set write.metadata.metrics.column.NAME=none, and rewrite the files",
+    fix=f"{DELTA_LOG_FIX}; in Iceberg {ICEBERG_LOG_FIX}",
 )
 SCHEMA_IN_CLEAR = Rule(
     id="schema-in-clear",

@@ -18,7 +18,7 @@ UNCHECKED_COPY = Rule(
     "footer that can be read: torn, packed (gzip, bzip2, xz, zstd, zip, tar), or with bytes after "
     "its end. Of which columns they are is unknown. Or a path has more such files than are opened. "
     "Copies with a footer are checked as live files are.",
-    fix="destroy what a writer or a backup left: rm PATH",
+    fix="destroy what a writer or a backup left: `rm PATH`",
 )
 OTHER_FILES = Rule(
     id="other-files",
@@ -82,7 +82,7 @@ UNCHECKED_VALUES = Rule(
     id="unchecked-values",
     severity=Severity.LOW,
     meaning="The values of a column could not be read to be looked for in its filter.",
-    fix="see what is wrong with the column's pages: secure-bloom inspect PATH --check",
+    fix="see what is wrong with the column's pages: `secure-bloom inspect PATH --check`",
 )
 UNCHECKED_SAMPLE = Rule(
     id="unchecked-sample",

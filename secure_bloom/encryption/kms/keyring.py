@@ -192,6 +192,11 @@ def add_master_keys(path: Path, names: Collection[str], *, bits: int = 128) -> N
         try:
             with _locked(place) as file:
                 _replace(place, file, _with_keys(_json_of(file.read()), new))
+        except FileNotFoundError:
+            raise PolicyError(
+                "no such keyring",
+                hint="make it: secure-bloom keys new FILE " + " ".join(sorted(new)),
+            ) from None
         except OSError as exc:
             raise refused_by_system(exc, f"the keyring cannot be changed: {exc.strerror}") from exc
 
@@ -367,6 +372,12 @@ def _keys(parent: ConfigTable, word: str) -> dict[str, bytes]:
 
 def _key(table: ConfigTable, name: str) -> bytes:
     text = table.text(name)
+    if text is not None and text.startswith("vault:v"):
+        raise PolicyError(
+            f"key {name!r} of {table.name} is wrapped by Vault or OpenBao: a keyring has the keys "
+            "themselves",
+            hint='files under keys of Vault are opened by a policy: client = "vault" in [kms]',
+        )
     try:
         # The error is not chained: the text that it is about is a key.
         return base64.b64decode(text or "", validate=True)

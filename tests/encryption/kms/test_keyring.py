@@ -85,6 +85,11 @@ class TestLoading:
             ({"version": 1, "master_keys": {"k": 5}}, "'k' of 'master_keys' is an integer", None),
             ({"version": 1, "master_keys": {"k": ""}}, "'k' of 'master_keys' is empty", None),
             ({"version": 1, "data_keys": {"k": "%%%"}}, "'k' of 'data_keys' is not base64", "rand"),
+            (
+                {"version": 1, "master_keys": {"k": "vault:v1:AAAA"}},
+                "'k' of 'master_keys' is wrapped by Vault",
+                'client = "vault"',
+            ),
             ({"version": 1, "data_keys": {"k": "AAAA"}}, "data key 'k': a key has 3 bytes", None),
             ({"version": 1, "explicit": {"foot": TEXT}}, "'explicit' has the unk", "'footer'"),
             ({"version": 1, "explicit": {"footer": None}}, "'footer' of 'explicit' is null", None),
