@@ -27,7 +27,14 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import job_files
-from secure_bloom.spark.job_reports import FileJob, prepare_report, reporting, run_file_job
+from secure_bloom.spark.job_reports import (
+    FileJob,
+    OnError,
+    Reporting,
+    prepare_report,
+    reporting,
+    run_file_job,
+)
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.table_job import (
@@ -114,6 +121,7 @@ def add_bloom_filters(
     Raises:
         FilesFailedError: Files failed, after all were tried. Its ``report`` is the DataFrame.
         PolicyError: The request cannot be met.  No file was written.
+        KmsUnavailableError: No executor reached the policy's KMS. No file was written.
         SparkUnavailableError: The executors' Python lacks this package, or has another version.
     """
     wanted = reporting(on_error, report, progress)
@@ -135,7 +143,7 @@ def add_bloom_filters(
         )
         table = open_iceberg_run(table_of_catalog[1], asked)
         shipped = (table.request, access, table.table.grant)
-        job = _beside_job(spark, table, table.logical, shipped, dry_run=dry_run)
+        job = _beside_job(spark, table, table.logical, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, table, job, wanted, dry_run=dry_run)
     if branch is not None:
         raise PolicyError("branch is for Iceberg tables", path=every[0])
@@ -146,7 +154,8 @@ def add_bloom_filters(
         run, stored = open_delta_run(folder, request, chosen)
         # In the names of the files, which may differ from the table's.
         access = replace(access, policy=stored.policy)
-        job = _beside_job(spark, run, run.names.logical, (stored, access, None), dry_run=dry_run)
+        shipped = (stored, access, None)
+        job = _beside_job(spark, run, run.names.logical, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
     shipped = (request, access, None)
     shared = ship(shipped)
@@ -155,7 +164,7 @@ def add_bloom_filters(
         if in_place:
             refuse_append(files.roots)
         prepare_report(files, add_task.REPORT)
-        check_request(files, shipped, shared)
+        check_request(files, shipped, shared, needs_kms=wanted.on_error is OnError.RAISE)
         work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
         plain = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
         return run_file_job(files, plain, wanted).wanted_by(wanted)
@@ -175,12 +184,14 @@ def _beside_job(
     run: AnyTableRun,
     logical: Callable[[str], str],
     shipped: add_task.Shipped,
+    wanted: Reporting,
     *,
     dry_run: bool,
 ) -> BesideJob[FileAddReport]:
     """Return the work on the files of a table with a log, after a check of a few of them."""
     shared = ship(shipped)
-    check_request(table_files(spark, run, {path: path for path in run.paths}), shipped, shared)
+    files = table_files(spark, run, {path: path for path in run.paths})
+    check_request(files, shipped, shared, needs_kms=wanted.on_error is OnError.RAISE)
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
         schema=add_task.REPORT,

@@ -14,6 +14,7 @@ from functools import partial
 
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
 from secure_bloom.encryption.kms import Keyring
+from secure_bloom.errors import KmsUnavailableError
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import JobFiles
@@ -29,10 +30,14 @@ _SURVEYS = RowSchema({"survey": "binary"})
 SurveyFile = Callable[[str], Survey]
 
 
-def check_request(files: JobFiles, shipped: add_task.Shipped, shared: bytes) -> None:
+def check_request(
+    files: JobFiles, shipped: add_task.Shipped, shared: bytes, *, needs_kms: bool = False
+) -> None:
     """Raise the errors of :func:`check_surveys` for a few files, or for all if necessary.
 
-    ``shared`` is what tasks get of ``shipped``.
+    ``shared`` is what tasks get of ``shipped``.  With ``needs_kms`` also raises KmsUnavailableError
+    if no executor reached the KMS for any of the few files: every file would fail like these, each
+    after its retries.
     """
     few = files.some(_FEW)
     survey = partial(add_task.survey, shared=shared)
@@ -40,9 +45,25 @@ def check_request(files: JobFiles, shipped: add_task.Shipped, shared: bytes) -> 
     if any(found.failure is not None for found in surveys) or not surveys:
         # Executors may have a key or a disk that the driver lacks.
         surveys = run_tasks(files.spark, few, survey, tasks=evenly([0] * len(few), 2))
+    if needs_kms:
+        _require_kms(surveys)
     if len(few) < files.count and _missing_everywhere(surveys):
         surveys = list(_of_all(files, survey))
     check_surveys(surveys)
+
+
+def _require_kms(surveys: Sequence[Survey]) -> None:
+    failures = [survey.failure for survey in surveys]
+    first = failures[0] if failures else None
+    if isinstance(first, KmsUnavailableError) and all(
+        isinstance(failure, KmsUnavailableError) for failure in failures
+    ):
+        raise KmsUnavailableError(
+            f"executors do not reach the KMS of the policy, and no file was changed: "
+            f"{first.message}",
+            hint="executors ask the KMS themselves: they need its address as the policy names it, "
+            "and a login",
+        ) from None
 
 
 def _by_driver(few: Sequence[str], shipped: add_task.Shipped) -> list[Survey]:

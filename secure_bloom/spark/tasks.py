@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from secure_bloom.errors import SparkUnavailableError
 from secure_bloom.running.ordered_pool import in_order
@@ -39,6 +39,8 @@ TaskWork = Callable[[Sequence[Row]], Iterable[Row]]
 _PACKAGE = __name__.partition(".")[0]
 #: The face has it, which no room imports from.
 _VERSION: str = importlib.import_module(_PACKAGE).__version__
+#: How the error of an executor without the package begins.
+_UNFIT = "this Python is no executor of secure-bloom, it "
 #: Cores of a session that does not say how many it has.
 _CORES = 4
 #: Rows of the driver that go to the tasks in their closure.  It is larger then, but nothing has to
@@ -124,19 +126,19 @@ def _done(
     """Return the results of the work on the rows that ``rows_of`` finds in each task's column."""
     from pyspark.sql.functions import inline, udf
 
-    done = _in_worker(rows_of, work, schema)
+    done = _in_worker(rows_of, work, schema, raises=True)
     task = udf(done, f"array<{schema.struct}>", useArrow=False).asNondeterministic()
     return tasks.select(inline(task(column)))
 
 
 def _in_worker(
-    rows_of: Callable[[Any], Sequence[Row]], work: TaskWork, schema: RowSchema
+    rows_of: Callable[[Any], Sequence[Row]], work: TaskWork, schema: RowSchema, *, raises: bool
 ) -> Callable[[Any], list[Row]]:
     from pyspark import cloudpickle
 
     run = functools.partial(_done_plainly, rows_of, work, schema)
     shipped: bytes = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]
-    return _with_same_version(shipped, _PACKAGE, _VERSION)
+    return _with_same_version(shipped, _PACKAGE, _VERSION, _UNFIT, raises=raises)
 
 
 def _done_plainly(
@@ -147,22 +149,37 @@ def _done_plainly(
     return plain
 
 
-def _with_same_version(shipped: bytes, package: str, version: str) -> Callable[[Any], list[Row]]:
-    """Return the shipped function. It raises an error on an executor with another version.
+def _with_same_version(
+    shipped: bytes, package: str, version: str, unfit: str, *, raises: bool
+) -> Callable[[Any], list[Row]]:
+    """Return the shipped function, with a check of the executor's Python before it.
 
-    What another version would do with it is unknown.
+    If this Python lacks the package or one of its modules, or has another version, with which
+    nobody knows what the function would do, the function raises ImportError.  Without ``raises`` it
+    returns the error's text in place of rows, and Spark shows no traceback.
     """
 
     # The closure is pickled by value: it must not name anything of this package before it looked.
-    def done(given: Any) -> list[Row]:
+    def done(given: Any) -> list[Any]:
         import importlib
         import pickle
 
-        found = importlib.import_module(package).__version__
-        if found != version:
-            raise ImportError(f"secure-bloom {found} is not {version}")
-        made: list[Row] = pickle.loads(shipped)(given)  # noqa: S301 - the driver's own bytes
-        return made
+        try:
+            found = importlib.import_module(package).__version__
+            if found == version:
+                run = pickle.loads(shipped)  # noqa: S301 - the driver's own bytes
+                lacks = ""
+            else:
+                lacks = f"has secure-bloom {found}, and the driver has {version}"
+        except ModuleNotFoundError as error:
+            lacks = "does not have secure-bloom"
+            if error.name != package:
+                lacks = f"has secure-bloom without the module {error.name}, which it needs"
+        if not lacks:
+            return run(given)  # type: ignore[no-any-return]
+        if raises:
+            raise ImportError(unfit + lacks)
+        return [unfit + lacks]
 
     return done
 
@@ -201,9 +218,12 @@ def collected(
         if context is None or not given:
             found = given_in_tasks(spark, given, columns, work, schema).collect()
             return list(map(tuple, found))
-        done = _in_worker(_all_rows, work, schema)
-        made: list[Row] = context.parallelize(given, len(given)).flatMap(done).collect()
-        return made
+        done = _in_worker(_all_rows, work, schema, raises=False)
+        made: list[Row | str] = context.parallelize(given, len(given)).flatMap(done).collect()
+    for row in made:
+        if isinstance(row, str):
+            raise _unfit(row.removeprefix(_UNFIT))
+    return cast("list[Row]", made)
 
 
 def _all_rows(rows: Sequence[Row]) -> Sequence[Row]:
@@ -241,24 +261,26 @@ def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[
 
 @contextmanager
 def executors_errors() -> Iterator[None]:
-    """Raise an error that says so if the executors lack this package, or have another version."""
+    """Raise SparkUnavailableError if the executors' Python lacks the package or its version."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PythonException
 
     try:
         yield
     except (PythonException, Py4JJavaError) as error:
-        other = re.search(r"ImportError: secure-bloom (\S+) is not", str(error))
-        if other is None and "No module named 'secure_bloom" not in str(error):
+        lacks = re.search(rf"ImportError: {_UNFIT}(.*)", str(error))
+        if lacks is None:
             raise
-        has = "does not have secure-bloom"
-        if other is not None:
-            has = f"has secure-bloom {other[1]}, and the driver has {_VERSION}"
-        raise SparkUnavailableError(
-            f"the Python of the executors {has}",
-            hint="install the driver's version there, or set PYSPARK_PYTHON, before the session "
-            "starts, to a Python that has it",
-        ) from error
+        # Spark's traceback, of four attempts, says no more than this sentence.
+        raise _unfit(lacks[1]) from None
+
+
+def _unfit(lacks: str) -> SparkUnavailableError:
+    return SparkUnavailableError(
+        f"the Python of the executors {lacks}",
+        hint="install the driver's version there, or set PYSPARK_PYTHON, before the session "
+        "starts, to a Python that has it",
+    )
 
 
 def freeze_imports() -> None:

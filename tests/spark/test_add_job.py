@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import signal
+import sys
 import time
 import uuid
 from collections import Counter
@@ -264,16 +265,26 @@ class TestRefusals:
         with pytest.raises(UnsupportedFeatureError, match="Streaming"):
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
 
-    def test_executors_without_the_package_are_an_error(
-        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("few", [True, False], ids=["few-files", "many-files"])
+    def test_executors_without_the_package_are_one_sentence(
+        self,
+        spark: SparkSession,
+        table: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        few: bool,
     ) -> None:
-        def elsewhere(path: str, **_: object) -> None:
-            raise ModuleNotFoundError("No module named 'secure_bloom'")
-
-        monkeypatch.setattr(add_task, "rewrite", elsewhere)
-        with pytest.raises(SparkUnavailableError, match="executors") as caught:
+        python = tmp_path / "python"
+        python.write_text(f'#!/bin/sh\ncd / && exec {sys.executable} -S "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+        if not few:
+            monkeypatch.setattr(job_files.JobFiles, "are_few", False)
+        with pytest.raises(SparkUnavailableError) as caught:
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        assert str(caught.value) == "the Python of the executors does not have secure-bloom"
         assert "PYSPARK_PYTHON" in str(caught.value.hint)
+        assert caught.value.__cause__ is None
 
     def test_executors_with_another_version_of_the_package_are_an_error(
         self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch

@@ -383,3 +383,8 @@ def test_a_kms_that_is_down_is_no_finding_and_no_crash(
     [row] = report.collect()
     assert row.status == "failed"
     assert "no connection: Connection refused" in row.error
+    before = (tmp_path / "0.parquet").read_bytes()
+    with pytest.raises(sb.KmsUnavailableError, match="executors do not reach the KMS") as caught:
+        add_bloom_filters(spark, tmp_path / "0.parquet", policy)
+    assert "no connection: Connection refused" in str(caught.value)
+    assert (tmp_path / "0.parquet").read_bytes() == before
