@@ -339,8 +339,8 @@ class TestFailures:
     ) -> None:
         keyring = policy_file.with_name("dev-keyring.json")
 
-        def check_and_lose_the_keyring(*args: Any) -> None:
-            check_request(*args)
+        def check_and_lose_the_keyring(*args: Any, **options: Any) -> None:
+            check_request(*args, **options)
             keyring.unlink()
 
         monkeypatch.setattr(add_job, "check_request", check_and_lose_the_keyring)
