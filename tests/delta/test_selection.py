@@ -63,7 +63,7 @@ def test_files_are_chosen_by_the_version_they_came_with(table: Snapshot) -> None
 
 @pytest.mark.parametrize("where", ["id = 1", "nothing = 1"])
 def test_where_is_about_partition_columns_alone(table: Snapshot, where: str) -> None:
-    with pytest.raises(sb.PolicyError, match="no partition column"):
+    with pytest.raises(sb.PolicyError, match="is not a partition column"):
         TableSelection(where=where).files(table)
 
 

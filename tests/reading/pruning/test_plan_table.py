@@ -115,11 +115,13 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file was opened, for its footer and to be planned."""
     counts: Counter[str] = Counter()
 
-    def spy(path: str) -> InputFile:
+    def spy(path: str, size: int | None = None) -> InputFile:
         counts[path] += 1
         return open_input(path)
 
-    monkeypatch.setattr("secure_bloom.tables.table_listing.open_input", spy)
+    # A read opens a file for its footer by the first, and for its rows by the second.
+    for opener in ("open_pinned", "open_input"):
+        monkeypatch.setattr(f"secure_bloom.tables.table_listing.{opener}", spy)
     return counts
 
 
