@@ -261,7 +261,7 @@ def _open_chunk(
     footer: Footer, row_group: int, ordinal: int
 ) -> tuple[Chunk | None, SecureBloomError | None]:
     try:
-        return footer.chunk_to_read(row_group, ordinal), None
+        return footer.chunk(row_group, ordinal), None
     except KmsUnavailableError:
         raise
     except SecureBloomError as error:
