@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE, ModuleType
 from secure_bloom.encryption.file_keys import DataKey, FileKeys
@@ -20,6 +21,10 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnCryptoMetaData,
     EncryptionAlgorithm,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
@@ -69,6 +74,15 @@ def open_run(
     if bodies is None:
         return None
     return column_cipher.open_bodies(data, bodies, module_types, ordinals)
+
+
+def bounds_of(parts: Sequence[bytes]) -> NDArray[np.int64]:
+    """Return the start of each part in the joined parts, and the end of the last one."""
+    # Imported here: filters are probed without numpy.
+    import numpy as np
+
+    # numpy's own sum takes three times as long for the dozen modules of a file.
+    return np.array([*accumulate(map(len, parts), initial=0)], np.int64)
 
 
 def module_bodies(

@@ -23,7 +23,7 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.kernels import extension, numpy_loops
-from secure_bloom.parquet.file_ciphers import open_run
+from secure_bloom.parquet.file_ciphers import bounds_of, open_run
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.reading.table.coalesced_reads import GAP, read_extents
 from secure_bloom.storage import InputFile
@@ -188,8 +188,7 @@ def filter_runs(
         if opened is None:
             yield None
             return
-        bounds = np.cumsum([0, *map(len, opened)], dtype=np.int64)
-        yield FilterRun(part, b"".join(opened), 0, bounds, True)
+        yield FilterRun(part, b"".join(opened), 0, bounds_of(opened), True)
 
 
 def ask_filters(

@@ -33,13 +33,13 @@ from secure_bloom.errors import (
 )
 from secure_bloom.kernels import extension
 from secure_bloom.parquet import chunk_fields as layout
+from secure_bloom.parquet.file_ciphers import bounds_of
 from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.value_order import has_ordered_bounds
 from secure_bloom.reading.pruning.batch.lookup_fields import (
     ChunkFields,
     Numbers,
-    bounds_of,
     read_chunk_fields,
 )
 from secure_bloom.reading.pruning.filter_reads import (

@@ -17,7 +17,7 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import located
 from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data
-from secure_bloom.parquet.file_ciphers import open_run
+from secure_bloom.parquet.file_ciphers import bounds_of, open_run
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 from secure_bloom.parquet.structures.records import decode_record
@@ -144,8 +144,3 @@ def _opened(
                 found.append(cipher.at(ordinal).decrypt(ModuleType.COLUMN_META_DATA, module))
     rows = read_meta_data(b"".join(found), bounds_of(found), len(found))
     return None if rows is None else (b"".join(found), _rows(rows))
-
-
-def bounds_of(parts: Sequence[bytes]) -> Numbers:
-    """Return the start of each part in the joined parts, and the end of the last one."""
-    return np.cumsum([0, *map(len, parts)], dtype=np.int64)
