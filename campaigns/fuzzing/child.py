@@ -42,10 +42,15 @@ def main(arguments: list[str]) -> int:
     """Run one target; 0 whatever was found."""
     name, trials, seed = arguments[0], int(arguments[1]), int(arguments[2])
     # AddressSanitizer reserves far more addresses than it uses.
-    if "asan" not in os.environ.get("LD_PRELOAD", ""):
+    if not is_sanitized():
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     run = _by_coverage if "--coverage" in arguments else _by_mutation
     return run(name, trials, seed)
+
+
+def is_sanitized() -> bool:
+    """Return whether this process, and those that it starts, run under AddressSanitizer."""
+    return "asan" in os.environ.get("LD_PRELOAD", "")
 
 
 def _by_mutation(name: str, trials: int, seed: int) -> int:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from campaigns import ROOT
+from campaigns.fuzzing.child import is_sanitized
 from campaigns.fuzzing.targets import TARGETS
 from campaigns.outcome import Outcome
 from campaigns.reliability import commit
@@ -93,11 +94,12 @@ def _outcome(
     counted: Sequence[Found], by_coverage: bool, names: Sequence[str], left: int
 ) -> Outcome:
     stopped = f"; stopped with {left} slices left" if left else ""
+    by = " by ASan and UBSan" if is_sanitized() else ""
     memory = max((found.memory for found in counted), default=0)
     return Outcome(
         tried=f"{'Inputs chosen by coverage' if by_coverage else 'Mutated inputs'} of "
         f"{len(names)} kinds ({', '.join(names)}): named "
-        f"errors only, no hang over 5 s, bounds of kernels checked, at most {memory >> 20} MiB"
+        f"errors only, no hang over 5 s, bounds of kernels checked{by}, at most {memory >> 20} MiB"
         f"{stopped}",
         trials=sum(found.trials for found in counted),
         failures=tuple(failure for found in counted for failure in found.failures),
