@@ -39,7 +39,7 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.storage import (
-    file_key,
+    file_keys,
     find_files,
     open_input,
     refuse_append,
@@ -94,7 +94,7 @@ def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> I
     """Yield the sentence on a summary file if it describes one of the changed files."""
     described = _described(summary)
     # A summary that cannot be read may describe any file, so it gets a note too.
-    if any(described is None or file_key(file) in described for file in changed):
+    if any(described is None or key in described for key in file_keys(changed)):
         yield (
             f"{summary} describes files that {what}, and what it says of their footers is out of "
             "date: write it anew, or remove it"
@@ -112,7 +112,7 @@ def _described(summary: str) -> set[Hashable] | None:
     if found is None:
         return None
     paths = {chunk.file_path for group in found.row_groups for chunk in group.columns}
-    return {file_key(sibling(summary, path)) for path in paths if path is not None}
+    return set(file_keys(sibling(summary, path) for path in paths if path is not None))
 
 
 class FileTask(NamedTuple):

@@ -9,11 +9,10 @@ from functools import partial
 
 from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.checks import copies, folders
-from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.session_properties import check_properties
-from secure_bloom.auditing.checks.subjects import AuditRequest
+from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file, sampled_values
@@ -27,7 +26,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import InputFile, file_key
+from secure_bloom.storage import InputFile, file_keys
 from secure_bloom.storage.paths import is_object_uri
 
 #: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
@@ -50,10 +49,10 @@ def _secrets(plan: AuditPlan) -> SensitiveValues:
     found, request = SensitiveValues(), plan.request
     if request is None or not (request.check_values and request.with_keys):
         return found
-    resolver, count = KeyResolver(plan.keys), len(plan.files)
+    run, count = AuditRun(request=request, resolver=KeyResolver(plan.keys)), len(plan.files)
     for number in range(min(_SAMPLED, count)):
         path = plan.files[number * count // min(_SAMPLED, count)]
-        found |= sampled_values(path, request, resolver, plan.tables.open)
+        found |= sampled_values(path, run, plan.tables.open)
     return found
 
 
@@ -65,13 +64,8 @@ def _audits(
     if request is None:
         return
     resolver = KeyResolver(plan.keys)
-    work = partial(
-        audit_file,
-        request=request,
-        resolver=resolver,
-        open_file=plan.tables.open,
-        secrets=secrets,
-    )
+    run = AuditRun(request=request, resolver=resolver, secrets=secrets)
+    work = partial(audit_file, run=run, open_file=plan.tables.open)
     paths = KeyPrefetch(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
     audits = in_order(work, paths, _THREADS if are_remote else 1, room=_WAITING)
@@ -120,18 +114,18 @@ def conclude(
 def _copy_search(
     plan: AuditPlan, request: AuditRequest, secrets: SensitiveValues
 ) -> copies.CopySearch:
-    resolver = KeyResolver(plan.keys)
+    run = AuditRun(request=request, resolver=KeyResolver(plan.keys), secrets=secrets)
 
     def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
-        return audit_file(path, request, resolver, open_file, secrets)
+        return audit_file(path, run, open_file)
 
     return copies.CopySearch(
         listed=frozenset(plan.listed),
         tables=plan.tables,
         audit=audit_copy,
         policy=request.policy,
-        folders={file_key(each) for each in folders.looked_into(plan.files, plan.roots)},
-        keys=forms_of(resolver.known_keys()),
+        folders=set(file_keys(folders.looked_into(plan.files, plan.roots))),
+        keys=run.key_forms,
         secrets=secrets,
     )
 

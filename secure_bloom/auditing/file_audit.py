@@ -13,11 +13,10 @@ from secure_bloom.auditing.checks import (
     leaks,
     unreferenced_bytes,
 )
-from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
 from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.subjects import (
-    AuditRequest,
+    AuditRun,
     ChunkSubject,
     FileSubject,
     Findings,
@@ -136,26 +135,20 @@ class FileAudit:
 
 def audit_file(
     path: str,
-    request: AuditRequest,
-    resolver: KeyResolver,
+    run: AuditRun,
     open_file: Callable[[str], InputFile] = open_input,
-    secrets: SensitiveValues | None = None,
 ) -> FileAudit:
-    """Audit one file. A KMS outage is raised, every other error becomes a finding.
-
-    ``secrets`` are values of sensitive columns in other files.
-    """
+    """Audit one file. A KMS outage is raised, every other error becomes a finding."""
     try:
         with located(path=path), open_file(path) as file:
-            return _audit(_subject(MeteredFile(file), request, resolver, secrets))
+            return _audit(_subject(MeteredFile(file), run))
     except Exception as error:
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
 
 def sampled_values(
     path: str,
-    request: AuditRequest,
-    resolver: KeyResolver,
+    run: AuditRun,
     open_file: Callable[[str], InputFile] = open_input,
 ) -> SensitiveValues:
     """Return values of the sensitive columns of a file; none if it cannot be read."""
@@ -163,7 +156,7 @@ def sampled_values(
 
     try:
         with located(path=path), open_file(path) as file:
-            subject = _subject(MeteredFile(file), request, resolver, None)
+            subject = _subject(MeteredFile(file), run)
             footer, _ = _unlocked(subject)
             return SensitiveValues() if footer is None else values_of(_opened(subject, footer))
     except KmsUnavailableError:
@@ -173,17 +166,14 @@ def sampled_values(
         return SensitiveValues()
 
 
-def _subject(
-    file: InputFile, request: AuditRequest, resolver: KeyResolver, secrets: SensitiveValues | None
-) -> FileSubject:
+def _subject(file: InputFile, run: AuditRun) -> FileSubject:
     _check_footer_length(file)
+    resolver = run.resolver if run.request.with_keys else KeyResolver(None)
     return FileSubject(
         file=file,
         tail=read_tail(file),
-        keys=file_keys(resolver if request.with_keys else KeyResolver(None), file),
-        request=request,
-        key_forms=forms_of(resolver.known_keys()) if request.has_secrets else (),
-        secrets=secrets or SensitiveValues(),
+        keys=file_keys(resolver, file),
+        run=run,
     )
 
 

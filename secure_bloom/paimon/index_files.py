@@ -11,6 +11,7 @@ from secure_bloom.storage import (
     DATA_SUFFIXES,
     InputFile,
     file_key,
+    file_keys,
     find_unmanaged,
     local_path,
     name_of,
@@ -26,7 +27,7 @@ MAX_INDEX_BYTES: Final = 1 << 30
 def find_indexed(paths: Paths) -> list[str]:
     """Return data files of any format at ``paths``, and index files without a data file."""
     every = find_unmanaged(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
-    keys = {file_key(path) for path in every}
+    keys = set(file_keys(every))
     return [path for path in every if not _stands_beside(path, keys)]
 
 

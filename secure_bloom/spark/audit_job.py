@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.auditor import conclude
-from secure_bloom.auditing.checks.subjects import AuditRequest
+from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Severity
@@ -129,8 +129,8 @@ def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
 
 
 @opened_once
-def _opened(request: AuditRequest) -> tuple[AuditRequest, KeyResolver]:
-    return request, KeyResolver(request.key_source())
+def _opened(request: AuditRequest) -> AuditRun:
+    return AuditRun(request=request, resolver=KeyResolver(request.key_source()))
 
 
 def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
@@ -139,8 +139,7 @@ def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
     A KMS outage is returned, not raised, so that the driver can raise it once.
     """
     try:
-        request, resolver = _opened(shared)
-        return audit_file(path, request, resolver)
+        return audit_file(path, _opened(shared))
     except KmsUnavailableError as error:
         return error
     except Exception as error:

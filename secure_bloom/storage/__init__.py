@@ -30,7 +30,13 @@ from secure_bloom.storage.dispatch import (
     write_new,
 )
 from secure_bloom.storage.inputs import CountedFile, InputFile
-from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
+from secure_bloom.storage.listing import (
+    DATA_SUFFIXES,
+    file_key,
+    file_keys,
+    find_files,
+    summary_files,
+)
 from secure_bloom.storage.managed_tables import TableLog, find_unmanaged, refuse_managed
 from secure_bloom.storage.paths import (
     below,
@@ -52,6 +58,7 @@ __all__ = [
     "append_tail",
     "below",
     "file_key",
+    "file_keys",
     "files_at_once",
     "find_files",
     "find_unmanaged",

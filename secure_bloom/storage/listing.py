@@ -114,6 +114,13 @@ def file_key(path: str) -> Hashable:
     return tree_of(path).key(path)
 
 
+def file_keys(paths: Iterable[str]) -> Iterator[Hashable]:
+    """Yield the :func:`file_key` of each path, and look up the real path of each folder once."""
+    trees: dict[bool, Tree] = {}
+    for path in paths:
+        yield trees.setdefault(is_object_uri(path), tree_of(path)).key(path)
+
+
 def summary_files(files: Iterable[str]) -> list[str]:
     """Return the ``_metadata`` files in the folders of these files and in those above them, sorted.
 
@@ -232,9 +239,9 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
 def check_targets(targets: Mapping[str, str]) -> None:
     """Raise PolicyError if an output is also an input, or the output of another file."""
     # Files are compared, not texts: links and ./ make many names of one file.
-    keys = {file_key(target): file for file, target in targets.items()}
-    for file in targets:
-        if file_key(file) in keys:
+    keys = dict(zip(file_keys(targets.values()), targets, strict=True))
+    for file, key in zip(targets, file_keys(targets), strict=True):
+        if key in keys:
             raise PolicyError(
                 "the output would overwrite the input",
                 hint="name another folder; add and reencrypt replace the files without --output",

@@ -11,7 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.checks import column_filters
-from secure_bloom.auditing.checks.subjects import AuditRequest
+from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.file_audit import MeteredFile
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
@@ -73,7 +73,8 @@ def test_only_footers_and_filters_are_read(tmp_path: Path) -> None:
     with open_input(str(path)) as file:
         counted = CountedFile(file)
         request = AuditRequest(policy=policy)
-        subject = file_audit._subject(counted, request, KeyResolver(KEYRING), None)
+        run = AuditRun(request=request, resolver=KeyResolver(KEYRING))
+        subject = file_audit._subject(counted, run)
         audit = file_audit._audit(subject)
     assert audit.findings == ()
     assert counted.bytes_read <= footer + filters + 8192
@@ -107,7 +108,8 @@ def test_a_thousand_chunks_that_share_one_filter_are_not_read_a_thousand_times(
 
     edit_footer(path, share)
     request = AuditRequest(policy=replace(POLICY, columns={}))
-    audit = file_audit.audit_file(str(path), request, KeyResolver(KEYRING))
+    run = AuditRun(request=request, resolver=KeyResolver(KEYRING))
+    audit = file_audit.audit_file(str(path), run)
     overlaps = [f for f in audit.findings if "overlap" in f.what]
     assert 40 < len(overlaps) < 50
 

@@ -80,7 +80,7 @@ def check_algorithm(subject: FileSubject) -> Findings:
 
 def check_key_texts(subject: FileSubject) -> Findings:
     """Check that a footer that anyone can read holds no key."""
-    if subject.is_readable and holds_keys(subject.tail.clear, subject.key_forms):
+    if subject.is_readable and holds_keys(subject.tail.clear, subject.run.key_forms):
         yield subject.finding(KEYS_IN_LAKE, "the footer, which anyone can read, holds keys")
 
 
@@ -90,7 +90,7 @@ def check_sealed_key_texts(subject: FooterSubject) -> Findings:
         return
     pairs = subject.footer.metadata.key_value_metadata or []
     texts = "\n".join(f"{pair.key}={pair.value or ''}" for pair in pairs)
-    if holds_keys(texts.encode("utf-8", "surrogatepass"), subject.of.key_forms):
+    if holds_keys(texts.encode("utf-8", "surrogatepass"), subject.of.run.key_forms):
         yield subject.finding(KEYS_IN_LAKE, "the encrypted footer holds keys")
 
 

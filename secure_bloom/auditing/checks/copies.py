@@ -48,7 +48,16 @@ from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.reports.text import counted
-from secure_bloom.storage import InputFile, below, file_key, join, local_path, name_of, open_input
+from secure_bloom.storage import (
+    InputFile,
+    below,
+    file_key,
+    file_keys,
+    join,
+    local_path,
+    name_of,
+    open_input,
+)
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables import TableListing
@@ -144,7 +153,7 @@ class CopySearch:
 def check_copies(roots: Iterable[str], search: CopySearch) -> Iterator[Finding]:
     """Yield the findings for files below ``roots`` that were not listed."""
     # Files are compared, not names: a link may lead to a file that was listed by another path.
-    known = {file_key(path) for path in search.listed}
+    known = set(file_keys(search.listed))
     for root in map(local_path, roots):
         others: list[str] = []
         opened = 0

@@ -28,7 +28,7 @@ _NUMBERS = (Type.INT32, Type.INT64)
 
 def check_repeated_values(subject: FooterSubject) -> Findings:
     """Yield a finding for each column in clear, or text, that repeats values of a sensitive one."""
-    secrets = values_of(subject) | subject.of.secrets
+    secrets = values_of(subject) | subject.of.run.secrets
     if not secrets:
         return
     policy, seen = subject.of.request.policy, "anyone can read"

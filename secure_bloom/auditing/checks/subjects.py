@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.access import Access, GivenKeys
-from secure_bloom.encryption.file_keys import FileKeys
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer.chunks import Chunk
@@ -68,6 +70,23 @@ class AuditRequest:
         return any(rule.key is not None for rule in self.policy.columns.values())
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuditRun:
+    """What the audits of all files of a run share.
+
+    ``secrets`` are values of sensitive columns in other files.
+    """
+
+    request: AuditRequest
+    resolver: KeyResolver
+    secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
+
+    @cached_property
+    def key_forms(self) -> tuple[bytes, ...]:
+        """The spellings of the keys in memory, which no file may contain."""
+        return forms_of(self.resolver.known_keys()) if self.request.has_secrets else ()
+
+
 @dataclass(slots=True, kw_only=True)
 class ZeroTally:
     """The row groups of one column whose filter has exactly one of the two zeros.
@@ -90,18 +109,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSubject:
-    """A file whose end was read. ``keys`` may hold no key.
-
-    ``key_forms`` are the spellings of the keys in memory, which no file may contain.
-    """
+    """A file whose end was read. ``keys`` may hold no key."""
 
     file: InputFile
     tail: Tail
     keys: FileKeys
-    request: AuditRequest
+    run: AuditRun
     tally: Tally = field(default_factory=Tally)
-    key_forms: tuple[bytes, ...] = field(default=(), repr=False)
-    secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
+
+    @property
+    def request(self) -> AuditRequest:
+        """The request of the run."""
+        return self.run.request
 
     @property
     def is_readable(self) -> bool:

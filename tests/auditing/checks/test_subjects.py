@@ -12,6 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.checks.subjects import (
     AuditRequest,
+    AuditRun,
     ChunkSubject,
     FileSubject,
     FooterSubject,
@@ -35,9 +36,10 @@ POLICY = sb.KeyPolicy(footer_key="k_footer", columns={"city": ColumnRule(path="c
 @contextmanager
 def subjects(path: Path, *, with_keys: bool = True) -> Iterator[FooterSubject]:
     with open_input(str(path)) as file:
-        keys = file_keys(KeyResolver(KEYRING if with_keys else None), file)
-        request = AuditRequest(policy=POLICY)
-        of = FileSubject(file=file, tail=read_tail(file), keys=keys, request=request)
+        resolver = KeyResolver(KEYRING if with_keys else None)
+        keys = file_keys(resolver, file)
+        run = AuditRun(request=AuditRequest(policy=POLICY), resolver=resolver)
+        of = FileSubject(file=file, tail=read_tail(file), keys=keys, run=run)
         footer = unlock(of.tail, keys) if with_keys else read_unverified(of.tail, keys)
         chunks = tuple(
             ChunkSubject(
@@ -50,7 +52,7 @@ def subjects(path: Path, *, with_keys: bool = True) -> Iterator[FooterSubject]:
             )
             for row_group in range(len(footer.row_groups))
             for column, (leaf, wanted) in enumerate(
-                zip(footer.leaves, request.wanted(footer.leaves), strict=True)
+                zip(footer.leaves, run.request.wanted(footer.leaves), strict=True)
             )
         )
         yield FooterSubject(of=of, footer=footer, chunks=chunks)
