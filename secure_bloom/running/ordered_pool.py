@@ -5,6 +5,8 @@ Only a little is computed ahead of the caller, so memory does not grow with the 
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, islice
@@ -14,9 +16,13 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-#: Small files that a process has at work: while some wait for the disk, another one computes, and a
-#: disk syncs several together.
+#: Most small files that a process has at work: while some wait for the disk, another one computes,
+#: and a disk syncs several together.
 AT_ONCE: Final = 8
+#: Seconds over which a process is observed before it gets more threads.
+_WINDOW: Final = 0.02
+#: A process mostly waits if it computes for less than this part of the time.
+_BUSY: Final = 0.85
 #: Bytes of a file: the work on smaller ones is loops so short that threads mostly hand Python's
 #: lock to each other.
 TINY: Final = 256 * 1024
@@ -126,3 +132,110 @@ class _Pending(Generic[B]):
             self._waiting += self._sizes[future]
         if done:
             self._under_way = [future for future in self._under_way if future not in self._sizes]
+
+
+def in_growing_threads(
+    work: Callable[[A], B],
+    items: Iterable[A],
+    most: int,
+    *,
+    stop: Callable[[], None] = lambda: None,
+    grown: Callable[[], None] = lambda: None,
+) -> Generator[B, None, None]:
+    """Yield ``work(item)`` of every item, in order, from one thread, or more if it mostly waits.
+
+    Python threads that compute hand their lock over at each system call, which more than doubles
+    the work on a small file.  So there is a second thread only if the process waits, for a disk or
+    a KMS, and at most ``most`` threads.  ``grown`` is called before a thread starts.
+
+    The first error in the order of the items ends the iteration, after the results before it. Items
+    that have not begun by then are left out. The same holds when the caller closes the iterator. In
+    both cases ``stop`` is called before this function waits for the items in progress.
+    """
+    team = _Team(work, items)
+    try:
+        grown()
+        team.start()
+        while team.is_at_work:
+            yield from team.news()
+            if len(team.threads) < most and team.mostly_waits():
+                grown()
+                team.start()
+        yield from team.news()
+    except BaseException:
+        team.is_stopped = True
+        stop()
+        raise
+    finally:
+        team.join()
+
+
+class _Team(Generic[A, B]):
+    """Threads that each take one item after another. A result waits here for its turn."""
+
+    def __init__(self, work: Callable[[A], B], items: Iterable[A]) -> None:
+        self.threads: list[threading.Thread] = []
+        self.is_stopped = False
+        self._work, self._items = work, iter(items)
+        #: Held while a thread takes an item, for which it may wait.
+        self._taking = threading.Lock()
+        self._taken = self._given = self._active = 0
+        self._done: dict[int, B] = {}
+        self._failed: dict[int, BaseException] = {}
+        #: A thread has ended.
+        self._ended = threading.Event()
+        self._clocks = time.perf_counter(), time.process_time()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether results are still to come."""
+        return self._active > 0
+
+    def start(self) -> None:
+        """Start one more thread."""
+        thread = threading.Thread(target=self._take_and_work)
+        self.threads.append(thread)
+        self._active += 1
+        thread.start()
+
+    def join(self) -> None:
+        """Wait until all threads have ended."""
+        for thread in self.threads:
+            thread.join()
+
+    def news(self) -> Iterator[B]:
+        """Yield the results whose turn it is, after a short wait. Raise the error that is next."""
+        # Woken for each result, the caller would take Python's lock from the thread at work.
+        self._ended.wait(_WINDOW)
+        self._ended.clear()
+        while self._given in self._done:
+            yield self._done.pop(self._given)
+            self._given += 1
+        if self._given in self._failed:
+            raise self._failed[self._given]
+
+    def mostly_waits(self) -> bool:
+        """Return whether all threads have an item, and the process computed little of late."""
+        (since, computed), now = self._clocks, (time.perf_counter(), time.process_time())
+        if now[0] - since < _WINDOW:
+            return False
+        self._clocks = now
+        return not self._taking.locked() and now[1] - computed < _BUSY * (now[0] - since)
+
+    def _take_and_work(self) -> None:
+        index = 0
+        try:
+            while not self.is_stopped:
+                with self._taking:
+                    index = self._taken
+                    self._taken += 1
+                    item = next(self._items)
+                self._done[index] = self._work(item)
+        except StopIteration:
+            pass
+        except BaseException as error:
+            self.is_stopped = True
+            self._failed[index] = error
+        with self._taking:
+            self._active -= 1
+        self._ended.set()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from secure_bloom.errors import PolicyError, WorkerLostError
-from secure_bloom.running.ordered_pool import AT_ONCE, TINY, in_order
+from secure_bloom.running.ordered_pool import AT_ONCE, TINY, in_growing_threads, in_order
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -28,8 +28,8 @@ _SMALL: Final = 16 * 1024 * 1024
 class Parallelism:
     """How many processes share the files of a run. With one process, also its number of threads.
 
-    Each process works on ``files`` files at once.  If files mostly wait for a disk or a store, this
-    is more than the number of threads that compute.
+    Each process works on up to ``files`` files at once.  This is more than the number of threads
+    that compute, because files may wait for a disk or a store.
     """
 
     processes: int
@@ -92,7 +92,10 @@ def each_file(
             del left[index]
             yield index, result
     files_here = ahead(list(left.values()))
-    results = in_order(work, files_here, parallelism.files, room=len(left), stop=stop)
+    if parallelism.threads == 1:
+        results = in_growing_threads(work, files_here, parallelism.files, stop=stop)
+    else:
+        results = in_order(work, files_here, parallelism.files, room=len(left), stop=stop)
     yield from zip(left, results, strict=True)
 
 

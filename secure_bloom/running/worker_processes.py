@@ -6,7 +6,8 @@ they receive is sent over a private socket: no key is on a command line, in the 
 file.
 
     to a worker: sys.path | how the work is opened | (index, item) ...
-    back:        True once the work is open | (index, result, None) or (index, None, error) ...
+    back:        True for each thread, the first once the work is open
+                 (index, result, None) or (index, None, error) ...
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from selectors import EVENT_READ, BaseSelector, DefaultSelector
 from typing import Any, Final, TypeVar
 
 from secure_bloom.errors import Expired, WorkerLostError
+from secure_bloom.running.ordered_pool import in_growing_threads
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -66,8 +68,8 @@ def in_processes(
     """Yield the index of each item and the result of its work, in the order of completion.
 
     ``open_work`` is pickled, and called once in each worker. The work that it returns is called
-    from several threads, and its errors are raised here.  If a worker dies, ``lost`` makes the
-    results of the items that it had in progress, at most ``at_once``, and another worker continues.
+    from up to ``at_once`` threads, and its errors are raised here.  If a worker dies, ``lost``
+    makes the results of the items that it had in progress, and another worker continues.
 
     Items without a result are left to the caller: all items, if ``open_work`` cannot be pickled or
     opened in another process, or if no process can be started.
@@ -106,11 +108,14 @@ def in_processes(
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One process. ``sent`` are the indexes of the items that it has not answered yet."""
+    """One process, and the number of its threads, which is 0 until its work is open.
+
+    ``sent`` are the indexes of the items that it has not answered yet.
+    """
 
     process: subprocess.Popen[bytes]
     connection: Connection
-    is_open: bool = False
+    threads: int = 0
     sent: deque[int] = field(default_factory=deque)
 
     def send(self, message: object) -> None:
@@ -147,7 +152,7 @@ class _Crew:
     def feed(self, items: Sequence[object]) -> None:
         """Send items to the workers that have few, so that workers never wait for the next item."""
         for worker in self.workers:
-            while self.waiting and worker.is_open and len(worker.sent) < 2 * self.at_once:
+            while self.waiting and worker.threads and len(worker.sent) < 2 * self.at_once:
                 index = self.waiting.popleft()
                 worker.sent.append(index)
                 worker.send((index, items[index]))
@@ -162,7 +167,7 @@ class _Crew:
                 yield worker, None
                 continue
             if message is True:
-                worker.is_open = True
+                worker.threads += 1
             else:
                 yield worker, message
 
@@ -173,10 +178,10 @@ class _Crew:
         worker.connection.close()
         code = worker.process.wait()
         # Items are taken in the order in which they were sent.
-        begun = [worker.sent.popleft() for _ in range(min(self.at_once, len(worker.sent)))]
+        begun = [worker.sent.popleft() for _ in range(min(worker.threads, len(worker.sent)))]
         self.waiting.extendleft(reversed(worker.sent))
         # One that could not open its work would not do better a second time.
-        if worker.is_open and self.waiting:
+        if worker.threads and self.waiting:
             self.start(1)
         for index in begun:
             yield index, _lost(code)
@@ -232,26 +237,23 @@ def serve(parent: Connection) -> None:
         with warnings.catch_warnings(action="ignore"):
             open_work, at_once = pickle.loads(parent.recv_bytes())  # noqa: S301 - the caller's own
             work = open_work()
-        parent.send(True)
     except Exception:
         return
-    receiving, sending = threading.Lock(), threading.Lock()
+    sending = threading.Lock()
 
-    def work_on() -> None:
-        # An error means that the caller has gone, or was interrupted: nothing more is begun.
-        with suppress(EOFError, OSError):
-            while True:
-                with receiving:
-                    index, item = parent.recv()
-                answer = _answer(work, index, item)
-                with sending:
-                    parent.send_bytes(answer)
+    def send(message: bytes) -> None:
+        with sending:
+            parent.send_bytes(message)
 
-    threads = [threading.Thread(target=work_on) for _ in range(at_once)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = in_growing_threads(
+        lambda numbered: send(_answer(work, *numbered)),
+        iter(parent.recv, None),
+        at_once,
+        grown=lambda: send(pickle.dumps(True)),
+    )
+    # An error means that the caller has gone, or was interrupted: nothing more is begun.
+    with suppress(EOFError, OSError):
+        deque(answers, maxlen=0)
 
 
 def _answer(work: Callable[[Any], object], index: int, item: object) -> bytes:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from secure_bloom.errors import SparkUnavailableError
-from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.running.ordered_pool import in_growing_threads
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
@@ -185,12 +185,18 @@ def _with_same_version(
 
 
 def row_by_row(work: Work, *, at_once: int = 1) -> TaskWork:
-    """Return work on a task's rows from work on one row, ``at_once`` rows at a time in threads."""
+    """Return work on a task's rows from work on one row.
+
+    Up to ``at_once`` rows are worked on at a time, in threads, if the work mostly waits.
+    """
     return functools.partial(_each_row, work, at_once)
 
 
 def _each_row(work: Work, at_once: int, rows: Sequence[Row]) -> Iterator[Row]:
-    made = in_order(lambda row: list(work(*row)), rows, at_once, room=len(rows))
+    def done(row: Row) -> list[Row]:
+        return list(work(*row))
+
+    made = map(done, rows) if at_once == 1 else in_growing_threads(done, rows, at_once)
     return itertools.chain.from_iterable(made)
 
 

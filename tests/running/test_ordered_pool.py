@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.running import ordered_pool
+from secure_bloom.running.ordered_pool import in_growing_threads, in_order
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0
@@ -163,3 +164,76 @@ def test_stop_is_called_before_the_work_under_way_is_waited_for(fails: bool) -> 
         next(results)
         results.close()
     assert stopped.is_set()
+
+
+def test_growing_threads_give_results_in_order() -> None:
+    assert list(in_growing_threads(str, range(500), 8)) == [str(i) for i in range(500)]
+    assert list(in_growing_threads(str, [], 8)) == []
+
+
+def test_a_process_that_computes_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No process computes for less than nothing, so none waits.
+    monkeypatch.setattr(ordered_pool, "_BUSY", 0.0)
+    bench, grown = Bench(3), list[None]()
+    results = in_growing_threads(bench.work, range(3), 8, grown=lambda: grown.append(None))
+    reader = threading.Thread(target=lambda: list(results))
+    reader.start()
+    assert bench.started[0].wait(_PATIENCE)
+    assert not bench.started[1].wait(0.2)
+    bench.release(*range(3))
+    reader.join(_PATIENCE)
+    assert len(grown) == 1
+
+
+def test_a_process_that_waits_gets_threads_up_to_the_most() -> None:
+    bench, found = Bench(10), list[int]()
+    results = in_growing_threads(bench.work, range(10), 4)
+    reader = threading.Thread(target=lambda: found.extend(results))
+    reader.start()
+    assert bench.started[3].wait(_PATIENCE)
+    assert not bench.started[4].wait(0.2)
+    bench.release(*reversed(range(10)))
+    reader.join(_PATIENCE)
+    assert found == list(range(10))
+
+
+def test_the_first_error_of_growing_threads_comes_after_the_results_before_it() -> None:
+    bench, found, stopped = Bench(1), list[int](), list[bool]()
+
+    def work(item: int) -> int:
+        if item == 2:
+            bench.release(0)
+            raise ValueError("the first")
+        return bench.work(item) if item == 0 else item
+
+    results = in_growing_threads(work, range(1000), 4, stop=lambda: stopped.append(True))
+    with pytest.raises(ValueError, match="the first"):
+        found.extend(results)
+    assert (found, stopped) == ([0, 1], [True])
+
+
+def test_an_error_of_the_items_is_raised_in_its_turn() -> None:
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise KeyError("no more keys")
+
+    found: list[int] = []
+    with pytest.raises(KeyError, match="no more keys"):
+        found.extend(in_growing_threads(int, items(), 4))
+    assert found == [0, 1, 2]
+
+
+def test_a_caller_that_ends_growing_threads_waits_for_the_items_in_progress() -> None:
+    done: list[int] = []
+    stopped = threading.Event()
+
+    def work(item: int) -> int:
+        if item == 1:
+            assert stopped.wait(_PATIENCE)
+        done.append(item)
+        return item
+
+    results = in_growing_threads(work, range(1000), 1, stop=stopped.set)
+    assert next(results) == 0
+    results.close()
+    assert done in ([0], [0, 1])
