@@ -8,8 +8,11 @@ of a second to start.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from secure_bloom.errors import PolicyError, WorkerLostError
@@ -22,6 +25,10 @@ B = TypeVar("B")
 _FILES_A_PROCESS: Final = 128
 #: Files that are larger in the mean are work for threads.
 _SMALL: Final = 16 * 1024 * 1024
+#: Seconds of work here, after which the rest is estimated.
+_TRIAL: Final = 0.3
+#: Seconds of work that is worth other processes, which take about half a second to start.
+_WORTH: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +36,14 @@ class Parallelism:
     """How many processes share the files of a run. With one process, also its number of threads.
 
     Each process works on up to ``files`` files at once.  This is more than the number of threads
-    that compute, because files may wait for a disk or a store.
+    that compute, because files may wait for a disk or a store.  With ``begins_here`` this process
+    works on the first files, and others start only if the work on the rest takes long.
     """
 
     processes: int
     threads: int
     files: int
+    begins_here: bool = False
 
 
 def chosen_parallelism(
@@ -61,7 +70,12 @@ def chosen_parallelism(
         threads = threads if at_once == 1 else 2 * threads
         return Parallelism(processes=1, threads=threads, files=max(threads, at_once))
     threads = 1 if mean_size <= TINY else threads
-    return Parallelism(processes=max(1, processes), threads=threads, files=AT_ONCE)
+    return Parallelism(
+        processes=max(1, processes),
+        threads=threads,
+        files=AT_ONCE,
+        begins_here=jobs is None and processes > 1,
+    )
 
 
 def each_file(
@@ -81,22 +95,46 @@ def each_file(
     called if the caller ends early.  ``lost`` makes the result of a file whose process died.
     """
     left = dict(enumerate(files))
-    if parallelism.processes > 1:
+    here = partial(_in_threads, work, parallelism, stop)
+    if parallelism.begins_here:
+        for index, result in enumerate(here(_for_a_trial(ahead(files), len(files)))):
+            del left[index]
+            yield index, result
+    if parallelism.processes > 1 and left:
         # Not needed, and so not loaded, where one process does it all.
         from secure_bloom.running.worker_processes import in_processes
 
+        indexes, others = list(left), list(left.values())
         shared = in_processes(
-            open_work, files, parallelism.processes, at_once=parallelism.files, lost=lost
+            open_work, others, parallelism.processes, at_once=parallelism.files, lost=lost
         )
-        for index, result in shared:
-            del left[index]
-            yield index, result
-    files_here = ahead(list(left.values()))
+        for number, result in shared:
+            del left[indexes[number]]
+            yield indexes[number], result
+    yield from zip(left, here(ahead(list(left.values()))), strict=True)
+
+
+def _in_threads(
+    work: Callable[[A], B],
+    parallelism: Parallelism,
+    stop: Callable[[], None],
+    files: Iterable[A],
+) -> Generator[B, None, None]:
+    """Return the results of files in their order, from threads of this process."""
     if parallelism.threads == 1:
-        results = in_growing_threads(work, files_here, parallelism.files, stop=stop)
-    else:
-        results = in_order(work, files_here, parallelism.files, room=len(left), stop=stop)
-    yield from zip(left, results, strict=True)
+        return in_growing_threads(work, files, parallelism.files, stop=stop)
+    # All results are kept by the caller anyway, so they have room here.
+    return in_order(work, files, parallelism.files, room=sys.maxsize, stop=stop)
+
+
+def _for_a_trial(files: Iterable[A], count: int) -> Iterator[A]:
+    """Yield the first files; all of them, unless the work on the others is worth processes."""
+    start = time.perf_counter()
+    for number, file in enumerate(files):
+        spent = time.perf_counter() - start
+        if number and spent > _TRIAL and spent / number * (count - number) > _WORTH:
+            return
+        yield file
 
 
 def _cores() -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.running import parallelism as parallelism_module
 from secure_bloom.running.ordered_pool import AT_ONCE
 from secure_bloom.running.parallelism import Parallelism, chosen_parallelism, each_file
 from secure_bloom.storage.paths import files_at_once, mean_size
@@ -51,10 +53,14 @@ def test_many_small_files_go_to_processes(
     tmp_path: Path, count: int, jobs: int | None, processes: int, threads: int
 ) -> None:
     chosen = _chosen(_files(tmp_path, count, size=1024 * 1024), jobs)
-    assert chosen == Parallelism(processes=processes, threads=threads, files=AT_ONCE)
+    begins_here = jobs is None and processes > 1
+    every = Parallelism(
+        processes=processes, threads=threads, files=AT_ONCE, begins_here=begins_here
+    )
+    assert chosen == every
     # Tiny ones go to as many processes, and a single thread of each computes.
     chosen = _chosen(_files(tmp_path, count), jobs)
-    assert chosen == Parallelism(processes=processes, threads=1, files=AT_ONCE)
+    assert chosen == replace(every, threads=1)
 
 
 def test_no_files_are_done_by_one_process(tmp_path: Path) -> None:
@@ -93,3 +99,29 @@ def test_files_are_done_in_other_processes_or_here_where_that_cannot_be() -> Non
     here = _pids(lambda: _pid_of_worker())
     assert sorted(here) == list(range(20))
     assert set(here.values()) == {os.getpid()}
+
+
+def _pids_after_a_trial(count: int) -> list[int]:
+    parallelism = Parallelism(processes=2, threads=1, files=2, begins_here=True)
+    done = each_file(
+        lambda _: os.getpid(),
+        functools.partial(_pid_of_worker),
+        [str(i) for i in range(count)],
+        parallelism,
+        lost=lambda *_: 0,
+    )
+    found = dict(done)
+    assert sorted(found) == list(range(count))
+    return [found[index] for index in range(count)]
+
+
+def test_work_that_takes_little_starts_no_process() -> None:
+    assert set(_pids_after_a_trial(500)) == {os.getpid()}
+
+
+def test_work_that_takes_long_goes_on_in_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallelism_module, "_TRIAL", 0.0)
+    monkeypatch.setattr(parallelism_module, "_WORTH", 0.0)
+    pids = _pids_after_a_trial(20)
+    # The first file is begun before there is anything to estimate from.
+    assert [pid == os.getpid() for pid in pids] == [True] + [False] * 19
