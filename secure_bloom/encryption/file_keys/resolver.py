@@ -21,6 +21,8 @@ from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, S
 #: Content of a `_KEY_MATERIAL_FOR_<file>.json`: reference -> the JSON of its key material.
 ExternalMaterial = Mapping[str, bytes | str]
 
+#: Key metadata whose parsed form is kept for one file, which has one for each of its keys.
+_MOST_PARSED = 1_000
 #: Characters of free-form metadata that are shown.
 _MAX_NAME = 64
 
@@ -141,6 +143,7 @@ class FileKeys:
         self._explicit = resolver.explicit
         self._external = external
         self._material: ExternalMaterial | None = None
+        self._parsed: dict[bytes, KeyMaterial | ExternalReference | None] = {}
 
     @property
     def aad_prefix(self) -> bytes | None:
@@ -166,7 +169,7 @@ class FileKeys:
         """
         if key_metadata is None:
             return None
-        material = KeyMaterial.parse(key_metadata)
+        material = self._parse(key_metadata)
         if isinstance(material, ExternalReference):
             try:
                 material = self._referred(material)
@@ -181,8 +184,17 @@ class FileKeys:
         Return None for free-form metadata.  Raises KeyUnavailableError if the material file has no
         entry of that name.
         """
-        material = KeyMaterial.parse(key_metadata)
+        material = self._parse(key_metadata)
         return self._referred(material) if isinstance(material, ExternalReference) else material
+
+    def _parse(self, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
+        """Parse key metadata once: each row group of a file repeats it."""
+        if key_metadata not in self._parsed:
+            found = KeyMaterial.parse(key_metadata)
+            if len(self._parsed) >= _MOST_PARSED:
+                return found
+            self._parsed[key_metadata] = found
+        return self._parsed[key_metadata]
 
     def _find(self, owner: str, key_metadata: bytes | None, explicit: bytes | None) -> DataKey:
         # The metadata goes first: the file itself says which key it was written with, while a key
