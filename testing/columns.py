@@ -17,7 +17,8 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement, Type
+from secure_bloom.parquet.structures.metadata import ConvertedType, Type
+from testing.thrift.metadata import SchemaElement
 
 PLAIN, DICTIONARY = "PLAIN", "dictionary"
 _ENCODINGS = {

@@ -15,13 +15,9 @@ from secure_bloom.parquet.footer.locate import Tail
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.schema import Leaf, leaves
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    ColumnChunk,
-    ColumnMetaData,
-    FileMetaData,
-    RowGroup,
-)
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
+from testing.thrift.views import encoded
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ def seal_metadata(chunk: Chunk) -> None:
     """Encrypt a live chunk's metadata again, if they are a module of their own."""
     if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
         chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-            ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
+            ModuleType.COLUMN_META_DATA, encoded(chunk.meta_data)
         )
 
 

@@ -17,11 +17,11 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, FileMetaData
 from secure_bloom.storage import InputFile, open_input
 from testing.live_footer import LiveFooter, encode_footer, live, live_chunk, seal_metadata
 from testing.tables import KEYRING, SECRETS, Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnMetaData, FileMetaData
 
 
 class Opened(NamedTuple):

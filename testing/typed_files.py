@@ -13,11 +13,12 @@ import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.verdicts import verdict
 from secure_bloom.parquet.literals import physical_values
-from secure_bloom.parquet.structures.metadata import SchemaElement, Type
+from secure_bloom.parquet.structures.metadata import Type
 from testing.columns import DICTIONARY, Column
 from testing.live_footer import encode_footer
 from testing.surgery import filter_of, opened
 from testing.tables import KEYRING, Mode, write
+from testing.thrift.metadata import SchemaElement
 
 #: So few that they fill one block of 256 bits to about 10 % false positives.
 ROWS_PER_GROUP = 42

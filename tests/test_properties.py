@@ -18,10 +18,10 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType, decrypt_gcm, module_aad
 from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import FileMetaData
 from testing.surgery import Opened, filter_of, opened
 from testing.tables import KEYRING, Mode, write
+from testing.thrift import trees
+from testing.thrift.metadata import FileMetaData
 from tests.bloom.test_build import TYPES
 
 MODES = st.sampled_from(list(Mode))

@@ -82,7 +82,7 @@ def inputs(name: str, seed: int) -> Iterator[bytes]:
     from campaigns.fuzzing.mutator import Mutator
     from campaigns.fuzzing.targets import TARGETS
     from secure_bloom.errors import SecureBloomError
-    from secure_bloom.parquet.structures import trees
+    from testing.thrift import trees
 
     target = TARGETS[name]
     seeds = target.seeds()

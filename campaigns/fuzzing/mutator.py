@@ -6,7 +6,7 @@ import copy
 import random
 from collections.abc import Callable, Sequence
 
-from secure_bloom.parquet.structures import trees
+from testing.thrift import trees
 
 #: Numbers at the edges of the types that formats hold.
 _EDGES = [0, 1, -1, 2, 7, 8, 127, 128, 255, 256, 32767, 65535, 2**31 - 1, 2**31, 2**32 - 1]

@@ -47,8 +47,6 @@ from secure_bloom.parquet.footer.opened import Footer, read_footer, unlock_to_re
 from secure_bloom.parquet.footer.scan import scan_footer
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
@@ -58,6 +56,8 @@ from secure_bloom.tables import snapshot
 from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85, positions
 from secure_bloom.tables.live_file import LiveFile
 from secure_bloom.tables.streaming_sink import committed_files
+from testing.thrift import trees
+from testing.thrift.metadata import FileMetaData
 
 KEY = b"fuzz-key-16bytes"
 KEYRING = Keyring(master_keys={"k": KEY}, explicit=ExplicitKeys(footer=KEY, columns={"s": KEY}))

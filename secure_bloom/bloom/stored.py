@@ -27,7 +27,7 @@ from secure_bloom.parquet.structures.metadata import (
     BloomFilterHeader,
 )
 from secure_bloom.parquet.structures.records import measured_record
-from secure_bloom.parquet.structures.views import Empty
+from secure_bloom.parquet.structures.splices import EMPTY, encoded
 from secure_bloom.storage import InputFile
 
 #: Most bytes of a header: real ones take 16 in clear, and 128 in parquet-java's padded module.
@@ -61,12 +61,13 @@ def encode_bloom_filter(
 def encoded_header(num_bytes: int) -> bytes:
     """Return the header in front of a bitset of ``num_bytes`` bytes."""
     # The three unions have one member each: the only algorithm, hash and compression of the format.
-    return BloomFilterHeader.of(
+    return encoded(
+        BloomFilterHeader,
         numBytes=num_bytes,
-        algorithm=BloomFilterAlgorithm.of(BLOCK=Empty()),
-        hash=BloomFilterHash.of(XXHASH=Empty()),
-        compression=BloomFilterCompression.of(UNCOMPRESSED=Empty()),
-    ).encode()
+        algorithm=encoded(BloomFilterAlgorithm, BLOCK=EMPTY),
+        hash=encoded(BloomFilterHash, XXHASH=EMPTY),
+        compression=encoded(BloomFilterCompression, UNCOMPRESSED=EMPTY),
+    )
 
 
 def decode_bloom_filter(

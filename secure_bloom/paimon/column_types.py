@@ -20,13 +20,14 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.logical_types import Kind, describe
-from secure_bloom.parquet.schema import Leaf, unknown_column
+from secure_bloom.parquet.schema import Leaf, read_element, unknown_column
 from secure_bloom.parquet.structures.metadata import (
     ConvertedType,
     FieldRepetitionType,
     SchemaElement,
     Type,
 )
+from secure_bloom.parquet.structures.splices import encoded
 from secure_bloom.storage import InputFile, open_input
 
 
@@ -141,14 +142,17 @@ def leaf_of(name: str, data_type: DataType) -> Leaf:
     else:
         stored = _STORED[root]
     physical, converted = stored
-    element = SchemaElement.of(
-        name=name, type=physical, repetition_type=FieldRepetitionType.OPTIONAL
+    optional = FieldRepetitionType.OPTIONAL
+    element = read_element(
+        encoded(
+            SchemaElement,
+            name=name,
+            type=physical,
+            repetition_type=optional,
+            converted_type=converted,
+        )
     )
-    if converted is not None:
-        element.converted_type = converted
-    return Leaf(
-        path=(name,), element=element, type=physical, repetitions=(FieldRepetitionType.OPTIONAL,)
-    )
+    return Leaf(path=(name,), element=element, type=physical, repetitions=(optional,))
 
 
 def describe_type(leaf: Leaf) -> str:

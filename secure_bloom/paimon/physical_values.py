@@ -35,7 +35,7 @@ def require_hashable(leaf: Leaf) -> None:
     """Raise UnsupportedFeatureError for a column whose values Paimon does not hash."""
     logical = leaf.logical
     carried = (logical.kind, leaf.type)
-    is_interval = leaf.element.converted_type is ConvertedType.INTERVAL
+    is_interval = leaf.converted_type is ConvertedType.INTERVAL
     if carried not in _NUMBERS.keys() | _BYTES or not logical.signed or is_interval:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is {describe(leaf.element)}, which Paimon gives no Bloom filter",

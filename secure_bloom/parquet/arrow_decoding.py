@@ -7,6 +7,7 @@ decodes, for encrypted files too.  INT96 is declared as FIXED_LEN_BYTE_ARRAY(12)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
     Type,
 )
+from secure_bloom.parquet.structures.splices import encoded
 
 #: Bytes of the length before each BYTE_ARRAY.
 _LENGTH_SIZE = 4
@@ -69,11 +71,13 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
 
 def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
     """Return a data page's header for the body of a dictionary page, as of a required column."""
-    return PageHeader.of(
+    return encoded(
+        PageHeader,
         type=PageType.DATA_PAGE,
         uncompressed_page_size=dictionary.uncompressed_size,
         compressed_page_size=stored_size,
-        data_page_header=DataPageHeader.of(
+        data_page_header=encoded(
+            DataPageHeader,
             num_values=dictionary.num_values,
             # PLAIN_DICTIONARY on a dictionary page is the old name of PLAIN; on a data page it
             # means numbers of entries.
@@ -81,7 +85,7 @@ def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
             definition_level_encoding=Encoding.RLE,
             repetition_level_encoding=Encoding.RLE,
         ),
-    ).encode()
+    )
 
 
 def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
@@ -166,18 +170,20 @@ def _physical_type(leaf: Leaf) -> Type:
     return Type.FIXED_LEN_BYTE_ARRAY if leaf.type is Type.INT96 else leaf.type
 
 
-def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[SchemaElement]:
-    """Return schema nodes with the given repetitions and one physical type at the end."""
-    nodes = [SchemaElement.of(name="schema", num_children=1)]
-    for depth, repetition in enumerate(repetitions):
-        node = SchemaElement.of(repetition_type=repetition, name=str(depth))
-        if depth < len(repetitions) - 1:
-            node.num_children = 1
-        nodes.append(node)
-    nodes[-1].type = _physical_type(leaf)
-    if leaf.width is not None:
-        nodes[-1].type_length = leaf.width
-    return nodes
+def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[bytes]:
+    """Return encoded schema nodes with the given repetitions and one physical type at the end."""
+    node = functools.partial(encoded, SchemaElement)
+    *above, own = enumerate(repetitions)
+    return [
+        node(name="schema", num_children=1),
+        *(node(name=str(i), repetition_type=it, num_children=1) for i, it in above),
+        node(
+            name=str(own[0]),
+            repetition_type=own[1],
+            type=_physical_type(leaf),
+            type_length=leaf.width,
+        ),
+    ]
 
 
 def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:

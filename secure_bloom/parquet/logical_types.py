@@ -21,6 +21,7 @@ from secure_bloom.parquet.structures.metadata import (
     TimeUnit,
     Type,
 )
+from secure_bloom.parquet.structures.records import known_member
 
 #: The Julian day number of 1970-01-01: INT96 timestamps count Julian days.
 JULIAN_EPOCH = 2_440_588
@@ -114,8 +115,8 @@ def logical_type(element: SchemaElement) -> Logical:
     declared = element.logicalType
     found = None if declared is None else _from_logical(declared)
     # The newer annotation wins; the older one stands beside it for readers that know no other.
-    if found is None and element.converted_type is not None:
-        found = _from_converted(element, element.converted_type)
+    if found is None:
+        found = _from_converted(element, converted_type_of(element))
     return found if found and _can_carry(element, found.kind) else _PHYSICAL[physical]
 
 
@@ -128,7 +129,7 @@ def _can_carry(element: SchemaElement, kind: Kind) -> bool:
 
 def describe(element: SchemaElement) -> str:
     """Return the column's type for a person, such as ``BYTE_ARRAY text``."""
-    physical = (element.type or Type.BOOLEAN).name
+    physical = Type(element.type or Type.BOOLEAN).name
     logical = logical_type(element)
     return physical if logical == _PHYSICAL[Type[physical]] else f"{physical} {logical.kind}"
 
@@ -174,7 +175,15 @@ _LOGICAL: dict[str, Callable[[Any], Logical]] = {
 }
 
 
-def _from_converted(element: SchemaElement, converted: ConvertedType) -> Logical | None:
+def converted_type_of(element: SchemaElement) -> ConvertedType | None:
+    """Return the older form of the logical type of a column, or None if it has none."""
+    number = element.converted_type
+    if number is None:
+        return None
+    return known_member(ConvertedType, number, "SchemaElement.converted_type")
+
+
+def _from_converted(element: SchemaElement, converted: ConvertedType | None) -> Logical | None:
     if converted is ConvertedType.DECIMAL:
         return Logical(kind=Kind.DECIMAL, scale=element.scale or 0)
-    return _CONVERTED.get(converted)
+    return None if converted is None else _CONVERTED.get(converted)

@@ -26,7 +26,7 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
     Type,
 )
-from secure_bloom.parquet.structures.splices import i32, with_fields
+from secure_bloom.parquet.structures.splices import encoded, i32, with_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,58 +56,61 @@ def without_data(footer: bytes, magic: bytes = MAGIC) -> bytes:
 
 
 def memory_file(
-    schema: Sequence[SchemaElement],
+    schema: Sequence[bytes],
     columns: Sequence[MemoryColumn],
     rows: int,
     *,
-    marks: Sequence[KeyValue] = (),
+    marks: Sequence[bytes] = (),
 ) -> bytes:
     """Return a file of one row group.
 
-    ``columns`` are the leaves of ``schema``. ``marks`` become FileMetaData.key_value_metadata.
+    ``schema`` has the encoded nodes, and ``columns`` the leaves. ``marks`` are encoded KeyValues,
+    and become FileMetaData.key_value_metadata.
     """
     pieces: list[bytes | memoryview] = [MAGIC]
-    chunks, start = [], len(MAGIC)
+    chunks, size, start = [], 0, len(MAGIC)
     for column in columns:
         sizes = [len(header) + len(body) for header, body in column.pages]
-        chunks.append(_meta_data(column, start, sizes))
+        chunks.append(_chunk(column, start, sizes))
+        size += sum(sizes)
         pieces += [piece for page in column.pages for piece in page]
         start += sum(sizes)
-    footer = _footer(schema, chunks, rows)
-    if marks:
-        footer.key_value_metadata = list(marks)
-    return b"".join([*pieces, with_trailer(footer.encode(), MAGIC)])
+    group = encoded(RowGroup, columns=chunks, total_byte_size=size, num_rows=rows)
+    footer = _footer(schema, [group], rows, marks)
+    return b"".join([*pieces, with_trailer(footer, MAGIC)])
 
 
-def _meta_data(column: MemoryColumn, start: int, page_sizes: Sequence[int]) -> ColumnMetaData:
-    meta_data = ColumnMetaData.of(
+def _chunk(column: MemoryColumn, start: int, page_sizes: Sequence[int]) -> bytes:
+    meta_data = encoded(
+        ColumnMetaData,
         type=column.type,
         # Readers do not look at the list: each page names its own encoding.
         encodings=[],
-        path_in_schema=list(column.path),
+        path_in_schema=column.path,
         codec=column.codec,
         num_values=column.values,
         total_uncompressed_size=sum(page_sizes),
         total_compressed_size=sum(page_sizes),
         data_page_offset=start + (page_sizes[0] if column.has_dictionary else 0),
+        # Left out where there is none: 0 would be a place to some readers.
+        dictionary_page_offset=start if column.has_dictionary else None,
     )
-    # Left out where there is none: 0 would be a place to some readers.
-    if column.has_dictionary:
-        meta_data.dictionary_page_offset = start
-    return meta_data
+    # file_offset is required and deprecated; 0 means that no metadata stand outside the footer
+    # (parquet.thrift, ColumnChunk).
+    return encoded(ColumnChunk, file_offset=0, meta_data=meta_data)
 
 
 def _footer(
-    schema: Sequence[SchemaElement], chunks: Sequence[ColumnMetaData], rows: int
-) -> FileMetaData:
-    row_group = RowGroup.of(
-        # file_offset is required and deprecated; 0 means that no metadata stand outside the footer
-        # (parquet.thrift, ColumnChunk).
-        columns=[ColumnChunk.of(file_offset=0, meta_data=meta_data) for meta_data in chunks],
-        total_byte_size=sum(meta_data.total_uncompressed_size for meta_data in chunks),
+    schema: Sequence[bytes], row_groups: Sequence[bytes], rows: int, marks: Sequence[bytes]
+) -> bytes:
+    return encoded(
+        FileMetaData,
+        version=2,
+        schema=schema,
         num_rows=rows,
+        row_groups=row_groups,
+        key_value_metadata=marks or None,
     )
-    return FileMetaData.of(version=2, schema=list(schema), num_rows=rows, row_groups=[row_group])
 
 
 def stored_plain(page: Page) -> StoredPage:
@@ -126,13 +129,11 @@ def arrow_schema(schema: Sequence[SchemaElement], marks: Sequence[KeyValue]) -> 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
-    footer = FileMetaData.of(
-        version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
-    ).encode()
+    kept = [encoded(KeyValue, key=mark.key, value=mark.value or "") for mark in marks]
+    footer = _footer([node.encoded for node in schema], [], 0, kept)
     file = pa.BufferReader(without_data(footer))
     try:
         arrow = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").schema_arrow
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise FormatError("pyarrow cannot make an Arrow schema of the file's schema") from None
     return arrow.remove_metadata()

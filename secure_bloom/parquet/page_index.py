@@ -15,11 +15,11 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.chunk_contradictions import in_offset_index
 from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.structures.declarations import Structure
 from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex
 from secure_bloom.parquet.structures.records import decode_record
-from secure_bloom.parquet.structures.views import View
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=Structure)
 #: The offset of the first byte, and the number of bytes.
 OffsetAndLength = tuple[int, int]
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.parquet.logical_types import Logical, logical_type
-from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.logical_types import Logical, converted_type_of, logical_type
 from secure_bloom.parquet.structures.metadata import (
-    ColumnMetaData,
     ConvertedType,
     FieldRepetitionType,
     SchemaElement,
     Type,
 )
+from secure_bloom.parquet.structures.records import decode_record, known_member
+from secure_bloom.parquet.structures.splices import binary, texts, with_fields
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 #: More digits than fit 16 bytes.  DuckDB (seen in 2.0.0) reads such decimals as DOUBLE, and would
@@ -70,9 +70,7 @@ class Leaf:
     @cached_property
     def encoded_path(self) -> bytes:
         """The ``path_in_schema``, encoded as in the column's metadata."""
-        encoded = ColumnMetaData.of(path_in_schema=list(self.stored_path)).encode()
-        # The list alone: without the header of its field and the end of the structure.
-        return encoded[1:-1]
+        return texts(self.stored_path).encoded
 
     @property
     def width(self) -> int | None:
@@ -85,12 +83,17 @@ class Leaf:
         return length
 
     @property
+    def converted_type(self) -> ConvertedType | None:
+        """The older form of the logical type, if the column has it."""
+        return converted_type_of(self.element)
+
+    @property
     def decimal_digits(self) -> int | None:
         """The precision of a DECIMAL, or None for any other column."""
         declared = self.element.logicalType
         if declared is not None and declared.DECIMAL is not None:
             return declared.DECIMAL.precision
-        is_decimal = self.element.converted_type is ConvertedType.DECIMAL
+        is_decimal = self.converted_type is ConvertedType.DECIMAL
         return self.element.precision if is_decimal else None
 
     @property
@@ -152,12 +155,18 @@ def _children(
             raise FormatError("the schema's tree has more nodes than its list")
         below = (*path, node.name)
         # Optional in the format, because the root needs none.
-        repeated = (*repetitions, node.repetition_type or FieldRepetitionType.REQUIRED)
+        repeated = (*repetitions, _repetition(node))
         # Only leaves have a physical type; an empty group has children: none.
         if node.type is None:
             yield from _children(nodes, node.num_children or 0, below, repeated)
         else:
-            yield Leaf(path=below, element=node, type=node.type, repetitions=repeated)
+            type_ = known_member(Type, node.type, "SchemaElement.type")
+            yield Leaf(path=below, element=node, type=type_, repetitions=repeated)
+
+
+def _repetition(node: SchemaElement) -> FieldRepetitionType:
+    number = node.repetition_type or FieldRepetitionType.REQUIRED
+    return known_member(FieldRepetitionType, number, "SchemaElement.repetition_type")
 
 
 def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
@@ -176,7 +185,7 @@ def require_filterable(leaf: Leaf) -> None:
             f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",
             hint="two values never need one: leave the column out",
         )
-    if leaf.element.converted_type is ConvertedType.INTERVAL:
+    if leaf.converted_type is ConvertedType.INTERVAL:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is an INTERVAL: with a filter, DuckDB could lose rows",
             hint="DuckDB finds `1 month` by `30 days`, which are other bytes: leave the column out",
@@ -311,6 +320,12 @@ def _refuse_too_deep(depth: int) -> None:
 
 def _with_name(node: SchemaElement, name: str) -> SchemaElement:
     # A copy: the node is shared by all files of its schema.
-    renamed = SchemaElement(trees.decode(node.encode())[0])
-    renamed.name = name
-    return renamed
+    new = {SchemaElement.name.id: binary(name.encode())}
+    return read_element(with_fields(node.encoded, new))
+
+
+def read_element(encoded: bytes) -> SchemaElement:
+    """Return the node of a schema in these bytes, which it keeps."""
+    element = decode_record(SchemaElement, encoded)
+    element.encoded = encoded
+    return element

@@ -13,7 +13,12 @@ from typing import Any
 
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import ColumnOrder, ConvertedType, Type
+from secure_bloom.parquet.structures.metadata import (
+    ColumnOrder,
+    ConvertedType,
+    LogicalType,
+    Type,
+)
 
 #: A stored value as something that Python orders as the format does; None for what it is not.
 OrderKey = Callable[[bytes], Any]
@@ -75,12 +80,12 @@ def byte_order_of(leaf: Leaf) -> ByteOrder | None:
 
 def _is_unordered(leaf: Leaf) -> bool:
     """Return whether the column declares a type without an order, or one that is not known here."""
-    if leaf.element.converted_type is ConvertedType.INTERVAL:
+    if leaf.converted_type is ConvertedType.INTERVAL:
         return True
     declared = leaf.element.logicalType
     # Geometries and variants are bytes whose bounds mean something else.
     return declared is not None and not any(
-        getattr(declared, member) is not None for member in declared.FIELDS
+        getattr(declared, member) is not None for member in LogicalType.FIELDS
     )
 
 

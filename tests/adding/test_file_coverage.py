@@ -13,10 +13,10 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import ColumnMetaData
 
 
 def is_whole(path: Path, keys: Keyring | None = KEYRING) -> bool:

@@ -14,6 +14,7 @@ from testing.live_footer import encode_footer, set_bloom_filter
 from testing.project import CORPUS, NO_CORPUS
 from testing.surgery import edit_column, filter_of, filter_place, opened
 from testing.tables import KEYRING, Mode, customers, read, write
+from testing.thrift.views import encoded, tree_of
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -59,14 +60,14 @@ def _move(chunk: Chunk, shift: int) -> None:
     """Enter that the chunk's pages stand ``shift`` bytes later, in every copy of its metadata."""
     copies = [chunk.meta_data, chunk.column_chunk.meta_data]
     # Where the metadata is in clear both are the same structure.
-    trees = {id(copy.tree): copy for copy in copies if copy is not None}
+    trees = {id(tree_of(copy)): copy for copy in copies if copy is not None}
     for meta_data in trees.values():
         meta_data.data_page_offset += shift
         if meta_data.dictionary_page_offset is not None:
             meta_data.dictionary_page_offset += shift
     if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
         chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-            ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
+            ModuleType.COLUMN_META_DATA, encoded(chunk.meta_data)
         )
 
 

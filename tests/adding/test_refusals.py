@@ -10,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, CompressionCodec, PageHeader
+from secure_bloom.parquet.structures.metadata import CompressionCodec
 from testing.surgery import edit_column, opened
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnMetaData, PageHeader
+from testing.thrift.views import tree_of
 
 MODES = pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
 DICTIONARIES = pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "pages"])
@@ -65,7 +67,7 @@ def _set(tree: trees.Struct, field: int, number: int) -> None:
 def test_an_encoding_of_a_page(tmp_path: Path, encoding: int, name: str) -> None:
     def change(header: PageHeader) -> None:
         assert header.data_page_header is not None
-        _set(header.data_page_header.tree, DATA_PAGE_ENCODING, encoding)
+        _set(tree_of(header.data_page_header), DATA_PAGE_ENCODING, encoding)
 
     _refused(_with_another_page(tmp_path, change), name)
 

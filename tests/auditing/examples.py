@@ -21,17 +21,12 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-from secure_bloom.parquet.structures.metadata import (
-    ColumnChunk,
-    ColumnIndex,
-    ColumnMetaData,
-    KeyValue,
-    Statistics,
-)
+from secure_bloom.parquet.structures import metadata as declared
 from testing.delta_logs import add, column, commit, metadata, protocol
 from testing.live_footer import set_bloom_filter
 from testing.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
+from testing.thrift.metadata import ColumnIndex, ColumnMetaData, KeyValue, Statistics
 from tests.lying.editing import Place, edit
 from tests.lying.lies import LIES
 
@@ -127,7 +122,7 @@ def some_filter(*values: bytes, blocks: int = 4) -> bytes:
     return encode_bloom_filter(made, None)
 
 
-def chunk_of(it: Opened, column: str) -> ColumnChunk:
+def chunk_of(it: Opened, column: str) -> declared.ColumnChunk:
     return it.chunk(0, column).column_chunk
 
 

@@ -18,10 +18,10 @@ from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.checks import leaks
 from secure_bloom.auditing.rules import RULES
 from secure_bloom.parquet.footer.locate import read_tail
-from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import ColumnMetaData
 from tests.auditing.examples import (
     POLICY,
     SIGNED,

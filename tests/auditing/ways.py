@@ -26,7 +26,6 @@ import xxhash
 
 import secure_bloom as sb
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-from secure_bloom.parquet.structures.metadata import ColumnIndex, Statistics
 from testing.delta_logs import (
     CHECKPOINT,
     add,
@@ -42,6 +41,7 @@ from testing.delta_logs import (
 from testing.iceberg_tables import iceberg
 from testing.surgery import Opened, edit_footer
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
+from testing.thrift.metadata import ColumnIndex, Statistics
 from tests.auditing.examples import (
     POLICY,
     SIGNED,

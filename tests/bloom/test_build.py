@@ -24,15 +24,11 @@ from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import ChunkEntries, read_entries
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import (
-    FieldRepetitionType,
-    LogicalType,
-    SchemaElement,
-    Type,
-)
+from secure_bloom.parquet.structures.metadata import FieldRepetitionType, Type
 from secure_bloom.parquet.value_arrays import as_entries
 from testing.surgery import opened
 from testing.tables import write
+from testing.thrift.metadata import LogicalType, SchemaElement
 
 INSTANTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2200, 1, 1))
 TYPES: dict[pa.DataType, st.SearchStrategy[Any]] = {

@@ -11,13 +11,9 @@ import pytest
 from secure_bloom.bloom.entries import count_missed, forms, insert_entries
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import (
-    ConvertedType,
-    FieldRepetitionType,
-    SchemaElement,
-    Type,
-)
+from secure_bloom.parquet.structures.metadata import ConvertedType, FieldRepetitionType, Type
 from secure_bloom.parquet.value_arrays import Binary
+from testing.thrift.metadata import SchemaElement
 
 
 def leaf(type_: Type, **fields: Any) -> Leaf:

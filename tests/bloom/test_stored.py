@@ -24,14 +24,6 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
 )
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    BloomFilterAlgorithm,
-    BloomFilterCompression,
-    BloomFilterHash,
-    BloomFilterHeader,
-)
-from secure_bloom.parquet.structures.views import Empty
 from secure_bloom.storage import CountedFile
 from testing.project import CORPUS, NO_CORPUS
 from testing.surgery import (
@@ -43,6 +35,14 @@ from testing.surgery import (
     opened,
 )
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import (
+    BloomFilterAlgorithm,
+    BloomFilterCompression,
+    BloomFilterHash,
+    BloomFilterHeader,
+)
+from testing.thrift.views import Empty
 
 #: Too little for any of the chunks, so that all filters come out as large.
 SAME_SIZE = sb.BloomFilterOptions(fpp=0.0001, max_bytes=128)

@@ -21,14 +21,10 @@ from secure_bloom.encryption.trust import Trust
 from secure_bloom.hudi.filter_reader import show as hudi_show
 from secure_bloom.parquet.footer.locate import MAGIC_ENCRYPTED
 from secure_bloom.parquet.pages import read_pages
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    AesGcmCtrV1,
-    EncryptionAlgorithm,
-    FileCryptoMetaData,
-)
 from testing.surgery import filter_place, forged_signed, opened
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import AesGcmCtrV1, EncryptionAlgorithm, FileCryptoMetaData
 
 POLICY = sb.KeyPolicy(
     footer_key="k_footer",

@@ -23,10 +23,11 @@ import secure_bloom.adding.preflight
 import secure_bloom.adding.rewrite_plan
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
-from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
+from secure_bloom.parquet.structures.metadata import ConvertedType
 from testing.columns import CASES_IN_TURNS, COLUMNS, DICTIONARY, Column
 from testing.compatibility import MOMENTS, Claim, Compatibility, Shown, Sighting
 from testing.table_readers import DUCKDB
+from testing.thrift.metadata import SchemaElement
 from testing.typed_files import (
     TypedFile,
     add_filter,

@@ -17,6 +17,7 @@ from secure_bloom.encryption.kms import ExplicitKeys, Keyring
 from testing.live_footer import encode_footer
 from testing.surgery import Opened, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, crypto_factory, customers, read, write
+from testing.thrift.views import encoded
 
 ROWS = 300
 COLUMNS = ["email", "id", "city"]
@@ -155,7 +156,7 @@ def _padded(it: Opened) -> bytes:
         if chunk.column_chunk.encrypted_column_metadata is not None:
             assert chunk.cipher is not None
             chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-                ModuleType.COLUMN_META_DATA, chunk.meta_data.encode() + bytes(777)
+                ModuleType.COLUMN_META_DATA, encoded(chunk.meta_data) + bytes(777)
             )
     footer = it.footer
     assert footer.key is not None

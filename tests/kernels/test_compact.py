@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
+from secure_bloom.parquet.structures import records
 from secure_bloom.parquet.structures.wire_fields import WireType
+from testing.thrift import trees
+from testing.thrift.trees import Map, Sequence, Struct, Value
 from tests.kernels import ABSENT, NOWHERE, mutations, native, needs_native
 
 pytestmark = needs_native
@@ -56,7 +57,7 @@ def end_of(data: bytes, at: int = 0) -> int:
 
 def end_by_library(data: bytes) -> int:
     try:
-        return trees.StructReader(data).read(0, object(), ())
+        return records.StructReader(data).read(0, object(), ())
     except FormatError:
         return NOWHERE
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.parquet.footer.scan import NUMBERS, RowGroupNumbers, _Head
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import FileMetaData, RowGroup
-from secure_bloom.parquet.structures.trees import Sequence, Struct, Value
 from secure_bloom.parquet.structures.wire_fields import WireType
+from testing.thrift import trees
+from testing.thrift.metadata import FileMetaData, RowGroup
+from testing.thrift.trees import Sequence, Struct, Value
 from tests.kernels import ABSENT, NOWHERE, native, needs_native
 
 pytestmark = needs_native

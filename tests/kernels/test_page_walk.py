@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.pages import PageFinder, page_at, walk
-from secure_bloom.parquet.structures.metadata import (
-    CompressionCodec,
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, PageType
+from testing.thrift.metadata import (
     DataPageHeader,
     DataPageHeaderV2,
     DictionaryPageHeader,
-    Encoding,
     PageHeader,
-    PageType,
 )
 from tests.kernels import mutations, needs_native
 

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.parquet.structures.splices import (
     binary,
     i32,
@@ -22,8 +20,10 @@ from secure_bloom.parquet.structures.splices import (
     splice,
     with_fields,
 )
-from secure_bloom.parquet.structures.trees import Struct, Value
 from secure_bloom.parquet.structures.wire_fields import find_nested
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnChunk, ColumnMetaData
+from testing.thrift.trees import Struct, Value
 from tests.kernels import mutations, native, needs_native
 
 pytestmark = needs_native

@@ -15,18 +15,19 @@ from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_pages
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
+from secure_bloom.parquet.structures import metadata as declared
+from testing.live_footer import encode_footer
+from testing.surgery import Opened, opened
+from testing.thrift import trees
+from testing.thrift.metadata import (
     ColumnIndex,
     ColumnMetaData,
     FileMetaData,
     OffsetIndex,
     PageHeader,
     RowGroup,
-    Statistics,
 )
-from testing.live_footer import encode_footer
-from testing.surgery import Opened, opened
+from testing.thrift.views import encoded
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class Place:
         return self._editor.it.footer.row_groups[self.chunk.row_group]
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> declared.Statistics:
         found = self.meta_data.statistics
         if found is None:
             raise Inapplicable
@@ -186,7 +187,7 @@ class Editor:
             chunk = place.chunk
             if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher:
                 chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-                    ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
+                    ModuleType.COLUMN_META_DATA, encoded(chunk.meta_data)
                 )
         return b"".join([*self._parts, encode_footer(self.it.footer)])
 

@@ -16,13 +16,9 @@ from typing import Any
 
 from thrift.protocol.TProtocol import TType
 
-from secure_bloom.parquet.structures.metadata import (
-    Encoding,
-    PageEncodingStats,
-    PageType,
-    Type,
-)
-from secure_bloom.parquet.structures.views import View
+from secure_bloom.parquet.structures.metadata import Encoding, PageType, Type
+from testing.thrift.metadata import PageEncodingStats
+from testing.thrift.views import View, tree_of
 from tests.lying.editing import EditedPage, Inapplicable, Place
 
 Change = Callable[[Place], object]
@@ -186,9 +182,9 @@ def distinct_count(place: Place, count: int) -> None:
 @lie("SizeStatistics.definition_level_histogram: says none is null", ("optional", "few"))
 def histogram(place: Place) -> None:
     sizes = place.meta_data.size_statistics
-    if sizes is None or 3 not in sizes.tree.fields:
+    if sizes is None or 3 not in tree_of(sizes).fields:
         raise Inapplicable
-    sizes.tree.fields[3][1].items[:] = [0, place.meta_data.num_values]
+    tree_of(sizes).fields[3][1].items[:] = [0, place.meta_data.num_values]
 
 
 # The column index.
@@ -935,7 +931,7 @@ def file_offset(place: Place, offset: int) -> None:
     seen=False,
 )
 def sorting_columns(place: Place, descending: bool) -> None:
-    from secure_bloom.parquet.structures import trees
+    from testing.thrift import trees
 
     column = trees.Struct(
         {

@@ -21,9 +21,9 @@ from secure_bloom.parquet.page_index import (
     offset_index_extent,
     page_spans,
 )
-from secure_bloom.parquet.structures.metadata import SizeStatistics, Statistics
 from secure_bloom.parquet.value_order import order_of
 from testing.surgery import Opened
+from testing.thrift.metadata import SizeStatistics, Statistics
 from tests.parquet.conftest import ROWS
 
 

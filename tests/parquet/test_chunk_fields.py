@@ -14,11 +14,11 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet import chunk_fields
 from secure_bloom.parquet.chunk_fields import SLOTS, read_chunks, read_meta_data
 from secure_bloom.parquet.footer.scan import scan_footer
-from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from testing.project import ROOT
 from testing.surgery import opened
 from testing.tables import customers, write
+from testing.thrift.metadata import ColumnChunk, ColumnMetaData
 from tests.kernels import ABSENT, mutations, needs_native
 
 pytestmark = needs_native

@@ -21,22 +21,19 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.parquet.structures.metadata import (
-    ColumnMetaData,
-    CompressionCodec,
-    DataPageHeader,
-    DataPageHeaderV2,
-    Encoding,
-    PageEncodingStats,
-    PageHeader,
-    PageType,
-    Type,
-)
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, PageType, Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from secure_bloom.storage import CountedFile
 from testing.live_footer import encode_footer
 from testing.surgery import Opened, edit_column, opened
 from testing.tables import Mode, customers, write
+from testing.thrift.metadata import (
+    ColumnMetaData,
+    DataPageHeader,
+    DataPageHeaderV2,
+    PageEncodingStats,
+    PageHeader,
+)
 from tests.parquet.arrow_values import ChunkValues, read_values
 
 CODECS = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"]

@@ -22,19 +22,17 @@ from secure_bloom.parquet.dictionary_pages import (
 )
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import Page, read_pages
-from secure_bloom.parquet.structures.metadata import (
-    CompressionCodec,
-    DataPageHeader,
-    DataPageHeaderV2,
-    DictionaryPageHeader,
-    Encoding,
-    PageHeader,
-    PageType,
-)
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, PageType
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.local import LocalFile
 from testing.surgery import edit_column, opened
 from testing.tables import Mode, write
+from testing.thrift.metadata import (
+    DataPageHeader,
+    DataPageHeaderV2,
+    DictionaryPageHeader,
+    PageHeader,
+)
 from tests.parquet.test_pages import written
 
 

@@ -19,13 +19,10 @@ from secure_bloom.errors import (
 from secure_bloom.parquet.file_ciphers import file_aad_of, module_bodies
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
-from secure_bloom.parquet.structures.metadata import (
-    AesGcmCtrV1,
-    EncryptionAlgorithm,
-)
 from secure_bloom.storage import open_input
 from testing.surgery import opened
 from testing.tables import KEYRING, CountingKms, Mode, customers, write
+from testing.thrift.metadata import AesGcmCtrV1, EncryptionAlgorithm
 
 
 def _aad(

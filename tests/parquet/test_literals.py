@@ -16,8 +16,8 @@ import pytest
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, leaves
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import FileMetaData
+from testing.thrift import trees
+from testing.thrift.metadata import FileMetaData
 
 
 def _file(array: pa.Array, **options: object) -> bytes:

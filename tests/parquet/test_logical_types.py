@@ -7,14 +7,8 @@ from typing import Any
 import pytest
 
 from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
-from secure_bloom.parquet.structures.metadata import (
-    ConvertedType,
-    DecimalType,
-    IntType,
-    LogicalType,
-    SchemaElement,
-    Type,
-)
+from secure_bloom.parquet.structures.metadata import ConvertedType, Type
+from testing.thrift.metadata import DecimalType, IntType, LogicalType, SchemaElement
 
 
 def element(type_: Type, **fields: Any) -> SchemaElement:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +18,8 @@ from secure_bloom.parquet.memory_files import (
     without_data,
 )
 from secure_bloom.parquet.pages import read_pages
-from secure_bloom.parquet.structures.metadata import KeyValue
+from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
+from secure_bloom.parquet.structures.splices import encoded, i32, with_fields
 from secure_bloom.storage import open_input
 from testing.tables import KEYRING, Mode, write
 
@@ -46,10 +46,10 @@ def test_pyarrow_reads_the_pages_of_a_column(
             pages=[stored_plain(page) for page in read_pages(file, chunk)],
             has_dictionary=use_dictionary,
         )
-    root = copy.deepcopy(footer.scan.schema.elements[0])
-    root.num_children = 1
-    schema = [root, footer.scan.schema.elements[2]]
-    content = memory_file(schema, [column], 1000, marks=[KeyValue.of(key="k", value="v")])
+    root, _, email, _ = (element.encoded for element in footer.scan.schema.elements)
+    schema = [with_fields(root, {SchemaElement.num_children.id: i32(1)}), email]
+    marks = [encoded(KeyValue, key="k", value="v")]
+    content = memory_file(schema, [column], 1000, marks=marks)
     made = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
     assert made.read().to_pydict() == {"email": emails}
     assert made.metadata.metadata == {b"k": b"v"}

@@ -12,14 +12,11 @@ from secure_bloom.encryption.cipher import ModuleType, encrypt_ctr, encrypt_gcm,
 from secure_bloom.errors import FormatError, IntegrityError
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_first_pages, read_pages
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    ColumnMetaData,
-    PageHeader,
-)
 from secure_bloom.storage import CountedFile
 from testing.surgery import edit_column, flip, opened
 from testing.tables import Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnMetaData, PageHeader
 
 MANY_PAGES = {"data_page_size": 256, "write_batch_size": 16, "compression": "none"}
 

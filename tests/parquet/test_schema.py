@@ -19,14 +19,10 @@ from secure_bloom.parquet.schema import (
     select,
     unknown_column,
 )
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    FieldRepetitionType,
-    FileMetaData,
-    SchemaElement,
-    Type,
-)
+from secure_bloom.parquet.structures.metadata import FieldRepetitionType, Type
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
+from testing.thrift import trees
+from testing.thrift.metadata import FileMetaData, SchemaElement
 
 NESTED = pa.schema(
     [
@@ -44,7 +40,7 @@ def _schema(schema: pa.Schema) -> list[SchemaElement]:
     pq.write_table(schema.empty_table(), sink)
     content = sink.getvalue()
     length = int.from_bytes(content[-8:-4], "little")
-    return FileMetaData(trees.decode(content[-8 - length : -8])[0]).schema
+    return list(FileMetaData(trees.decode(content[-8 - length : -8])[0]).schema)
 
 
 def _group(name: str, children: int) -> SchemaElement:

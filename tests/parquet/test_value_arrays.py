@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import FieldRepetitionType, SchemaElement, Type
+from secure_bloom.parquet.structures.metadata import FieldRepetitionType, Type
 from secure_bloom.parquet.value_arrays import Binary, as_entries
+from testing.thrift.metadata import SchemaElement
 
 
 def leaf(type_: Type, width: int | None = None) -> Leaf:

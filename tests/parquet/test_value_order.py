@@ -8,16 +8,11 @@ import struct
 import pytest
 
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    ColumnOrder,
-    ConvertedType,
-    FieldRepetitionType,
-    SchemaElement,
-    Type,
-)
-from secure_bloom.parquet.structures.views import Empty
+from secure_bloom.parquet.structures.metadata import ConvertedType, FieldRepetitionType, Type
 from secure_bloom.parquet.value_order import byte_order_of, has_ordered_bounds, order_of
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnOrder, SchemaElement
+from testing.thrift.views import Empty, tree_of
 
 
 def leaf(type_: Type, converted: ConvertedType | None = None, **fields: object) -> Leaf:
@@ -136,5 +131,5 @@ def test_a_value_of_another_width_is_none() -> None:
 
 def test_a_type_of_a_later_format_has_no_order() -> None:
     later = leaf(BYTES)
-    later.element.tree.fields[10] = (12, trees.Struct({99: (12, trees.Struct())}))
+    tree_of(later.element).fields[10] = (12, trees.Struct({99: (12, trees.Struct())}))
     assert order_of(later) is None

@@ -28,9 +28,9 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
 )
-from secure_bloom.parquet.structures.metadata import FileMetaData
 from testing.surgery import flip
 from testing.tables import KEYRING, Mode, customers, keyring_json, write
+from testing.thrift.metadata import FileMetaData
 
 
 def written(path: Path, **columns: Any) -> Path:
@@ -212,7 +212,7 @@ def _is_refused(damaged: Path) -> bool:
 
 def with_footer(path: Path, change: Any) -> None:
     """Write the plain footer of the file at ``path`` again, changed."""
-    from secure_bloom.parquet.structures import trees
+    from testing.thrift import trees
 
     content = path.read_bytes()
     end = len(content) - 8

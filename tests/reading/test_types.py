@@ -14,9 +14,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.structures.metadata import FieldRepetitionType, SchemaElement, Type
+from secure_bloom.parquet.structures.metadata import FieldRepetitionType, Type
 from testing.python_truths import COMPARISONS
 from testing.surgery import Opened, edit_footer
+from testing.thrift.metadata import SchemaElement
 
 _START = datetime(2024, 3, 1)
 

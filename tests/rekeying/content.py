@@ -19,6 +19,7 @@ from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import InputFile
 from testing.surgery import opened
+from testing.thrift.views import encoded
 
 Keys = Keyring | KmsClient | ExplicitKeys | None
 #: PageHeader.compressed_page_size, crc.
@@ -54,7 +55,7 @@ def _chunk(file: InputFile, chunk: Chunk) -> dict[str, Any]:
     has_filter = filter_extent(file, chunk) is not None
     found = read_bloom_filter(file, chunk) if has_filter else None
     return {
-        "metadata": dict(_fields(chunk.meta_data.encode(), _OF_CHUNKS)),
+        "metadata": dict(_fields(encoded(chunk.meta_data), _OF_CHUNKS)),
         "pages": [
             (dict(_fields(page.encoded_header, _OF_PAGES)), bytes(page.body()))
             for page in read_pages(file, chunk)

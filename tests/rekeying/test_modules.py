@@ -19,11 +19,11 @@ from secure_bloom.encryption.file_keys import DataKey
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import IntegrityError
 from secure_bloom.parquet.pages import DICTIONARY, Page, page_at, read_pages
-from secure_bloom.parquet.structures.metadata import PageHeader
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.rekeying.transfer import moved_filter, moved_page
 from testing.surgery import Opened, opened
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import PageHeader
 
 MODES = [Mode.PLAIN, Mode.ENCRYPTED]
 

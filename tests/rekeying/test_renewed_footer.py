@@ -10,12 +10,12 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.structures.metadata import FileCryptoMetaData, FileMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.rekeying.key_files import key_metadata_of
 from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
 from secure_bloom.storage import open_input
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import FileCryptoMetaData, FileMetaData
 
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED])

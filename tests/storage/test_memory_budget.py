@@ -14,16 +14,13 @@ import secure_bloom as sb
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
-    DataPageHeader,
-    DictionaryPageHeader,
     Encoding,
     FieldRepetitionType,
-    PageHeader,
     PageType,
-    SchemaElement,
     Type,
 )
 from secure_bloom.storage.memory_budget import VARIABLE, memory_budget, reserved
+from testing.thrift.metadata import DataPageHeader, DictionaryPageHeader, PageHeader, SchemaElement
 
 MANY = 1_000_000_000
 _RLE = Encoding.RLE
@@ -82,7 +79,8 @@ def _write(
         pages=[(header.encode(), body) for header, body in pages],
         has_dictionary=dictionary,
     )
-    path.write_bytes(memory_file(schema, [column], rows))
+    nodes = [element.encode() for element in schema]
+    path.write_bytes(memory_file(nodes, [column], rows))
     return path
 
 

@@ -24,6 +24,7 @@ from secure_bloom.parquet.footer.edit import with_texts
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import KeyValue
+from secure_bloom.parquet.structures.splices import encoded
 
 FILTER = "org.apache.hudi.bloomfilter"
 OLD_FILTER = "com.uber.hoodie.bloomfilter"
@@ -140,7 +141,7 @@ def with_entry(
         pairs |= {MIN_KEY: key_range.min_key, MAX_KEY: key_range.max_key}
     if column != RECORD_KEY:
         pairs[COLUMN] = column
-    new = [KeyValue.of(key=key, value=value).encode() for key, value in pairs.items()]
+    new = [encoded(KeyValue, key=key, value=value) for key, value in pairs.items()]
     # An entry under the old name goes too: its readers would rule out keys by a stale filter.
     return with_texts(footer.plain, new, without=RECORD_KEY_TEXTS)
 

@@ -20,8 +20,7 @@ from typing import Any, Final, NamedTuple, cast, overload
 
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.schema import Leaf, leaves
-from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.schema import Leaf, leaves, read_element
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     FileMetaData,
@@ -319,14 +318,12 @@ class _Schemas:
 
 
 def _decoded(encoded: bytes) -> FooterSchema:
-    elements, position, view = [], 0, memoryview(encoded)
-    # Elements carry no length: each one's end, found by decoding it, is where the next one starts.
+    elements, position = [], 0
+    # Elements carry no length: each one's end, found in its bytes, is where the next one starts.
     while position < len(encoded):
-        # Elements become trees: a schema may be written again under other names, and must not lose
-        # a field.
-        tree, length = trees.decode(view[position:])
-        elements.append(SchemaElement(tree))
-        position += length
+        end = find_fields(encoded, position).stop + 1
+        elements.append(read_element(encoded[position:end]))
+        position = end
     return FooterSchema(encoded, elements, leaves(elements))
 
 

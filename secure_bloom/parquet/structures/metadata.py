@@ -1,4 +1,4 @@
-"""The Parquet structures as typed views.
+"""The declarations of the Parquet structures.
 
 A test checks field ids and types against ``thrift/parquet.thrift``.  Only structures and fields
 that this package uses are declared.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 
-from secure_bloom.parquet.structures.views import (
+from secure_bloom.parquet.structures.declarations import (
     BINARY,
     BOOL,
     I8,
@@ -18,8 +18,8 @@ from secure_bloom.parquet.structures.views import (
     STRING,
     Optional,
     Required,
+    Structure,
     Union,
-    View,
     empty,
     enum_of,
     list_of,
@@ -120,7 +120,7 @@ class BoundaryOrder(enum.IntEnum):
     DESCENDING = 2
 
 
-class DecimalType(View):
+class DecimalType(Structure):
     """Unscaled integer and scale."""
 
     scale = Required(1, I32)
@@ -135,21 +135,21 @@ class TimeUnit(Union):
     NANOS = Optional(3, empty("NanoSeconds"))
 
 
-class TimestampType(View):
+class TimestampType(Structure):
     """Instant, or local date and time."""
 
     isAdjustedToUTC = Required(1, BOOL)  # noqa: N815 - the specification's name
     unit = Required(2, struct_of(TimeUnit))
 
 
-class TimeType(View):
+class TimeType(Structure):
     """Time of the day."""
 
     isAdjustedToUTC = Required(1, BOOL)  # noqa: N815 - the specification's name
     unit = Required(2, struct_of(TimeUnit))
 
 
-class IntType(View):
+class IntType(Structure):
     """Integer of 8 to 64 bits."""
 
     bitWidth = Required(1, I8)  # noqa: N815 - the specification's name
@@ -176,8 +176,14 @@ class LogicalType(Union):
     FLOAT16 = Optional(15, empty("Float16Type"))
 
 
-class SchemaElement(View):
-    """One node of the schema, written depth first."""
+class SchemaElement(Structure):
+    """One node of the schema, written depth first.
+
+    ``encoded`` has the bytes of a node that was read, so that it can be written with all its
+    fields.
+    """
+
+    encoded: bytes
 
     type = Optional(1, enum_of(Type))
     type_length = Optional(2, I32)
@@ -191,7 +197,7 @@ class SchemaElement(View):
     logicalType = Optional(10, struct_of(LogicalType))  # noqa: N815 - the specification's name
 
 
-class Statistics(View):
+class Statistics(Structure):
     """Statistics of a column chunk. ``max`` and ``min`` are the older fields, in signed order."""
 
     # The larger bound has the smaller id, in both pairs.
@@ -204,13 +210,13 @@ class Statistics(View):
     nan_count = Optional(9, I64)
 
 
-class SizeStatistics(View):
+class SizeStatistics(Structure):
     """How many values of a column chunk are at each level."""
 
     definition_level_histogram = Optional(3, list_of(I64))
 
 
-class DataPageHeader(View):
+class DataPageHeader(Structure):
     """Data page, version 1."""
 
     num_values = Required(1, I32)
@@ -219,14 +225,14 @@ class DataPageHeader(View):
     repetition_level_encoding = Required(4, enum_of(Encoding))
 
 
-class DictionaryPageHeader(View):
+class DictionaryPageHeader(Structure):
     """Dictionary page."""
 
     num_values = Required(1, I32)
     encoding = Required(2, enum_of(Encoding))
 
 
-class DataPageHeaderV2(View):
+class DataPageHeaderV2(Structure):
     """Data page, version 2."""
 
     num_values = Required(1, I32)
@@ -238,7 +244,7 @@ class DataPageHeaderV2(View):
     is_compressed = Optional(7, BOOL)
 
 
-class PageHeader(View):
+class PageHeader(Structure):
     """The header before each page."""
 
     type = Required(1, enum_of(PageType))
@@ -269,7 +275,7 @@ class BloomFilterCompression(Union):
     UNCOMPRESSED = Optional(1, empty("Uncompressed"))
 
 
-class BloomFilterHeader(View):
+class BloomFilterHeader(Structure):
     """The header before the bitset."""
 
     numBytes = Required(1, I32)  # noqa: N815 - the specification's name
@@ -278,7 +284,7 @@ class BloomFilterHeader(View):
     compression = Required(4, struct_of(BloomFilterCompression))
 
 
-class PageEncodingStats(View):
+class PageEncodingStats(Structure):
     """How many pages of a kind have an encoding."""
 
     page_type = Required(1, enum_of(PageType))
@@ -286,14 +292,14 @@ class PageEncodingStats(View):
     count = Required(3, I32)
 
 
-class KeyValue(View):
+class KeyValue(Structure):
     """A named text that a writer left for readers."""
 
     key = Required(1, STRING)
     value = Optional(2, STRING)
 
 
-class ColumnMetaData(View):
+class ColumnMetaData(Structure):
     """Everything about a column chunk except where its own metadata is."""
 
     type = Required(1, enum_of(Type))
@@ -314,7 +320,7 @@ class ColumnMetaData(View):
     geospatial_statistics = Optional(17, empty("GeospatialStatistics"))
 
 
-class EncryptionWithColumnKey(View):
+class EncryptionWithColumnKey(Structure):
     """The column's own key."""
 
     path_in_schema = Required(1, list_of(STRING))
@@ -328,7 +334,7 @@ class ColumnCryptoMetaData(Union):
     ENCRYPTION_WITH_COLUMN_KEY = Optional(2, struct_of(EncryptionWithColumnKey))
 
 
-class PageLocation(View):
+class PageLocation(Structure):
     """The place of a data page, header included, and the ordinal of its first row."""
 
     offset = Required(1, I64)
@@ -336,13 +342,13 @@ class PageLocation(View):
     first_row_index = Required(3, I64)
 
 
-class OffsetIndex(View):
+class OffsetIndex(Structure):
     """The places of all data pages of a column chunk."""
 
     page_locations = Required(1, list_of(struct_of(PageLocation)))
 
 
-class ColumnIndex(View):
+class ColumnIndex(Structure):
     """Bounds and null counts of all data pages of a column chunk, in their order."""
 
     null_pages = Required(1, list_of(BOOL))
@@ -354,7 +360,7 @@ class ColumnIndex(View):
     nan_counts = Optional(8, list_of(I64))
 
 
-class ColumnChunk(View):
+class ColumnChunk(Structure):
     """A column chunk as the footer lists it."""
 
     file_path = Optional(1, STRING)
@@ -368,7 +374,7 @@ class ColumnChunk(View):
     encrypted_column_metadata = Optional(9, BINARY)
 
 
-class RowGroup(View):
+class RowGroup(Structure):
     """A row group: its column chunks in schema order."""
 
     columns = Required(1, list_of(struct_of(ColumnChunk)))
@@ -379,7 +385,7 @@ class RowGroup(View):
     ordinal = Optional(7, I16)
 
 
-class AesGcmV1(View):
+class AesGcmV1(Structure):
     """AES-GCM for every module."""
 
     aad_prefix = Optional(1, BINARY)
@@ -387,7 +393,7 @@ class AesGcmV1(View):
     supply_aad_prefix = Optional(3, BOOL)
 
 
-class AesGcmCtrV1(View):
+class AesGcmCtrV1(Structure):
     """AES-CTR for page bodies, AES-GCM for all else."""
 
     aad_prefix = Optional(1, BINARY)
@@ -410,7 +416,7 @@ class ColumnOrder(Union):
     INT96_TIMESTAMP_ORDER = Optional(3, empty("Int96TimestampOrder"))
 
 
-class FileMetaData(View):
+class FileMetaData(Structure):
     """The footer."""
 
     version = Required(1, I32)
@@ -424,7 +430,7 @@ class FileMetaData(View):
     footer_signing_key_metadata = Optional(9, BINARY)
 
 
-class FileCryptoMetaData(View):
+class FileCryptoMetaData(Structure):
     """The structure in clear before an encrypted footer."""
 
     encryption_algorithm = Required(1, struct_of(EncryptionAlgorithm))

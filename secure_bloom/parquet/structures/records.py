@@ -1,29 +1,45 @@
-"""Decode structures that are only read: the fields of a view, at once, as plain Python values.
+"""Decode structures that are only read: their declared fields, at once, as plain Python values.
 
-A tree keeps every field, which takes time.  A record has only the fields that its view declares,
-under the same names.  An enumeration is a number, and a union is a record with one member set.
-Reading a field that the view requires and the bytes lack raises FormatError.
+A record has the fields that are declared, under the same names, and no others.  An enumeration is a
+number, and a union is a record with one member set.  Reading a field that is required and that the
+bytes lack raises FormatError.
 
-If the Thrift library is installed without its C code, views are used as records: slower, with the
-same fields.
+The Thrift library's C code decodes.  If the library is installed without it, :mod:`.wire_fields`
+finds the fields: slower, with the same records.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import io
 import threading
-from collections.abc import Hashable, Sequence
-from typing import Any, Generic, TypeVar, cast, overload
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
-from thrift.protocol.TProtocol import TType
+from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException, TType
+from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.views import STRING, FieldType, Required, View
-from secure_bloom.parquet.structures.wire_fields import WireType, find_fields, list_elements
+from secure_bloom.parquet.structures.declarations import (
+    STRING,
+    FieldType,
+    Required,
+    Structure,
+)
+from secure_bloom.parquet.structures.wire_fields import (
+    MAX_ELEMENTS,
+    Buffer,
+    Field,
+    WireType,
+    content,
+    elements,
+    find_fields,
+    number,
+)
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=Structure)
 E = TypeVar("E", bound=enum.IntEnum)
 
 
@@ -38,7 +54,7 @@ class _Record:
         raise FormatError(f"{type(self).__name__}.{name} is missing")
 
     def member(self) -> str:
-        """Return the name of a union's member, as :meth:`.views.Union.member` does."""
+        """Return the name of a union's member, which says what it is."""
         names = [name for name in self.optional if getattr(self, name) is not None]
         # A member of a later format is not among them, so its union looks empty.
         if len(names) != 1:
@@ -46,22 +62,21 @@ class _Record:
         return names[0]
 
 
-def decode_record(view: type[V], buffer: trees.Buffer) -> V:
-    """Return the structure at the start of ``buffer`` as a read-only ``view``.
+def decode_record(view: type[V], buffer: Buffer) -> V:
+    """Return the structure at the start of ``buffer`` as a record of ``view``.
 
     Bytes after its end are ignored.  Raises FormatError for damaged bytes.
     """
     return measured_record(view, buffer)[0]
 
 
-def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
+def measured_record(view: type[V], buffer: Buffer) -> tuple[V, int]:
     """Return the record of :func:`decode_record`, and the number of bytes of its structure."""
-    if not trees.HAS_C_CODE:
-        tree, length = trees.decode(buffer)
-        return view(tree), length
     cls = _record_class(cast(Hashable, view))
     record = cls()
-    length = trees.StructReader(buffer).read(0, record, cls.thrift_spec)
+    if not HAS_C_CODE:
+        return cast(V, record), _read_slowly(record, view, buffer, 0)
+    length = StructReader(buffer).read(0, record, cls.thrift_spec)
     return cast(V, record), length
 
 
@@ -85,6 +100,80 @@ def known_member(kinds: type[E], number: int, field: str) -> E:
         ) from None
 
 
+class StructReader:
+    """The library's C decoder, if :data:`HAS_C_CODE`: finds where structures end, or reads them.
+
+    One object serves one thread at a time.  It acts as the protocol and the transport for the C
+    code, which needs only a few of their attributes.  Making the library's own objects takes longer
+    than reading a small structure.
+    """
+
+    def __init__(self, buffer: Buffer) -> None:
+        # The C code reads from a BytesIO of this name, and calls cstringio_refill at its end.
+        self.cstringio_buf = io.BytesIO(buffer)
+        self.trans = self
+        self.string_length_limit = size = len(buffer)
+        self.container_length_limit = size if size < MAX_ELEMENTS else MAX_ELEMENTS
+
+    def cstringio_refill(self, _partial: bytes, _wanted: int) -> io.BytesIO:
+        """Raise FormatError: the C code calls this when it wants more bytes than there are."""
+        raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
+
+    def read(self, start: int, record: object, spec: object) -> int:
+        """Read the structure at ``start`` into attributes of ``record``. Return where it ends.
+
+        ``spec`` is a ``thrift_spec`` as Thrift's own compiler writes it. Fields that it does not
+        name are skipped.
+
+        Besides the library's own errors, its C code raises Python's: TypeError for an unknown
+        Thrift type, OverflowError for a size too large.  All of them mean damaged bytes.
+        """
+        # The C code reads where this buffer's position is, and leaves it behind the structure.
+        self.cstringio_buf.seek(start)
+        try:
+            _fast_decode(record, self, [type(record), spec])
+        except (TProtocolException, TTransportException, EOFError, *_C_ERRORS) as exc:
+            raise FormatError(f"Thrift structure is damaged after byte {start}") from exc
+        return self.cstringio_buf.tell()
+
+
+_C_ERRORS = (TypeError, ValueError, OverflowError, SystemError)
+
+
+class OffsetReader(StructReader):
+    """Reads structures, but of some nested structures only the offsets. For one thread alone.
+
+    The C code makes a structure by calling the class that its ``spec`` names.  Calling
+    ``offset_type`` returns the byte offset that the reader has reached.  Its ``spec`` names no
+    field, so the C code then skips the structure.  The structure is checked like any other, at a
+    fifth of the cost.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        called: Any = type("Offsets", (type,), {"__call__": self.cstringio_buf.tell})
+        self.offset_type: type = called("Offset", (), {})
+
+    def read_into(self, record: object, spec: object, buffer: Buffer) -> int:
+        """Like :meth:`read`, from the start of the given buffer."""
+        self._load(buffer)
+        try:
+            return self.read(0, record, spec)
+        finally:
+            self._load(b"")
+
+    def _load(self, buffer: Buffer) -> None:
+        # The very object, because ``offset_type`` asks it; bytes are shared with it, not copied.
+        io.BytesIO.__init__(self.cstringio_buf, buffer)
+        self.string_length_limit = len(buffer)
+        self.container_length_limit = min(len(buffer), MAX_ELEMENTS)
+
+
+_fast_decode: Any = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_decode", None)
+#: Whether the library came with its C code: where it was installed without a compiler it has none.
+HAS_C_CODE = _fast_decode is not None
+
+
 class RecordSource(Generic[V]):
     """A buffer in which structures of one view are decoded at known offsets.
 
@@ -98,9 +187,10 @@ class RecordSource(Generic[V]):
 
     def at(self, start: int) -> V:
         """Return the structure that starts at ``start``. Raises FormatError for damaged bytes."""
-        if not trees.HAS_C_CODE:
-            return decode_record(self._view, memoryview(self._buffer)[start:])
         record = self._class()
+        if not HAS_C_CODE:
+            _read_slowly(record, self._view, self._buffer, start)
+            return cast(V, record)
         with self._turn:
             self._reader.read(start, record, self._class.thrift_spec)
         return cast(V, record)
@@ -110,8 +200,8 @@ class RecordSource(Generic[V]):
         return _record_class(cast(Hashable, self._view))
 
     @functools.cached_property
-    def _reader(self) -> trees.StructReader:
-        return trees.StructReader(self._buffer)
+    def _reader(self) -> StructReader:
+        return StructReader(self._buffer)
 
 
 class LaterRecords(Sequence[V]):
@@ -146,15 +236,15 @@ class LaterRecords(Sequence[V]):
         return found
 
 
-def measured_outline(view: type[V], buffer: bytes, *later: type[View]) -> tuple[V, int]:
+def measured_outline(view: type[V], buffer: bytes, *later: type[Structure]) -> tuple[V, int]:
     """Like :func:`measured_record`, but lists of the ``later`` structures become lists of offsets.
 
     The offsets are for :class:`LaterRecords`.
     """
     cls = _record_class(cast(Hashable, view))
     record = cls()
-    if not trees.HAS_C_CODE:
-        return cast(V, record), _outline_slowly(record, view, buffer, 0, later)
+    if not HAS_C_CODE:
+        return cast(V, record), _read_slowly(record, view, buffer, 0, later)
     spec = _outlines.spec(view, later)
     return cast(V, record), _outlines.reader.read_into(record, spec, buffer)
 
@@ -163,10 +253,10 @@ class _Outlines(threading.local):
     """The reader of a thread, and the specifications that make it record offsets."""
 
     def __init__(self) -> None:
-        self.reader = trees.OffsetReader()
+        self.reader = OffsetReader()
         self._specs: dict[tuple[object, object], object] = {}
 
-    def spec(self, view: type[View], later: tuple[type[View], ...]) -> object:
+    def spec(self, view: type[Structure], later: tuple[type[Structure], ...]) -> object:
         known = self._specs.get((view, later))
         if known is None:
             stand_ins = dict.fromkeys(later, self.reader.offset_type)
@@ -177,32 +267,85 @@ class _Outlines(threading.local):
 _outlines = _Outlines()
 
 
-def _outline_slowly(
-    record: Any, view: type[View], buffer: bytes, start: int, later: tuple[type[View], ...]
+def _read_slowly(
+    record: Any,
+    view: type[Structure],
+    buffer: Buffer,
+    start: int,
+    later: Collection[type[Structure]] = (),
 ) -> int:
-    """Outline the structure at ``start`` without the library's C code. Return where it ends."""
+    """Read the structure at ``start`` without the library's C code. Return where it ends.
+
+    Lists of the ``later`` structures become lists of offsets.
+    """
     found = find_fields(buffer, start)
-    alone = view(trees.decode(memoryview(buffer)[start:])[0])
     for name, field in view.FIELDS.items():
         at = found.by_id.get(field.id)
-        of = field.kind.inner.inner if field.kind.ttype == TType.LIST else None
-        if at is None or at.type != WireType.LIST or of is None:
-            value = field.load(alone)
-        else:
-            value = [begin for begin, _ in list_elements(buffer, at)]
-            if of not in later:
-                value = [_outlined_slowly(of, buffer, begin, later) for begin in value]
-        if value is not None:
-            setattr(record, name, value)
+        # As in the C code, a field of another type is passed over.
+        if at is not None and at.type in _WIRE_TYPES[field.kind.ttype]:
+            setattr(record, name, _value(field.kind, buffer, at, later))
     return found.stop + 1
 
 
-def _outlined_slowly(
-    view: type[View], buffer: bytes, start: int, later: tuple[type[View], ...]
+def _value(
+    kind: FieldType[Any], buffer: Buffer, field: Field, later: Collection[type[Structure]]
 ) -> Any:
-    record = _record_class(cast(Hashable, view))()
-    _outline_slowly(record, view, buffer, start, later)
-    return record
+    if kind.ttype == TType.LIST:
+        inner: FieldType[Any] = kind.inner
+        found = elements(buffer, field)
+        if any(it.type not in _WIRE_TYPES[inner.ttype] for it in found):
+            raise FormatError(f"a list of the metadata has elements that are no {inner.name}")
+        if inner.inner in later:
+            return [it.value for it in found]
+        return [_value(inner, buffer, it, later) for it in found]
+    if kind.ttype == TType.STRUCT:
+        record = _record_class(kind.inner)()
+        _read_slowly(record, kind.inner, buffer, field.value, later)
+        return record
+    return _SCALARS["text" if kind is STRING else kind.ttype](buffer, field)
+
+
+def _text(buffer: Buffer, field: Field) -> str:
+    try:
+        return content(buffer, field).decode()
+    except UnicodeDecodeError:
+        # The foreign error is not chained: it holds the bytes, which may be a cell's value.
+        raise FormatError("a string of the metadata is not UTF-8") from None
+
+
+def _integer(bits: int) -> Callable[[Buffer, Field], int]:
+    limit = 1 << (bits - 1)
+
+    def read(buffer: Buffer, field: Field) -> int:
+        found = number(buffer, field)
+        if not -limit <= found < limit:
+            raise FormatError(f"an i{bits} holds {found}")
+        return found
+
+    return read
+
+
+#: The types in a field's header of each Thrift type that is declared.
+_WIRE_TYPES: Final = {
+    TType.BOOL: (WireType.TRUE, WireType.FALSE),
+    TType.BYTE: (WireType.BYTE,),
+    TType.I16: (WireType.I16,),
+    TType.I32: (WireType.I32,),
+    TType.I64: (WireType.I64,),
+    TType.STRING: (WireType.BINARY,),
+    TType.LIST: (WireType.LIST,),
+    TType.STRUCT: (WireType.STRUCT,),
+}
+_SCALARS: Final[dict[object, Callable[[Buffer, Field], Any]]] = {
+    # In a list the bool itself is a byte, otherwise it is in the type.
+    TType.BOOL: lambda buffer, it: (it.type if it.value == it.end else buffer[it.value]) == 1,
+    TType.BYTE: lambda buffer, it: int.from_bytes(buffer[it.value : it.end], signed=True),
+    TType.I16: _integer(16),
+    TType.I32: _integer(32),
+    TType.I64: _integer(64),
+    TType.STRING: content,
+    "text": _text,
+}
 
 
 @functools.cache

@@ -8,8 +8,11 @@ whatever else a writer chose.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.parquet.structures.declarations import FieldType, Structure
 from secure_bloom.parquet.structures.wire_fields import Field, Fields, WireType, find_fields
 
 
@@ -96,8 +99,49 @@ def texts(values: Iterable[str]) -> NewValue:
 
 def structure(fields: Mapping[int, NewValue]) -> bytes:
     """Return the bytes of a new structure."""
-    empty = b"\0"
-    return splice(empty, set_fields(empty, find_fields(empty), fields))
+    parts, before = [], 0
+    for field_id, value in sorted(fields.items()):
+        parts += [_header(field_id - before, field_id, value.type), value.encoded]
+        before = field_id
+    return b"".join([*parts, EMPTY])
+
+
+def encoded(declared: type[Structure], **fields: Any) -> bytes:
+    """Return the bytes of a new structure with the named fields; a field that is None is left out.
+
+    Structures in it are given as their bytes.
+    """
+    new = {
+        field.id: _value(field.kind, fields[name])
+        for name, field in declared.FIELDS.items()
+        if fields.get(name) is not None
+    }
+    return structure(new)
+
+
+#: A structure without fields.
+EMPTY: Final = b"\0"
+
+
+def _value(kind: FieldType[Any], value: Any) -> NewValue:
+    if kind.ttype == TType.LIST:
+        inner: FieldType[Any] = kind.inner
+        return _list(_ELEMENTS[inner.ttype], [_value(inner, it).encoded for it in value])
+    if kind.ttype == TType.STRUCT:
+        return struct(value)
+    if kind.ttype == TType.STRING:
+        return binary(value.encode() if isinstance(value, str) else value)
+    return NewValue(_ELEMENTS[kind.ttype], _zigzag(value))
+
+
+#: The types of numbers, and of elements of lists, that are written.
+_ELEMENTS: Final = {
+    TType.I16: WireType.I16,
+    TType.I32: WireType.I32,
+    TType.I64: WireType.I64,
+    TType.STRING: WireType.BINARY,
+    TType.STRUCT: WireType.STRUCT,
+}
 
 
 def _list(element: WireType, parts: list[bytes]) -> NewValue:

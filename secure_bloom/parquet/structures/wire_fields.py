@@ -11,10 +11,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures.trees import MAX_DEPTH, MAX_ELEMENTS
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+#: Parquet's own structures nest eight deep.  Deeper ones are an attack on Python's stack.
+MAX_DEPTH = 32
+#: Most elements of one list, set or map.  An element can be one byte in the file, and takes about a
+#: thousand bytes as an object.  The longest list of a real footer is that of its columns.
+MAX_ELEMENTS = 1 << 18
 
 
 class WireType(enum.IntEnum):
@@ -52,7 +58,7 @@ class Fields(NamedTuple):
     stop: int
 
 
-def find_fields(buffer: bytes, start: int = 0) -> Fields:
+def find_fields(buffer: Buffer, start: int = 0) -> Fields:
     """Return the fields of the structure at ``start``.
 
     Raises FormatError for damaged bytes, and for a field that occurs twice: readers do not agree on
@@ -61,7 +67,7 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
     return find_nested(buffer, start, None)[0]
 
 
-def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, Fields | None]:
+def find_nested(buffer: Buffer, start: int, within: int | None) -> tuple[Fields, Fields | None]:
     """Return the fields of the structure at ``start``, and those of the structure in ``within``.
 
     Both are found in one pass: most bytes of a column chunk are its metadata. Raises the errors of
@@ -90,7 +96,7 @@ def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, 
     return Fields(by_id, start, position), inner
 
 
-def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
+def list_elements(buffer: Buffer, field: Field) -> list[tuple[int, int]]:
     """Return the start and end of each structure of a list.
 
     Raises FormatError for a list of anything else.
@@ -106,24 +112,35 @@ def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
     return found
 
 
-def encoded_elements(buffer: bytes, field: Field | None) -> list[bytes]:
+def elements(buffer: Buffer, field: Field) -> list[Field]:
+    """Return the elements of a list, of any type. They have no headers."""
+    size, element, position = _list_header(buffer, field.value)
+    found = []
+    for _ in range(size):
+        end = _SKIP_ELEMENT[element](buffer, position, MAX_DEPTH)
+        found.append(Field(element, position, position, end))
+        position = end
+    return found
+
+
+def encoded_elements(buffer: Buffer, field: Field | None) -> list[bytes]:
     """Return the bytes of each structure of a list, or [] if there is no list.
 
     Raises the errors of :func:`list_elements`.
     """
     found = [] if field is None else list_elements(buffer, field)
-    return [buffer[start:end] for start, end in found]
+    return [bytes(buffer[start:end]) for start, end in found]
 
 
-def content(buffer: bytes, field: Field) -> bytes:
+def content(buffer: Buffer, field: Field) -> bytes:
     """Return the bytes of a text or binary field. Raises FormatError for another type."""
     if field.type != WireType.BINARY:
         raise FormatError("a Thrift field that should be bytes is something else")
     _, start = _read_varint(buffer, field.value)
-    return buffer[start : field.end]
+    return bytes(buffer[start : field.end])
 
 
-def number(buffer: bytes, field: Field | None) -> int:
+def number(buffer: Buffer, field: Field | None) -> int:
     """Return the value of a field of 16, 32 or 64 bits. Raises FormatError for any other field."""
     if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
         raise FormatError("a Thrift field that should be a number is missing, or something else")
@@ -132,7 +149,7 @@ def number(buffer: bytes, field: Field | None) -> int:
     return encoded >> 1 ^ -(encoded & 1)
 
 
-def _field_id(buffer: bytes, position: int, head: int, before: int) -> tuple[int, int]:
+def _field_id(buffer: Buffer, position: int, head: int, before: int) -> tuple[int, int]:
     """Return a field's id, and where its value starts."""
     if head >> 4:
         # A difference of 0 marks the long form, so ids that repeat or fall are written out.
@@ -141,7 +158,7 @@ def _field_id(buffer: bytes, position: int, head: int, before: int) -> tuple[int
     return number >> 1 ^ -(number & 1), value
 
 
-def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
+def _read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         byte = buffer[position]
@@ -155,7 +172,7 @@ def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
             raise IndexError(position)
 
 
-def _list_header(buffer: bytes, position: int) -> tuple[int, int, int]:
+def _list_header(buffer: Buffer, position: int) -> tuple[int, int, int]:
     """Return the number and the type of a list's elements, and where the first one starts."""
     head = buffer[position]
     size, position = head >> 4, position + 1
@@ -169,12 +186,12 @@ def _list_header(buffer: bytes, position: int) -> tuple[int, int, int]:
     return size, head & 0x0F, position
 
 
-def _skip_nothing(_buffer: bytes, position: int, _depth: int) -> int:
+def _skip_nothing(_buffer: Buffer, position: int, _depth: int) -> int:
     return position
 
 
-def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
-    def skip(buffer: bytes, position: int, _depth: int) -> int:
+def _skip_fixed(width: int) -> Callable[[Buffer, int, int], int]:
+    def skip(buffer: Buffer, position: int, _depth: int) -> int:
         # A slice past the end would be shorter without an error.
         if position + width > len(buffer):
             raise IndexError(position)
@@ -183,19 +200,19 @@ def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
     return skip
 
 
-def _skip_varint(buffer: bytes, position: int, _depth: int) -> int:
+def _skip_varint(buffer: Buffer, position: int, _depth: int) -> int:
     # Most numbers are one byte, and a footer has thousands.
     return position + 1 if buffer[position] < 0x80 else _read_varint(buffer, position)[1]
 
 
-def _skip_binary(buffer: bytes, position: int, _depth: int) -> int:
+def _skip_binary(buffer: Buffer, position: int, _depth: int) -> int:
     size, position = _read_varint(buffer, position)
     if size > len(buffer) - position:
         raise IndexError(position)
     return position + size
 
 
-def _skip_list(buffer: bytes, position: int, depth: int) -> int:
+def _skip_list(buffer: Buffer, position: int, depth: int) -> int:
     size, element, position = _list_header(buffer, position)
     # Looked up for an empty list too: an element type that is none is damage.
     skip = _SKIP_ELEMENT[element]
@@ -204,7 +221,7 @@ def _skip_list(buffer: bytes, position: int, depth: int) -> int:
     return position
 
 
-def _skip_map(buffer: bytes, position: int, depth: int) -> int:
+def _skip_map(buffer: Buffer, position: int, depth: int) -> int:
     size, start = _read_varint(buffer, position)
     # An empty map is one byte, without the types of keys and values.
     if size == 0:
@@ -221,7 +238,7 @@ def _skip_map(buffer: bytes, position: int, depth: int) -> int:
     return position
 
 
-def _skip_struct(buffer: bytes, position: int, depth: int) -> int:
+def _skip_struct(buffer: Buffer, position: int, depth: int) -> int:
     below = _below(depth)
     while (head := buffer[position]) != 0:
         value = position + 1 if head >> 4 else _read_varint(buffer, position + 1)[1]
@@ -235,7 +252,7 @@ def _below(depth: int) -> int:
     return depth - 1
 
 
-_SKIP: dict[int, Callable[[bytes, int, int], int]] = {
+_SKIP: dict[int, Callable[[Buffer, int, int], int]] = {
     WireType.TRUE: _skip_nothing,
     WireType.FALSE: _skip_nothing,
     WireType.BYTE: _skip_fixed(1),

@@ -20,6 +20,7 @@ from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_
 from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
+from secure_bloom.parquet.structures.splices import encoded
 from secure_bloom.reading.rows.decoded_sizes import size_of_pages
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.storage import InputFile
@@ -169,13 +170,13 @@ def _memory_column(chunk: Chunk, pages: Sequence[Page]) -> MemoryColumn:
     )
 
 
-def _arrow_mark(footer: Footer, name: str) -> KeyValue:
+def _arrow_mark(footer: Footer, name: str) -> bytes:
     """Return the entry with the writer's Arrow type, which the Parquet schema lacks in part."""
     arrow = pa.schema([footer.columns.arrow.field(name)]).serialize().to_pybytes()
-    return KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
+    return encoded(KeyValue, key="ARROW:schema", value=base64.b64encode(arrow))
 
 
-def _schema(footer: Footer, name: str) -> list[SchemaElement]:
+def _schema(footer: Footer, name: str) -> list[bytes]:
     """Return the schema's root, and the nodes of one top-level column."""
-    root = SchemaElement.of(name="schema", num_children=1)
-    return [root, *footer.columns.nodes[name]]
+    root = encoded(SchemaElement, name="schema", num_children=1)
+    return [root, *(node.encoded for node in footer.columns.nodes[name])]

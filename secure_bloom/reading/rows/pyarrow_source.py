@@ -218,7 +218,7 @@ def _plain_footer(footer: Footer, plain: bytes | None = None) -> bytes:
     plain = footer.plain if plain is None else plain
     if not footer.columns.renamed:
         return plain
-    schema = structs(node.encode() for node in footer.columns.renamed)
+    schema = structs(node.encoded for node in footer.columns.renamed)
     return with_fields(plain, {FileMetaData.schema.id: schema})
 
 

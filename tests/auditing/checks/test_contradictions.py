@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from testing.surgery import edit_column, edit_footer
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import ColumnMetaData
 from tests.auditing.examples import POLICY
 
 #: The id of a finding, the row group and the column that it names.

@@ -10,10 +10,10 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.findings import Severity
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
-from secure_bloom.parquet.structures.views import Empty
 from testing.surgery import edit_footer
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import ColumnCryptoMetaData
+from testing.thrift.views import Empty
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,

@@ -14,9 +14,9 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures.metadata import ColumnIndex, Statistics
 from testing.surgery import Opened, edit_footer
 from testing.tables import KEYRING, Mode, customers
+from testing.thrift.metadata import ColumnIndex, Statistics
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from secure_bloom.parquet.structures.metadata import KeyValue
 from testing.surgery import Opened, edit_footer
 from testing.tables import Mode, customers, write
+from testing.thrift.metadata import KeyValue
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     SIGNED,

@@ -16,12 +16,12 @@ from secure_bloom.parquet.footer.edit import FilterPlace, with_filters, with_tex
 from secure_bloom.parquet.footer.locate import read_tail, with_trailer
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.scan import scan_footer
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.splices import Splice, splice, with_fields
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import open_input
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift.metadata import ColumnMetaData, KeyValue
 
 KEYS = KeyResolver(KEYRING).for_file()
 #: Field 30, an i32 of 7, whose id is written out although a later field could count from it.

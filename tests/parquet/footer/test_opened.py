@@ -33,19 +33,20 @@ from secure_bloom.parquet.footer.opened import (
     unlock_to_read,
 )
 from secure_bloom.parquet.footer.seal import close_footer
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    AesGcmCtrV1,
-    ColumnCryptoMetaData,
-    ColumnMetaData,
-    EncryptionAlgorithm,
-)
 from secure_bloom.storage import open_input
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 from testing.live_footer import encode_footer
 from testing.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from testing.surgery import assert_tells_no_secret, edit_column, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
+from testing.thrift import trees
+from testing.thrift.metadata import (
+    AesGcmCtrV1,
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+    EncryptionAlgorithm,
+)
+from testing.thrift.views import encoded, tree_of
 
 WITH_KEYS = [Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]
 FOOTERS = {
@@ -149,15 +150,15 @@ def test_unknown_fields_survive_a_rewrite(path: Path, mode: Mode, name: str) -> 
         it.footer.metadata.tree.fields[88] = (12, STRANGER)
         path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
     with opened(path) as it:
-        wanted = it.chunk(0, name).meta_data.encode()
+        wanted = encoded(it.chunk(0, name).meta_data)
     _enter_filter(path, 0, name, 4, 64)
     with opened(path) as it:
         meta_data = it.chunk(0, name).meta_data
-        assert meta_data.tree.fields[77] == (12, STRANGER)
+        assert tree_of(meta_data).fields[77] == (12, STRANGER)
         assert it.footer.metadata.tree.fields[88] == (12, STRANGER)
         assert (meta_data.bloom_filter_offset, meta_data.bloom_filter_length) == (4, 64)
         del meta_data.bloom_filter_offset, meta_data.bloom_filter_length
-        assert meta_data.encode() == wanted
+        assert encoded(meta_data) == wanted
 
 
 @pytest.mark.parametrize("name", ["email", "id"])

@@ -11,13 +11,13 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import scan
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.scan import scan_footer
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import ColumnChunk, FileMetaData
 from secure_bloom.parquet.structures.records import decode_record
-from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.storage import open_input
 from testing.surgery import opened
 from testing.tables import customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import ColumnChunk, FileMetaData
+from testing.thrift.trees import Struct
 
 
 def _footer(path: Path) -> bytes:

@@ -19,10 +19,10 @@ from secure_bloom.kernels import extension
 from secure_bloom.parquet.footer import scan
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.scan import FooterScan, scan_footer
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
 from testing.surgery import opened
 from testing.tables import Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.trees import Map, Sequence, Struct, Value
 from tests.kernels import mutations
 
 Fields = dict[int, tuple[int, Value]]

@@ -7,15 +7,17 @@ import enum
 import pytest
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.structures import metadata, trees
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, Type
-from secure_bloom.parquet.structures.views import Required, View
+from secure_bloom.parquet.structures import metadata
+from secure_bloom.parquet.structures.declarations import Required, Structure
+from secure_bloom.parquet.structures.metadata import Type
+from testing.thrift import trees
+from testing.thrift.metadata import BloomFilterHash, ColumnMetaData
 from tests import idl
 
 VIEWS = [
     cls
     for cls in vars(metadata).values()
-    if isinstance(cls, type) and issubclass(cls, View) and cls.FIELDS
+    if isinstance(cls, type) and issubclass(cls, Structure) and cls.FIELDS
 ]
 ENUMS = [
     cls
@@ -26,7 +28,7 @@ STRUCTURES = idl.structures()
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda v: v.__name__)
-def test_a_view_declares_fields_as_the_idl_does(view: type[View]) -> None:
+def test_a_view_declares_fields_as_the_idl_does(view: type[Structure]) -> None:
     declared = STRUCTURES[view.__name__]
     for name, field in view.FIELDS.items():
         wanted = declared[name]
@@ -82,4 +84,4 @@ def test_an_integer_outside_its_type_is_refused() -> None:
 def test_a_union_with_no_member_or_an_unknown_one_is_unsupported() -> None:
     for tree in (trees.Struct(), trees.Struct({7: (12, trees.Struct())})):
         with pytest.raises(UnsupportedFeatureError):
-            metadata.BloomFilterHash(tree).member()
+            BloomFilterHash(tree).member()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures import records
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     FileMetaData,
@@ -137,7 +137,7 @@ def test_without_the_librarys_c_code_records_have_the_same_fields(
     footer = _footer()
     fast, length = measured_record(FileMetaData, footer)
     places, _ = measured_outline(FileMetaData, footer, ColumnChunk)
-    monkeypatch.setattr(trees, "HAS_C_CODE", False)
+    monkeypatch.setattr(records, "HAS_C_CODE", False)
     slow_places, measured = measured_outline(FileMetaData, footer, ColumnChunk)
     assert measured == length
     assert [g.columns for g in slow_places.row_groups] == [g.columns for g in places.row_groups]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.trees import Struct
 from testing.project import CORPUS, NO_CORPUS
+from testing.thrift import trees
+from testing.thrift.trees import Struct
 from tests.parquet.structures.thrift_values import structs
 
 

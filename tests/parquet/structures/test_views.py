@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
+from secure_bloom.parquet.structures.metadata import CompressionCodec
+from testing.thrift import trees
+from testing.thrift.metadata import (
     AesGcmV1,
     ColumnMetaData,
-    CompressionCodec,
     EncryptionAlgorithm,
     KeyValue,
     PageEncodingStats,

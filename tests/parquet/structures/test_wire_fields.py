@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.trees import Sequence, Struct
 from secure_bloom.parquet.structures.wire_fields import find_fields, list_elements
+from testing.thrift import trees
+from testing.thrift.trees import Sequence, Struct
 from tests.parquet.structures.thrift_values import structs as trees_of
 
 

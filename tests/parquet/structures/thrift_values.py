@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
-from secure_bloom.parquet.structures.trees import Map, Sequence, Struct
+from testing.thrift.trees import Map, Sequence, Struct
 
 _SCALARS = {
     TType.BOOL: st.booleans(),

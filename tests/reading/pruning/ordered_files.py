@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnOrder, Statistics
-from secure_bloom.parquet.structures.views import Empty
 from testing.surgery import Opened, edit_footer
+from testing.thrift.metadata import ColumnIndex, ColumnOrder, Statistics
+from testing.thrift.views import Empty
 
 #: Rows of a page, pages of a row group.
 PAGE, PAGES = 2, 3

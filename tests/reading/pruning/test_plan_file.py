@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures import records
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = 200
@@ -29,7 +29,7 @@ def test_without_the_librarys_c_code_the_same_rows_are_read(
     where = [("email", "in", ["user7@example.com", "nobody"]), ("id", "<", 100)]
     rows = sb.read_table(lake, where=where, keys=KEYRING)
     assert rows.num_rows == 3
-    monkeypatch.setattr(trees, "HAS_C_CODE", False)
+    monkeypatch.setattr(records, "HAS_C_CODE", False)
     assert sb.read_table(lake, where=where, keys=KEYRING) == rows
 
 
@@ -40,14 +40,14 @@ def test_only_chunks_of_the_predicates_columns_are_decoded(
 ) -> None:
     lake = _lake(tmp_path, mode)
     decoded: list[int] = []
-    read = trees.StructReader.read
+    read = records.StructReader.read
 
-    def counted(self: trees.StructReader, start: int, record: object, spec: object) -> int:
+    def counted(self: records.StructReader, start: int, record: object, spec: object) -> int:
         if type(record).__name__ == "ColumnChunk":
             decoded.append(start)
         return read(self, start, record, spec)
 
-    monkeypatch.setattr(trees.StructReader, "read", counted)
+    monkeypatch.setattr(records.StructReader, "read", counted)
     where = [("email", "=", "nobody@nowhere")]
     assert sb.read_table(lake, where=where, keys=KEYRING).num_rows == 0
     assert len(decoded) == 3 * (ROWS // 50)

@@ -23,13 +23,9 @@ from secure_bloom.parquet.memory_files import MemoryColumn, StoredPage, memory_f
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
-    DataPageHeader,
-    DictionaryPageHeader,
     Encoding,
     FieldRepetitionType,
-    PageHeader,
     PageType,
-    SchemaElement,
     Type,
 )
 from secure_bloom.reading.rows import decoded_sizes, dictionary_strings
@@ -38,6 +34,7 @@ from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_
 from secure_bloom.storage.memory_budget import VARIABLE
 from testing.surgery import flip, opened
 from testing.tables import KEYRING, Mode, write
+from testing.thrift.metadata import DataPageHeader, DictionaryPageHeader, PageHeader, SchemaElement
 from tests.kernels.hybrid import packed, repeated
 
 pytestmark = pytest.mark.parametrize("has_extension", [True])
@@ -236,7 +233,8 @@ def hostile(path: Path, values: int, *pages: StoredPage, rows: int | None = None
         pages=pages,
         has_dictionary=True,
     )
-    path.write_bytes(memory_file(schema, [column], values if rows is None else rows))
+    nodes = [element.encode() for element in schema]
+    path.write_bytes(memory_file(nodes, [column], values if rows is None else rows))
     return path
 
 

@@ -22,13 +22,13 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError, SecureBloomError
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.filter_reads import Hashes, ask_together, read_filters
 from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
 from testing.surgery import edit_column, edit_footer, filter_place, flip, opened
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
+from testing.thrift.metadata import ColumnMetaData
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
 
 ROWS, GROUP = 2000, 250

@@ -19,12 +19,13 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.footer.scan import ABSENT
-from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.pruning.batch.lookup_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filter_reads import FilterLocation
 from secure_bloom.storage import open_input
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from testing.thrift.metadata import ColumnChunk, ColumnMetaData
+from testing.thrift.views import encoded
 
 GROUPS = 8
 #: A number of a chunk, and where it is said.
@@ -232,7 +233,7 @@ def seal(path: Path, change: Callable[[bytes], bytes], *, only: int | None = Non
         chunk = it.chunk(index, "email")
         if chunk.cipher is not None and only in (None, index):
             column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-                ModuleType.COLUMN_META_DATA, change(chunk.meta_data.encode())
+                ModuleType.COLUMN_META_DATA, change(encoded(chunk.meta_data))
             )
 
     change_modules(path, sealed)

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, Statistics
-from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.reading.pruning.plan import Step
 from testing.live_footer import encode_footer
 from testing.surgery import edit_column, opened
+from testing.thrift.metadata import ColumnMetaData, Statistics
+from testing.thrift.trees import Struct
+from testing.thrift.views import tree_of
 
 NAN = float("nan")
 
@@ -198,7 +199,7 @@ def test_a_type_of_a_later_format_has_no_order(tmp_path: Path) -> None:
     path = file_of(tmp_path, pa.array([b"a", b"b"]))
     with opened(path, None) as it:
         # GEOMETRY, whose bounds are no values.
-        it.footer.leaves[0].element.tree.fields[10] = (12, Struct({17: (12, Struct())}))
+        tree_of(it.footer.leaves[0].element).fields[10] = (12, Struct({17: (12, Struct())}))
         it.footer.metadata.tree.fields.pop(5, None)
         content = it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer)
     path.write_bytes(content)

@@ -1,31 +1,23 @@
 """Thrift compact bytes <-> tree, bounded by the bytes available.
 
 A tree keeps every field in the order it was read, known or not.  Reading and writing go through the
-`thrift` library's ``TCompactProtocol``; this module adds the bounds (lengths, counts, depth).  The
-library's C code is much faster and makes no trees: :class:`StructReader`.
-
+`thrift` library's ``TCompactProtocol``; this module adds the bounds (lengths, counts, depth).
 Thrift compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
 from __future__ import annotations
 
-import io
 import struct
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from thrift.protocol.TCompactProtocol import TCompactProtocol, TCompactProtocolAccelerated
+from thrift.protocol.TCompactProtocol import TCompactProtocol
 from thrift.protocol.TProtocol import TProtocolException, TType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportBase, TTransportException
 
 from secure_bloom.errors import FormatError
-
-#: Parquet's own structures nest eight deep.  Deeper ones are an attack on Python's stack.
-MAX_DEPTH = 32
-#: Most elements of one list, set or map.  An element can be one byte in the file, and takes about a
-#: thousand bytes as an object.  The longest list of a real footer is that of its columns.
-MAX_ELEMENTS = 1 << 18
+from secure_bloom.parquet.structures.wire_fields import MAX_DEPTH, MAX_ELEMENTS
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Value: TypeAlias = "bool | int | float | bytes | UUID | Struct | Sequence | Map"
@@ -101,79 +93,6 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
         start, self.position = self.position, self.position + size
         return bytes(self._view[start : self.position])
 
-
-class StructReader:
-    """The library's C decoder, if :data:`HAS_C_CODE`: finds where structures end, or reads them.
-
-    One object serves one thread at a time.  It acts as the protocol and the transport for the C
-    code, which needs only a few of their attributes.  Making the library's own objects takes longer
-    than reading a small structure.
-    """
-
-    def __init__(self, buffer: Buffer) -> None:
-        # The C code reads from a BytesIO of this name, and calls cstringio_refill at its end.
-        self.cstringio_buf = io.BytesIO(buffer)
-        self.trans = self
-        self.string_length_limit = size = len(buffer)
-        self.container_length_limit = size if size < MAX_ELEMENTS else MAX_ELEMENTS
-
-    def cstringio_refill(self, _partial: bytes, _wanted: int) -> io.BytesIO:
-        """Raise FormatError: the C code calls this when it wants more bytes than there are."""
-        raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
-
-    def read(self, start: int, record: object, spec: object) -> int:
-        """Read the structure at ``start`` into attributes of ``record``. Return where it ends.
-
-        ``spec`` is a ``thrift_spec`` as Thrift's own compiler writes it. Fields that it does not
-        name are skipped.  Much faster than a tree, but nothing can be written back.
-
-        Besides the library's own errors, its C code raises Python's: TypeError for an unknown
-        Thrift type, OverflowError for a size too large.  All of them mean damaged bytes.
-        """
-        # The C code reads where this buffer's position is, and leaves it behind the structure.
-        self.cstringio_buf.seek(start)
-        try:
-            _fast_decode(record, self, [type(record), spec])
-        except (TProtocolException, TTransportException, EOFError, *_C_ERRORS) as exc:
-            raise FormatError(f"Thrift structure is damaged after byte {start}") from exc
-        return self.cstringio_buf.tell()
-
-
-_C_ERRORS = (TypeError, ValueError, OverflowError, SystemError)
-
-
-class OffsetReader(StructReader):
-    """Reads structures, but of some nested structures only the offsets. For one thread alone.
-
-    The C code makes a structure by calling the class that its ``spec`` names.  Calling
-    ``offset_type`` returns the byte offset that the reader has reached.  Its ``spec`` names no
-    field, so the C code then skips the structure.  The structure is checked like any other, at a
-    fifth of the cost.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(b"")
-        called: Any = type("Offsets", (type,), {"__call__": self.cstringio_buf.tell})
-        self.offset_type: type = called("Offset", (), {})
-
-    def read_into(self, record: object, spec: object, buffer: Buffer) -> int:
-        """Like :meth:`read`, from the start of the given buffer."""
-        self._load(buffer)
-        try:
-            return self.read(0, record, spec)
-        finally:
-            self._load(b"")
-
-    def _load(self, buffer: Buffer) -> None:
-        # The very object, because ``offset_type`` asks it; bytes are shared with it, not copied.
-        io.BytesIO.__init__(self.cstringio_buf, buffer)
-        self.string_length_limit = len(buffer)
-        self.container_length_limit = min(len(buffer), MAX_ELEMENTS)
-
-
-_fast_decode: Any = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_decode", None)
-#: Whether the library came with its C code: where it was installed without a compiler it has none.
-HAS_C_CODE = _fast_decode is not None
 
 _SCALAR_READERS = {
     TType.BOOL: TCompactProtocol.readBool,
