@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_SIBLING_BYTES = 16 * 1024 * 1024
 #: Start and end of a read, in bytes of the file.
 Extent = tuple[int, int]
+#: One request brings so much of the end of an object: the footer, and the filters before it.  In
+#: the time that a store takes to answer, far more would arrive.
+END = 128 * 1024
 _CHUNK_BYTES = 64 * 1024 * 1024
 _DEFAULT_MODE = 0o666
 

@@ -21,7 +21,7 @@ from pyarrow import fs
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.folder_trees import Level, Tree
-from secure_bloom.storage.inputs import Extent, InputFile
+from secure_bloom.storage.inputs import END, Extent, InputFile
 from secure_bloom.storage.os_errors import GONE, system_errors
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import S3Settings, settings_for
@@ -31,9 +31,6 @@ _GENERATION = "generation"
 _WRITE_MARKS = ("ETag", "etag", _GENERATION)
 #: Store -> where the one that its conditions take stands in an identity.
 _MARK_AT = {"s3": 3, "abfs": 3, "gcs": 5}
-#: One request brings so much of the end of an object: the footer, and the filters before it.  In
-#: the time that a store takes to answer, far more would arrive.
-END = 128 * 1024
 #: Bytes that are fetched ahead of one object.
 _AHEAD = 8 * 1024 * 1024
 #: Smaller objects are put whole, as S3 has no parts that are smaller.

@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
-from secure_bloom.storage.inputs import Extent, InputFile
-from secure_bloom.storage.objects import END, ObjectFile, arrow_location, mark_of
+from secure_bloom.storage.inputs import END, Extent, InputFile
+from secure_bloom.storage.objects import ObjectFile, arrow_location, mark_of
 
 if TYPE_CHECKING:
     from secure_bloom.storage.object_writer import StoredObject

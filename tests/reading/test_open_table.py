@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +18,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
@@ -209,6 +213,43 @@ def test_answers_do_not_depend_on_the_memory(lake: Path, memory: int | str) -> N
             assert table.read(WHERE).equals(wanted)
 
 
+_LOOKUPS = """
+import resource, sys
+import secure_bloom as sb
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+lake, memory = sys.argv[1:]
+sb.read_table(lake, where="c0 = 'nobody'")
+with sb.open_table(lake, memory=memory) as table:
+    before = resident()
+    for n in range(16):
+        table.read(f"c{n} = '030000x'")
+    print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+def test_a_process_keeps_what_fits_into_memory(tmp_path: Path) -> None:
+    texts = pa.array([f"{n:06}" for n in range(60_000)]).dictionary_encode()
+    names = [f"c{n}" for n in range(16)]
+    pq.write_table(pa.table(dict.fromkeys(names, texts)), tmp_path / "x.parquet")
+    options = sb.BloomFilterOptions(fpp=1e-7)
+    [report] = sb.add_bloom_filters(tmp_path, columns=dict.fromkeys(names, options)).files
+    filters = sum(added.bytes or 0 for added in report.filters)
+    assert filters >= 16 << 20
+
+    def grown(memory: str) -> int:
+        command = [sys.executable, "-c", _LOOKUPS, str(tmp_path), memory]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    assert grown("256MiB") > filters * 3 // 4
+    # Two filters, one after the other: the old one is dropped before its successor is read.
+    assert grown("3MiB") < filters // 2
+
+
 def test_what_makes_no_sense_is_a_named_error(table: sb.Table) -> None:
     with pytest.raises(sb.PolicyError, match="emial"):
         table.read("emial = 'x'")
@@ -223,6 +264,59 @@ def test_what_makes_no_sense_is_a_named_error(table: sb.Table) -> None:
 
 
 # --- What changed meanwhile ---
+
+
+class Lake:
+    """A folder of plain files, and the rows that each of them has."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder, self.chance = folder, chance
+        self.rows: dict[str, list[int]] = {}
+        self.write()
+
+    def write(self) -> None:
+        """Add a file, or put another one in the place of one."""
+        name = f"{self.chance.randrange(6)}.parquet"
+        self.rows[name] = [self.chance.randrange(40) for _ in range(self.chance.randrange(1, 30))]
+        table = pa.table(
+            {"n": pa.array(self.rows[name], pa.int64()), "t": map(str, self.rows[name])}
+        )
+        beside = self.folder / "beside"
+        pq.write_table(table, beside, row_group_size=self.chance.choice((3, 10)))
+        beside.rename(self.folder / name)
+
+    def add_filters(self) -> None:
+        columns = self.chance.choice((["n"], ["t"], ["n", "t"]))
+        sb.add_bloom_filters(self.folder, columns=columns, in_place=self.chance.random() < 0.5)
+
+    def remove(self) -> None:
+        if len(self.rows) > 1:
+            name = self.chance.choice(sorted(self.rows))
+            del self.rows[name]
+            (self.folder / name).unlink()
+
+    def wanted(self, values: list[int]) -> list[int]:
+        return [n for name in sorted(self.rows) for n in self.rows[name] if n in values]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_are_right_whatever_happens_to_the_files(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    lake = Lake(tmp_path, chance)
+    table = sb.open_table(tmp_path, memory=chance.choice((0, 20_000, "256MiB")))
+    for _ in range(25):
+        # Files that were replaced are read again; others are there after a refresh.
+        chance.choice((lake.write, lake.write, lake.add_filters, lake.remove))()
+        if chance.random() < 0.5 or set(map(os.path.basename, table.files)) != set(lake.rows):
+            table.refresh()
+        values = [chance.randrange(45) for _ in range(chance.choice((1, 1, 7)))]
+        wanted = lake.wanted(values)
+        column, given = chance.choice((("n", values), ("t", [str(n) for n in values])))
+        assert table.read([(column, "in", given)]).column("n").to_pylist() == wanted
+        if wanted:
+            verdicts = map(str, table.probe("n", wanted[0]).verdicts)
+            assert set(verdicts) != {"absent"}
+    table.close()
 
 
 def rewritten(path: Path, rows: pa.Table) -> None:

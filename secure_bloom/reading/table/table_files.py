@@ -31,6 +31,7 @@ from secure_bloom.storage import (
     open_input,
     reopen_pinned,
 )
+from secure_bloom.storage.inputs import END
 from secure_bloom.storage.local import identity_at
 from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.tables import TableListing, TableVersion, list_tables
@@ -50,13 +51,15 @@ _TOGETHER = 8 * 1024 * 1024
 _GROWTH, _MOST = 8, 256
 #: Objects whose end is kept from the schema to the plan: 128 KiB each.
 _MOST_ASIDE = 2048
+#: The part of an open table's memory that ends of objects may take.
+_PART_OF_ENDS = 4
 
 
 class TableFiles:
     """The files of a table, by their ordinals, and their footers.
 
-    ``at`` is the version to read of a table with a log.  With ``memory`` the footers are kept and
-    counted there; without it each footer is dropped after its use.
+    ``at`` is the version to read of a table with a log.  With ``memory`` footers and object ends
+    are kept and counted there; without it each is dropped after its use.
 
     ``before`` is an older state of the table: footers of files that did not change come from it.
     ``listing`` is the listing of the table if the caller has one.
@@ -94,6 +97,7 @@ class TableFiles:
         self._kept: dict[int, Footer] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
+        self._most_aside = _MOST_ASIDE if memory is None else memory.most // _PART_OF_ENDS // END
         #: Bounds and filters in memory, once the table was asked; one read keeps none.
         self.kept_columns: KeptColumns | None = None
         #: The files of each schema.
@@ -181,7 +185,7 @@ class TableFiles:
     def _give_back(self) -> None:
         """Subtract the footers of this state from the memory in use; the next one adds its own."""
         self._memory.give_back(sum(footer.memory for footer in self._kept.values()))
-        self._memory.give_back(self.opener.kept)
+        self._memory.give_back(self.opener.kept + len(self._aside) * END)
 
     @property
     def are_tiny(self) -> bool:
@@ -320,11 +324,16 @@ class TableFiles:
             with ExitStack() as stack:
                 file = stack.enter_context(self._open(path))
                 footer = self._footer_of(file)
-                if file.holds(file.size - 1, 1) and len(self._aside) < _MOST_ASIDE:
+                if file.holds(file.size - 1, 1) and self._takes_aside():
                     file.set_aside()
                     self._aside[ordinal] = file
                     stack.pop_all()
             return footer
+
+    def _takes_aside(self) -> bool:
+        """Return whether there is room for the end of one more object, which is counted then."""
+        has_room = len(self._aside) < self._most_aside
+        return has_room and (self._forgets or self._memory.take(END))
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
