@@ -60,10 +60,11 @@ class TableListing:
         """Return the columns that tables have and their files may lack."""
         return set().union(*(table.schema() for table in self.tables))
 
-    def open(self, path: str, *, pinned: bool = False) -> InputFile:
+    def open(self, path: str, *, pinned: bool = True) -> InputFile:
         """Open one of the files. Its columns have the names of the table.
 
         With ``pinned`` an object is read by conditional requests, of which the first has its end.
+        Without it the first request asks for its identity alone.
         """
         file = open_pinned(path, self.sizes.get(path)) if pinned else open_input(path)
         file.column_names = self.names.get(path)

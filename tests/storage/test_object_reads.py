@@ -6,6 +6,7 @@ import json
 import pickle
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -109,17 +110,30 @@ def test_a_probe_takes_one_request_a_file(lake: Bucket, log: Path) -> None:
         assert made == [("GET", "bytes=-131072")]
 
 
+@MODES
+def test_inspect_and_audit_take_one_request_a_small_file(lake: Bucket, log: Path) -> None:
+    policy = sb.KeyPolicy(footer_key="k_footer")
+    for look in (sb.inspect, partial(sb.audit, policy=policy)):
+        asked(log)
+        look(lake.uri("lake"), keys=KEYRING)
+        requests = asked(log)
+        assert len(requests) == FILES
+        for made in requests.values():
+            assert made == [("GET", "bytes=-131072")]
+
+
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
 def test_filters_that_lie_far_from_the_end_take_one_request_more(
     lake: Bucket, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("secure_bloom.storage.objects.END", 9000)
+    monkeypatch.setattr("secure_bloom.storage.pinned_objects.END", 4500)
     monkeypatch.setattr("secure_bloom.parquet.footer.locate._FIRST_READ", 9000)
     asked(log)
     where = "email = 'user0@nowhere'"
     assert sb.read_table(lake.uri("lake"), where=where, keys=KEYRING).num_rows == 0
     for made in asked(log).values():
-        assert len([1 for method, _ in made if method == "GET"]) <= 3
+        assert made[0] == ("GET", "bytes=-4500")
+        assert [method for method, _ in made] == ["GET"] * 2
 
 
 @MODES
