@@ -31,3 +31,4 @@ IS_OF_THE_PAGE = spark_version() >= (4, 3)
 
 since_4_0 = pytest.mark.skipif(spark_version() < (4, 0), reason="needs Spark 4.0")
 since_4_1 = pytest.mark.skipif(spark_version() < (4, 1), reason="needs Spark 4.1")
+since_4_2 = pytest.mark.skipif(spark_version() < (4, 2), reason="needs Spark 4.2")
