@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 BATCHES = 4
 
 
-# Spark 4.1 gives the files of a sink the keys of the session, whatever the options of the stream say.
+# Spark 4.1 writes a sink under the keys of the session, whatever the options of the stream say.
 @since_4_2
 def test_rows_are_those_that_spark_reads_from_the_sink(spark: SparkSession, tmp_path: Path) -> None:
     source, sink = tmp_path / "source", tmp_path / "a sink"
