@@ -29,6 +29,9 @@ DUCKDB, POLARS = "DuckDB", "Polars"
 SPARK = "Spark's reader, with these filters"
 #: Keys of the long list, and how many of them the table has.
 LISTED, FOUND = 1000, 10
+#: Keys of the list that an open table is asked for.
+MANY = 10_000
+IN_LIST = "select * from read_parquet('{}/*.parquet') where email in (select unnest(?))"
 
 Count = Callable[[], int]
 
@@ -42,6 +45,8 @@ def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     yield from one_key(lake, runs)
     yield from on_spark(lake, runs)
     yield many_keys(lake, runs)
+    for table in (lake.plain, lake.encrypted):
+        yield from open_table(lake, table, runs)
     yield from without_filter(lake, runs)
 
 
@@ -115,6 +120,49 @@ def many_keys(lake: Lake, runs: int) -> Result:
     )
 
 
+def open_table(lake: Lake, table: Path, runs: int) -> Iterator[Result]:
+    """One key, and a long list, in a table that stays open; the others read the plain files."""
+    plain = lake.plain
+    with sb.open_table(table, keys=KEYRING) as kept, duckdb.connect() as con:
+        con.execute("set parquet_metadata_cache = true")
+        for name, row, goal in (
+            ("absent", lake.absent, 50.0),
+            ("present once", lake.present, 10.0),
+        ):
+            key = email_of(row)
+            yield compared(
+                f"open table, one key, {name}, {table.name}",
+                lambda key=key: kept.read([("email", "=", key)]).num_rows,
+                {
+                    DUCKDB: lambda key=key: asked_of_duckdb(plain, key, con),
+                    POLARS: lambda key=key: asked_of_polars(plain, key),
+                    PYARROW: lambda key=key: scanned(plain, pc.field("email") == key),
+                },
+                goal=goal,
+                runs=runs,
+                note="DuckDB keeps its metadata cache",
+            )
+        keys = [email_of(lake.absent + i) for i in range(MANY - FOUND)]
+        keys += [email_of(i) for i in range(FOUND)]
+        yield compared(
+            f"open table, {MANY:,} keys, {FOUND} of them present, {table.name}",
+            lambda: kept.read([("email", "in", keys)]).num_rows,
+            {
+                DUCKDB: lambda: (
+                    con.execute(IN_LIST.format(plain), [keys]).to_arrow_table().num_rows
+                ),
+                POLARS: lambda: (
+                    pl.scan_parquet(plain / "*.parquet")
+                    .filter(pl.col("email").is_in(keys))
+                    .collect()
+                    .height
+                ),
+            },
+            goal=2,
+            runs=min(runs, 3),
+        )
+
+
 def without_filter(lake: Lake, runs: int) -> Iterator[Result]:
     """A column without filters, and conditions that most rows satisfy."""
     iban = iban_of(5)
@@ -136,7 +184,7 @@ def without_filter(lake: Lake, runs: int) -> Iterator[Result]:
 
 
 def compared(
-    case: str, us: Count, others: Mapping[str, Count], *, goal: float, runs: int
+    case: str, us: Count, others: Mapping[str, Count], *, goal: float, runs: int, note: str = ""
 ) -> Result:
     """All sides in turns; against is the fastest of the others, and all find as many rows."""
     found = {run() for run in (us, *others.values())}
@@ -152,7 +200,10 @@ def compared(
         ours=mine,
         other=times[fastest],
         goal=goal,
-        note=", ".join(f"{n} {1000 * s:.0f} ms" for n, s in times.items() if n != fastest),
+        note=", ".join(
+            [f"{n} {1000 * s:.0f} ms" for n, s in times.items() if n != fastest]
+            + [note] * bool(note)
+        ),
     )
 
 
@@ -172,10 +223,10 @@ def scanned(table: Path, condition: pc.Expression) -> int:
     return ds.dataset(table, format=form).to_table(filter=condition).num_rows
 
 
-def asked_of_duckdb(table: Path, key: str) -> int:
+def asked_of_duckdb(table: Path, key: str, con: duckdb.DuckDBPyConnection | None = None) -> int:
     """One key looked up by DuckDB."""
     query = f"select * from read_parquet('{table}/*.parquet') where email = '{key}'"
-    return duckdb.sql(query).to_arrow_table().num_rows
+    return (con or duckdb).sql(query).to_arrow_table().num_rows
 
 
 def asked_of_polars(table: Path, key: str) -> int:
