@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from secure_bloom.errors import FormatError
 from secure_bloom.tables.live_file import DeletionVector, Protocol, TableMetadata
 
+#: The name of a column in files or, in mode ``id``, in partition values and statistics alone
+#: (PROTOCOL.md, "Column Mapping"): a field of the column's metadata.
+PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 #: One line of a commit: the action's name -> its fields.
 Action = dict[str, Any]
 
@@ -156,4 +159,4 @@ def _physical_name(column: Mapping[str, Any], mode: str) -> str:
     # In mode id files are matched by field id, but partition values and statistics use this name in
     # both modes (PROTOCOL.md, "Column Mapping").
     metadata = fields_of(dict(column), "metadata") or {}
-    return text(metadata, "delta.columnMapping.physicalName")
+    return text(metadata, PHYSICAL_NAME)

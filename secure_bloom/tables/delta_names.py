@@ -12,7 +12,7 @@ from typing import Any
 
 from secure_bloom.errors import FormatError
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
-from secure_bloom.tables.delta_actions import count, fields_of, text
+from secure_bloom.tables.delta_actions import PHYSICAL_NAME, count, fields_of, text
 from secure_bloom.tables.live_file import TableMetadata
 
 #: Schemas of tables are not so deep; a hostile one would exhaust Python's stack.
@@ -51,12 +51,12 @@ def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
     if mode == "none":
         return text(column, "name")
     metadata = fields_of(dict(column), "metadata") or {}
-    return count(metadata, _ID) if mode == "id" else text(metadata, _PHYSICAL_NAME)
+    return count(metadata, _ID) if mode == "id" else text(metadata, PHYSICAL_NAME)
 
 
 def _physical_name(column: Mapping[str, Any]) -> str:
     # A field that says no physical name has its own name in files.
-    return str((column.get("metadata") or {}).get(_PHYSICAL_NAME, column["name"]))
+    return str((column.get("metadata") or {}).get(PHYSICAL_NAME, column["name"]))
 
 
 def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
@@ -71,5 +71,5 @@ def _inside(kind: object, mode: str, depth: int) -> ColumnMapping | None:
     return ColumnMapping(inner=tuple(_inside(kind.get(name), mode, depth - 1) for name in held))
 
 
-_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+_ID = "delta.columnMapping.id"
 _HELD = {"array": ("elementType",), "map": ("keyType", "valueType")}

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from secure_bloom.errors import FormatError
+from secure_bloom.tables.delta_actions import PHYSICAL_NAME
 
 #: Whether a column is of these, by its path under the names that people use.
 IsSecret = Callable[[tuple[str, ...]], bool]
 
 _BOUNDS = ("minValues", "maxValues")
-#: The name of a column in statistics, in both modes of column mapping.
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 #: Structures are not nested so deeply; a hostile log would exhaust Python's stack.
 _DEEPEST = 100
 
@@ -122,6 +121,6 @@ def _fields(kind: object) -> Mapping[str, Mapping[str, Any]]:
     fields = kind.get("fields") if isinstance(kind, Mapping) else None
     named = [field for field in fields or () if isinstance(field, Mapping)]
     return {
-        str((field.get("metadata") or {}).get(_PHYSICAL_NAME, field.get("name"))): field
+        str((field.get("metadata") or {}).get(PHYSICAL_NAME, field.get("name"))): field
         for field in named
     }
