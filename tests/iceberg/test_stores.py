@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 import secure_bloom as sb
@@ -119,3 +120,23 @@ def test_a_way_into_the_store_that_is_not_known_is_refused(table: Table, name: s
     table.io.properties[name] = "S3V4RestSigner"
     with pytest.raises(UnsupportedFeatureError, match=f"sets {name}"):
         store_grant(table, NAME)
+
+
+def test_a_catalog_in_glue(
+    settings: dict[str, str], port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glue = {
+        "glue.endpoint": f"http://127.0.0.1:{port}",
+        "glue.region": "us-east-1",
+        "glue.access-key-id": "testing",
+        "glue.secret-access-key": "testing",
+    }
+    in_environment({"type": "glue", **settings, **glue}, monkeypatch)
+    catalog = load_catalog("lake")
+    catalog.create_namespace("db")
+    table = people(catalog, files=2)
+    before = all_rows(table)
+    report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(report.commits[0].files) == 2
+    assert all_rows(catalog.load_table("db.people")) == before
+    assert sb.probe(NAME, "email", [ABSENT]).verdicts == {sb.Verdict.ABSENT}
