@@ -258,5 +258,4 @@ def _explained() -> Iterator[None]:
         if error.hint is not None:
             for elsewhere, here in _SPELLED.items():
                 error.hint = error.hint.replace(elsewhere, here)
-            error.add_note(f"hint: {error.hint}")
         raise error from None

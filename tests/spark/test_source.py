@@ -623,6 +623,7 @@ class TestOptions:
             planned_by(SecureBloomSource(given))
         notes = getattr(caught.value, "__notes__", [])
         assert re.search(complaint, " ".join([str(caught.value), *notes]))
+        assert len(notes) == len(set(notes))
 
     def test_a_view_keeps_the_options_and_a_table_of_the_catalog_does_not(
         self, spark: SparkSession, tmp_path: Path
