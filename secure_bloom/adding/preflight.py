@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.request import FilterRequest, WantedFilters
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.locate import read_tail
@@ -63,7 +63,7 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
 def _missing_in_all(request: FilterRequest, surveys: Iterable[Survey]) -> set[str]:
     """Return the columns that none of the readable files has."""
     missing = (set(survey.missing) for survey in surveys if survey.failure is None)
-    return set(request.columns).intersection(*missing)
+    return set(request.wanted.columns).intersection(*missing)
 
 
 def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
@@ -78,30 +78,31 @@ def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Sur
 
 
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
-    with located(path=path), request.open(path) as file:
+    with located(path=path), request.wanted.open(path) as file:
         # As before a write, a signature that cannot be checked is an error: it fails here, before
         # the work.
         footer = unlock(read_tail(file), file_keys(resolver, file))
-        refusal = _refusal(path, footer, request)
+        wanted = request.wanted
+        refusal = _refusal(path, footer, wanted)
         if footer.row_groups and refusal is None:
             # One row group tells of the keys; all are looked at when the file is planned.
-            for ordinal in request.resolve(footer.leaves):
-                request.check_key(footer.chunk(0, ordinal))
+            for ordinal in wanted.resolve(footer.leaves):
+                request.guard.check(footer.chunk(0, ordinal))
         return Survey(
             path=path,
             columns=tuple(leaf.name for leaf in footer.leaves),
             missing=tuple(
-                name for name in request.missing(footer.leaves) if name not in request.known
+                name for name in wanted.missing(footer.leaves) if name not in wanted.known
             ),
-            chunks=len(footer.row_groups) * len(request.resolve(footer.leaves)),
+            chunks=len(footer.row_groups) * len(wanted.resolve(footer.leaves)),
             refusal=refusal,
         )
 
 
-def _refusal(path: str, footer: Footer, request: FilterRequest) -> SecureBloomError | None:
+def _refusal(path: str, footer: Footer, wanted: WantedFilters) -> SecureBloomError | None:
     try:
         with located(path=path):
-            for ordinal in request.resolve(footer.leaves):
+            for ordinal in wanted.resolve(footer.leaves):
                 require_filterable(footer.leaves[ordinal])
     except SecureBloomError as error:
         return error

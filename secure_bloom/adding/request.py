@@ -1,9 +1,9 @@
-"""The filters that a run is to add: columns with options, from the caller or from a policy."""
+"""The filters that a run is to add, from the caller or a policy, and the guard of their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,8 +29,8 @@ _ALL_BELOW = ".*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilterRequest:
-    """The columns that get filters, and the policy that their keys must follow, if there is one.
+class WantedFilters:
+    """The columns that get filters.
 
     ``known`` are columns that a table's log names, so that a file may lack them.  ``names`` are the
     table's names of columns, if its files may have others.  ``whole`` are the structures of which
@@ -38,7 +38,6 @@ class FilterRequest:
     """
 
     columns: Mapping[str, BloomFilterOptions]
-    policy: KeyPolicy | None = None
     replace_filters: bool = False
     known: frozenset[str] = frozenset()
     names: ColumnMapping | None = None
@@ -50,15 +49,11 @@ class FilterRequest:
         file.column_names = self.names
         return file
 
-    def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> FilterRequest:
-        """Return the request with the names that the table's files have.
-
-        ``stored`` maps a name to them. ``known`` are the columns of the table.
-        """
+    def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> WantedFilters:
+        """Return the same filters, by the names that the table's files have for the columns."""
         return replace(
             self,
             columns={stored(name): options for name, options in self.columns.items()},
-            policy=None if self.policy is None else self.policy.renamed(stored),
             known=frozenset(map(stored, known)),
             whole=None if self.whole is None else frozenset(map(stored, self.whole)),
         )
@@ -90,7 +85,18 @@ class FilterRequest:
         """Return the requested columns that a file with these leaves does not have."""
         return [name for name in self.columns if not select(leaves, name)]
 
-    def check_key(self, chunk: Chunk) -> None:
+
+@dataclass(frozen=True, slots=True)
+class FilterGuard:
+    """The check of each column chunk before it gets a filter. Without a policy all chunks pass."""
+
+    policy: KeyPolicy | None = None
+
+    def renamed(self, stored: Callable[[str], str]) -> FilterGuard:
+        """Return the same guard, by the names that the table's files have for the columns."""
+        return self if self.policy is None else FilterGuard(self.policy.renamed(stored))
+
+    def check(self, chunk: Chunk) -> None:
         """Raise PolicyError unless the chunk is under the key that the policy names for it.
 
         A filter of a sensitive column must never be written in clear, or under another key.
@@ -99,7 +105,7 @@ class FilterRequest:
         rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
         if rule is None:
             return
-        # The names of master keys are compared: a data key is new in each file and does not tell
+        # The names of master keys are compared: a data key is new in each file and does not show
         # its master key.
         actual = None if chunk.cipher is None else chunk.cipher.key.name
         if chunk.cipher is None:
@@ -129,6 +135,21 @@ class FilterRequest:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FilterRequest:
+    """The filters that each file of a run is to have, and the guard of its columns."""
+
+    wanted: WantedFilters
+    guard: FilterGuard = field(default_factory=FilterGuard)
+
+    def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> FilterRequest:
+        """Return the request with the names that the table's files have.
+
+        ``stored`` maps a name to them. ``known`` are the columns of the table.
+        """
+        return FilterRequest(self.wanted.renamed(stored, known), self.guard.renamed(stored))
+
+
 def filter_request(
     columns: Columns | None,
     policy: KeyPolicy | str | PathLike[str] | None,
@@ -139,23 +160,24 @@ def filter_request(
 
     Raises PolicyError when neither names a column.
     """
-    policy = loaded_policy(policy)
-    whole = None
+    guard = FilterGuard(loaded_policy(policy))
+    whole, chosen = None, {}
     if columns is not None:
-        given = (
-            {name: BloomFilterOptions.of(name, options) for name, options in columns.items()}
-            if isinstance(columns, Mapping)
-            else dict.fromkeys(as_names("columns", columns), BloomFilterOptions())
-        )
-        wanted = {name.removesuffix(_ALL_BELOW): options for name, options in given.items()}
-        whole = frozenset(wanted.keys() - given.keys())
-    else:
-        wanted = {} if policy is None else policy.bloom_columns()
-    if not wanted:
+        given = _given(columns)
+        chosen = {name.removesuffix(_ALL_BELOW): options for name, options in given.items()}
+        whole = frozenset(chosen.keys() - given.keys())
+    elif guard.policy is not None:
+        chosen = guard.policy.bloom_columns()
+    if not chosen:
         raise PolicyError(
             "no column is named for a filter",
             hint="name columns, or give a policy in which columns have bloom = true",
         )
-    return FilterRequest(
-        columns=wanted, policy=policy, replace_filters=replace_filters, whole=whole
-    )
+    wanted = WantedFilters(columns=chosen, replace_filters=replace_filters, whole=whole)
+    return FilterRequest(wanted, guard)
+
+
+def _given(columns: Columns) -> dict[str, BloomFilterOptions]:
+    if isinstance(columns, Mapping):
+        return {name: BloomFilterOptions.of(name, options) for name, options in columns.items()}
+    return dict.fromkeys(as_names("columns", columns), BloomFilterOptions())

@@ -170,10 +170,10 @@ class Rewriter(FileRewriter):
 
     def open(self, path: str) -> InputFile:
         """Open a file of the run. Its columns have the names of its table."""
-        return self.request.open(path)
+        return self.request.wanted.open(path)
 
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
-        """Return the plan of :func:`.plan.plan_rewrite`."""
+        """Return the plan of :func:`.rewrite_plan.plan_rewrite`."""
         # With numpy and Arrow, which a process that only hands out files does not need.
         from secure_bloom.adding.rewrite_plan import plan_rewrite
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from secure_bloom.adding.in_place import append_mark, reclaimed_end
 from secure_bloom.adding.report import READERS, FilterReport
-from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.request import FilterRequest, WantedFilters
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.calling.options import BloomFilterOptions
@@ -121,7 +121,7 @@ def plan_rewrite(
     keep = file.size if append else _reclaimed_end(file, footer, outcomes)
     # The mark stands before the filters, so it moves them.
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
-    skipped = _skipped(footer, request)
+    skipped = _skipped(footer, request.wanted)
     # Nothing to write: an unchanged footer is not encrypted again, and the file stays as it is.
     if not places:
         return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
@@ -181,7 +181,7 @@ def _tasks(
     request: FilterRequest,
     row_groups: Collection[int] | None,
 ) -> Iterator[Task]:
-    wanted = request.resolve(footer.leaves)
+    wanted = request.wanted.resolve(footer.leaves)
     for ordinal in wanted:
         # All columns are checked before the first chunk is opened: it takes no key to see a mistake
         # in the request.
@@ -191,8 +191,10 @@ def _tasks(
             chunk = footer.chunk(row_group, ordinal)
             # The key is checked before a value is read: no filter of a sensitive column is built
             # from one in clear, or written under another key.
-            request.check_key(chunk)
-            yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
+            request.guard.check(chunk)
+            yield Task(
+                file=file, chunk=chunk, options=options, replace=request.wanted.replace_filters
+            )
 
 
 def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
@@ -332,13 +334,13 @@ def _key_name(chunk: Chunk) -> str | None:
     return None if chunk.cipher is None else chunk.cipher.key.name
 
 
-def _skipped(footer: Footer, request: FilterRequest) -> Iterator[FilterReport]:
-    for name in request.missing(footer.leaves):
+def _skipped(footer: Footer, wanted: WantedFilters) -> Iterator[FilterReport]:
+    for name in wanted.missing(footer.leaves):
         # Files of a table written before and after a column was added differ so: no error.
         yield FilterReport(
             row_group=None,
             column=name,
-            fpp_requested=request.columns[name].fpp,
+            fpp_requested=wanted.columns[name].fpp,
             action="skipped",
             reason="the file has no such column",
         )

@@ -292,7 +292,7 @@ class AddRequest:
     def rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
         """Return a function that makes the work on single files, in this or another process."""
         access = Access(
-            keys=self.keys, policy=filters.policy, allow_unprotected=self.allow_unprotected
+            keys=self.keys, policy=filters.guard.policy, allow_unprotected=self.allow_unprotected
         )
         return partial(_rewriter, filters, access, mode)
 

@@ -1,7 +1,7 @@
 """What a run over the files of a table gives to the table's log, and gets from it.
 
-work      writes the new files of some tasks, and returns their sizes rewrite   of a table format:
-does the work and commits it, and returns a TableChange
+``Work`` writes the new files of some tasks, and returns their sizes. The ``rewrite`` of a table
+format calls it, commits the new files, and returns a TableChange.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.request import FilterGuard, FilterRequest, WantedFilters
 from secure_bloom.adding.rewrite_plan import RewritePlan, plan_rewrite
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.lookup_values import DistinctValues, SampledValue, lookup_values
@@ -22,7 +22,7 @@ from secure_bloom.errors import located
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reading.file_reports import FileReadReport
 from secure_bloom.reading.lookup_trials import LookupTrials, RowGroups
-from secure_bloom.reading.pruning.plan import Step
+from secure_bloom.reading.pruning.plan import Reads, Step
 from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.storage.inputs import OverlaidFile, covered
 
@@ -33,9 +33,6 @@ MOST_LOOKUPS, _MOST_VALUES = 60, 120
 _LEAST_LOOKUPS, _SURE = 10, 0.02
 #: They end early when they have read so many bytes.
 _LEAST_AT_ALL, _MOST_READ = 3, 384 * 1024 * 1024
-
-#: Row groups that were skipped by something other than filters and values.
-_EARLY = (Step.EMPTY, Step.PARTITION, Step.STATISTICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +53,8 @@ class LookupCost:
     @property
     def after_statistics(self) -> float:
         """The number of row groups that partition folders and statistics do not rule out."""
-        return self.read + sum(n for step, n in self.skipped.items() if step not in _EARLY)
+        later = (n for step, n in self.skipped.items() if step.reads is not Reads.FOOTER)
+        return self.read + sum(later)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +155,7 @@ class Trier:
         return None if self._wanted is None else self._wanted.key_for(candidate.path)
 
     def _build(self, name: str, options: BloomFilterOptions, tick: Callable[[], None]) -> _Built:
-        request = FilterRequest(columns={name: options}, policy=self._policy)
+        request = FilterRequest(WantedFilters(columns={name: options}), FilterGuard(self._policy))
         plans, added, read = {}, 0, 0
         started = time.perf_counter()
         for path, groups in self._sample.row_groups.items():
@@ -249,7 +247,7 @@ class _Tried:
     read: int
 
 
-_SKIPPING = tuple(step for step in Step if step is not Step.VALUES)
+_SKIPPING = tuple(step for step in Step if step.reads is not Reads.PAGES)
 
 
 def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
@@ -257,9 +255,10 @@ def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
 
     There is one number of skipped row groups for each step.
     """
-    steps = Counter(group.skipped_by for report in reports for group in report.row_groups)
+    groups = [group for report in reports for group in report.row_groups]
+    steps = Counter(group.skipped_by for group in groups)
     size = sum(report.bytes_judged_by + report.bytes_pages for report in reports)
-    read = steps[None] + steps[Step.VALUES]
+    read = sum(group.pages_are_read for group in groups)
     return np.array([size, read, *(steps[step] for step in _SKIPPING)], np.float64)
 
 

@@ -114,14 +114,15 @@ def open_delta_run(
     from secure_bloom.delta.actions import Operation
     from secure_bloom.delta.table_run import open_run
 
-    fpps = {name: options.fpp for name, options in request.columns.items()}
+    wanted = request.wanted
+    fpps = {name: options.fpp for name, options in wanted.columns.items()}
     parameters = {
         "columns": json.dumps(fpps, ensure_ascii=False),
-        "replaceFilters": json.dumps(request.replace_filters),
+        "replaceFilters": json.dumps(wanted.replace_filters),
     }
     operation = Operation(name=DELTA_OPERATION, parameters=parameters)
-    run = open_run(folder, operation, chosen, columns=request.columns, commit_every=commit_every)
-    known = frozenset(filter(run.names.has_field, request.columns))
+    run = open_run(folder, operation, chosen, columns=wanted.columns, commit_every=commit_every)
+    known = frozenset(filter(run.names.has_field, wanted.columns))
     return run, request.renamed(run.stored, known)
 
 

@@ -168,7 +168,7 @@ class IcebergRun:
     @property
     def _properties(self) -> dict[str, str]:
         """Return the properties of a snapshot's summary: names of columns, no values."""
-        fpps = {name: options.fpp for name, options in self.request.columns.items()}
+        fpps = {name: options.fpp for name, options in self.request.wanted.columns.items()}
         return {
             "secure-bloom.version": version("secure-bloom"),
             "secure-bloom.columns": json.dumps(fpps, ensure_ascii=False),
@@ -196,12 +196,14 @@ def open_run(
     """Return the run on a table of a catalog. Its errors come before anything is written."""
     check_commit_every(commit_every)
     table = open_table(path, branch)
-    for name in request.columns:
+    for name in request.wanted.columns:
         _require(name, table)
+    known = frozenset(request.wanted.columns)
+    wanted = replace(request.wanted, names=table.names, known=known)
     manifests = Manifests(table.io)
     return IcebergRun(
         table=table,
-        request=replace(request, names=table.names, known=frozenset(request.columns)),
+        request=replace(request, wanted=wanted),
         chosen=chosen.files(table, manifests),
         commit_every=commit_every,
         manifests=manifests,

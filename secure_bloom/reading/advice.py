@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
 from secure_bloom.reading.file_reports import ReadTotals
-from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, Step, percent
+from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, percent
 
 #: A filter is too full if more than this share of absent values pass.
 _FULL = 0.1
@@ -20,7 +20,6 @@ _COMMON = 0.5
 _MANY = 4
 #: Skipping a file with fewer bytes than this in the wanted columns saves little.
 _SMALL = 256 * 1024
-_PAGES_READ = (None, Step.VALUES)
 
 
 def advice(read: ReadTotals) -> list[str]:
@@ -157,12 +156,12 @@ _RULES: tuple[Callable[[ReadTotals], Iterator[str]], ...] = (
 def _read(read: ReadTotals) -> Iterator[RowGroupPlan]:
     """Yield the row groups that no step ruled out before their pages were read."""
     for file in read.files:
-        yield from (group for group in file.row_groups if group.skipped_by in _PAGES_READ)
+        yield from (group for group in file.row_groups if group.pages_are_read)
 
 
 def _read_in_vain(read: ReadTotals) -> list[RowGroupPlan]:
     """Return the row groups that were read but had no match: they could have been skipped."""
-    return [g for g in _read(read) if g.skipped_by is Step.VALUES or g.rows_found == 0]
+    return [g for g in _read(read) if g.skipped_by is not None or g.rows_found == 0]
 
 
 def _notes_in_vain(read: ReadTotals) -> Iterator[Note]:

@@ -126,7 +126,7 @@ def add_bloom_filters(
     """
     wanted = reporting(on_error, report, progress)
     request = filter_request(columns, policy, replace_filters=replace_filters)
-    access = Access(policy=request.policy, allow_unprotected=allow_unprotected)
+    access = Access(policy=request.guard.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
     every = as_paths(paths)
     table_of_catalog = table_to_write(every, TableLog.ICEBERG)
@@ -153,7 +153,7 @@ def add_bloom_filters(
         chosen = table_selection(where, since)
         run, stored = open_delta_run(folder, request, chosen)
         # In the names of the files, which may differ from the table's.
-        access = replace(access, policy=stored.policy)
+        access = replace(access, policy=stored.guard.policy)
         shipped = (stored, access, None)
         job = _beside_job(spark, run, run.names.logical, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.request import FilterRequest, filter_request
+from secure_bloom.adding.request import WantedFilters, filter_request
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
@@ -33,15 +33,17 @@ def _policy(**keys: str | None) -> KeyPolicy:
 
 
 def test_columns_may_be_listed_or_mapped_to_options() -> None:
-    assert filter_request(["a", "b"], None).columns == dict.fromkeys("ab", BloomFilterOptions())
-    assert filter_request({"a": SMALL}, None).columns == {"a": SMALL}
+    assert filter_request(["a", "b"], None).wanted.columns == dict.fromkeys(
+        "ab", BloomFilterOptions()
+    )
+    assert filter_request({"a": SMALL}, None).wanted.columns == {"a": SMALL}
 
 
 def test_without_columns_those_of_the_policy_are_taken() -> None:
     policy = _policy(email="k_pii", city=None)
-    assert set(filter_request(None, policy).columns) == {"email", "city"}
-    assert set(filter_request(["id"], policy).columns) == {"id"}
-    assert filter_request(["id"], policy).policy is policy
+    assert set(filter_request(None, policy).wanted.columns) == {"email", "city"}
+    assert set(filter_request(["id"], policy).wanted.columns) == {"id"}
+    assert filter_request(["id"], policy).guard.policy is policy
 
 
 def test_a_policy_may_be_given_as_its_path() -> None:
@@ -77,7 +79,9 @@ def test_a_structure_is_named_with_all_its_columns_or_by_one_of_them(tmp_path: P
     ]
     # A policy that names a structure means all of it.
     with opened(path) as it:
-        assert len(filter_request(None, _policy(customer=None)).resolve(it.footer.leaves)) == 2
+        assert (
+            len(filter_request(None, _policy(customer=None)).wanted.resolve(it.footer.leaves)) == 2
+        )
 
 
 def test_a_leafs_own_options_win_over_its_parents(tmp_path: Path) -> None:
@@ -88,15 +92,15 @@ def test_a_leafs_own_options_win_over_its_parents(tmp_path: Path) -> None:
         {"address": SMALL, "address.zip": TIGHT},
         {"address.zip": TIGHT, "address": SMALL},
     ):
-        request = FilterRequest(columns=columns)
-        assert request.resolve(leaves) == {1: TIGHT, 2: SMALL}
-        assert request.missing(leaves) == []
-    assert FilterRequest(columns={"zip": SMALL, "id": SMALL}).missing(leaves) == ["zip"]
+        wanted = WantedFilters(columns=columns)
+        assert wanted.resolve(leaves) == {1: TIGHT, 2: SMALL}
+        assert wanted.missing(leaves) == []
+    assert WantedFilters(columns={"zip": SMALL, "id": SMALL}).missing(leaves) == ["zip"]
 
 
 def _check(path: Path, policy: KeyPolicy | None, name: str) -> None:
     with opened(path) as it:
-        filter_request([name], policy).check_key(it.chunk(0, name))
+        filter_request([name], policy).guard.check(it.chunk(0, name))
 
 
 def test_a_column_under_the_policys_key_passes(tmp_path: Path) -> None:
@@ -138,9 +142,9 @@ def test_a_parents_key_holds_for_its_leaves(tmp_path: Path) -> None:
 
 
 def test_a_number_is_an_fpp_and_a_single_text_one_column() -> None:
-    assert filter_request("email", None).columns == {"email": BloomFilterOptions()}
+    assert filter_request("email", None).wanted.columns == {"email": BloomFilterOptions()}
     given = {"email": 0.05, "iban": None, "id": BloomFilterOptions(max_bytes=64)}
-    assert filter_request(given, None).columns == {
+    assert filter_request(given, None).wanted.columns == {
         "email": BloomFilterOptions(fpp=0.05),
         "iban": BloomFilterOptions(),
         "id": BloomFilterOptions(max_bytes=64),

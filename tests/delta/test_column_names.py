@@ -69,7 +69,7 @@ def run_on(table: str, request: FilterRequest) -> tuple[TableRun, FilterRequest]
 )
 def test_names_are_translated_both_ways(table: str, logical: str, physical: str) -> None:
     run, request = run_on(table, filter_request([logical], None))
-    assert list(request.columns) == [physical]
+    assert list(request.wanted.columns) == [physical]
     filters = (FilterReport(row_group=0, column=physical, action="added"),)
     report = FileAddReport(path="x", status="added", filters=filters).renamed(run.logical)
     assert [it.column for it in report.filters] == [logical]
@@ -78,7 +78,7 @@ def test_names_are_translated_both_ways(table: str, logical: str, physical: str)
 def test_the_log_knows_all_columns_but_the_levels_of_lists(table: str) -> None:
     """How a writer calls these only its files tell."""
     asked = ["email", "a.b", "address.zip", "many.list.element", "many.array", "map.key_value.key"]
-    known = run_on(table, filter_request(asked, None))[1].known
+    known = run_on(table, filter_request(asked, None))[1].wanted.known
     assert known == {"col-email", "col-ab", "col-address.col-zip"}
 
 
@@ -86,8 +86,8 @@ def test_the_keys_of_a_policy_go_along(table: str) -> None:
     rule = ColumnRule(path="address.zip", key="k_pii", bloom=sb.BloomFilterOptions())
     policy = KeyPolicy(footer_key="k_footer", columns={"address.zip": rule})
     _, request = run_on(table, filter_request(None, policy))
-    assert request.policy is not None
-    assert request.policy.key_for(("col-address", "col-zip")) == "k_pii"
+    assert request.guard.policy is not None
+    assert request.guard.policy.key_for(("col-address", "col-zip")) == "k_pii"
 
 
 @pytest.mark.parametrize(

@@ -360,7 +360,7 @@ class TestFailures:
         request = filter_request(COLUMNS, policy_file)
         policy_file.with_name("dev-keyring.json").unlink()
         shared, path = (
-            ship((request, Access(policy=request.policy), None)),
+            ship((request, Access(policy=request.guard.policy), None)),
             str(data_files(table)[0]),
         )
         report = add_task.rewrite(path, shared=shared, mode=WriteMode())
@@ -374,7 +374,7 @@ def test_a_task_that_runs_again_finds_its_work_done(
 ) -> None:
     """As after a fault behind the write, or beside a speculative copy that was faster."""
     request = filter_request(COLUMNS, POLICY)
-    shared = ship((request, Access(policy=request.policy), None))
+    shared = ship((request, Access(policy=request.guard.policy), None))
     rewrite = functools.partial(add_task.rewrite, shared=shared, mode=WriteMode(in_place=in_place))
     first = [rewrite(str(path)) for path in data_files(table)]
     assert [(report.status, report.error) for report in first] == [("added", None)] * FILES

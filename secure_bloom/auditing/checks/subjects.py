@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.request import WantedFilters
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.findings import Finding
@@ -58,7 +58,7 @@ class AuditRequest:
 
     def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
         """Return the policy's requirements for each leaf of a file."""
-        blooms = FilterRequest(columns=self.policy.bloom_columns()).resolve(leaves)
+        blooms = WantedFilters(columns=self.policy.bloom_columns()).resolve(leaves)
         return tuple(
             Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))
             for ordinal, leaf in enumerate(leaves)

@@ -22,16 +22,32 @@ if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
 
 
-class Step(enum.StrEnum):
-    """The steps that can rule a row group out, cheapest first."""
+class Reads(enum.Enum):
+    """What a step reads: nothing but the footer, structures beside the pages, or data pages."""
 
-    EMPTY = "no rows"
-    PARTITION = "partition value"
-    STATISTICS = "statistics"
-    DICTIONARY = "dictionary"
-    BLOOM_FILTER = "Bloom filter"
-    PAGE_INDEX = "page index"
-    VALUES = "values"
+    FOOTER = enum.auto()
+    STRUCTURES = enum.auto()
+    PAGES = enum.auto()
+
+
+class Step(enum.StrEnum):
+    """The steps that can rule a row group out, cheapest first: the label of each, and its reads."""
+
+    reads: Reads
+
+    def __new__(cls, label: str, reads: Reads) -> Step:
+        """Return the step with a label."""
+        step = str.__new__(cls, label)
+        step._value_, step.reads = label, reads
+        return step
+
+    EMPTY = "no rows", Reads.FOOTER
+    PARTITION = "partition value", Reads.FOOTER
+    STATISTICS = "statistics", Reads.FOOTER
+    DICTIONARY = "dictionary", Reads.STRUCTURES
+    BLOOM_FILTER = "Bloom filter", Reads.STRUCTURES
+    PAGE_INDEX = "page index", Reads.STRUCTURES
+    VALUES = "values", Reads.PAGES
 
 
 def percent(share: float) -> str:
@@ -87,6 +103,11 @@ class RowGroupPlan:
     ranges: tuple[tuple[int, int], ...] | None = None
     rows_found: int | None = None
     notes: tuple[Note, ...] = ()
+
+    @property
+    def pages_are_read(self) -> bool:
+        """Whether its data pages are read, if only to look for values in them."""
+        return self.skipped_by is None or self.skipped_by.reads is Reads.PAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
