@@ -126,27 +126,41 @@ def open_delta_run(
     return run, request.renamed(run.stored, known)
 
 
-def open_iceberg_run(path: str, asked: AddRequest) -> IcebergRun:
+def open_iceberg_run(
+    path: str,
+    request: FilterRequest,
+    *,
+    where: str | None = None,
+    since: int | None = None,
+    branch: str | None = None,
+    commit_every: int | None = None,
+    in_place: bool = False,
+    output: bool = False,
+) -> IcebergRun:
     """Return the run on a table of an Iceberg catalog.
 
-    Its errors come before anything is written.
+    Its errors come before anything is written. One is for each of ``in_place`` and ``output``.
     """
     require_pyiceberg(path)
     from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files
     from secure_bloom.iceberg.live_files import IcebergSelection
 
-    refuse_options_of_files(path, in_place=asked.in_place, output=asked.output is not None)
-    return open_run(
-        path,
-        asked.filters(),
-        IcebergSelection(where=asked.where, since=asked.since),
-        branch=asked.branch,
-        commit_every=asked.commit_every,
-    )
+    refuse_options_of_files(path, in_place=in_place, output=output)
+    chosen = IcebergSelection(where=where, since=since)
+    return open_run(path, request, chosen, branch=branch, commit_every=commit_every)
 
 
 def _iceberg_run(path: str, asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
-    run = open_iceberg_run(path, asked)
+    run = open_iceberg_run(
+        path,
+        asked.filters(),
+        where=asked.where,
+        since=asked.since,
+        branch=asked.branch,
+        commit_every=asked.commit_every,
+        in_place=asked.in_place,
+        output=asked.output is not None,
+    )
     return run, run.request
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from secure_bloom.calling.arguments import takes
-from secure_bloom.reading.open_table import Table
+from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import OpenRequest
 
 

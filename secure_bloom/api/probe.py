@@ -10,7 +10,7 @@ from datetime import datetime
 from secure_bloom.bloom.verdicts import ProbeReport
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
-from secure_bloom.reading.open_table import Table
+from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.storage.paths import Paths
 

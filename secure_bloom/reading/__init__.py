@@ -1,7 +1,7 @@
 """Read the rows of encrypted tables through their filters: prune, decrypt, explain.
 
     read_request   what is asked: files, version, columns, predicate, limits
-    open_table     an open table: listing, footers, keys and filters, kept for many questions
+    kept_table     an open table: listing, footers, keys and filters, kept for many questions
     table_read     one read: its plan, its rows, its report
     table          the files of a table and their schema under one set of names
     pruning        which row groups, and rows of them, cannot match
@@ -24,7 +24,7 @@ from secure_bloom.calling import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.reading.file_reports import FileReadReport
-    from secure_bloom.reading.open_table import Table
+    from secure_bloom.reading.kept_table import Table
     from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
     from secure_bloom.reading.read_report import ReadReport
     from secure_bloom.reading.read_request import Question, ReadRequest, Where
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "file_reports": ["FileReadReport"],
-    "open_table": ["Table"],
+    "kept_table": ["Table"],
     "pruning.plan": ["PlannedFile", "ReadPlan"],
     "read_request": ["Question", "ReadRequest", "Where"],
     "read_report": ["ReadReport"],

@@ -20,7 +20,7 @@ from secure_bloom.reading.read_request import Question
 if TYPE_CHECKING:
     import polars as pl
 
-    from secure_bloom.reading.open_table import Table
+    from secure_bloom.reading.kept_table import Table
     from secure_bloom.reading.table_read import TableRead
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import Columns, filter_request
+from secure_bloom.adding.request import Columns, FilterRequest, filter_request
 from secure_bloom.adding.rewrite import WriteMode
-from secure_bloom.adding.run import AddRequest
 from secure_bloom.adding.table_change import AnyTableRun
 from secure_bloom.api.add import open_delta_run, open_iceberg_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
@@ -45,11 +43,14 @@ from secure_bloom.spark.table_job import (
     time_of_files,
 )
 from secure_bloom.storage import TableLog, refuse_append
-from secure_bloom.storage.paths import Paths, absolute_path, as_paths
-from secure_bloom.tables.formats import delta_table, table_to_write
+from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables.formats import table_to_write
+from secure_bloom.tables.iceberg_catalog import absolute_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from secure_bloom.storage.store_grants import StoreGrant
 
 
 #: One row per file, row group and column; a file without any of them has one row.  ``notes`` stand
@@ -129,34 +130,17 @@ def add_bloom_filters(
     access = Access(policy=request.guard.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
     every = as_paths(paths)
-    table_of_catalog = table_to_write(every, TableLog.ICEBERG)
-    if table_of_catalog is not None:
-        asked = AddRequest(
-            every,
-            columns=columns,
-            policy=policy,
-            in_place=in_place,
-            replace_filters=replace_filters,
-            where=where,
-            since=_snapshot(since),
-            branch=branch,
-        )
-        table = open_iceberg_run(table_of_catalog[1], asked)
-        shipped = (table.request, access, table.table.grant)
-        job = _beside_job(spark, table, table.logical, shipped, wanted, dry_run=dry_run)
-        return rewrite_table(spark, table, job, wanted, dry_run=dry_run)
+    table = table_to_write([*map(absolute_place, every)])
+    if table is not None:
+        log, place = table
+        chosen = _Chosen(where=where, since=since, branch=branch, in_place=in_place)
+        run, stored, grant = _OPENED[log](place, request, chosen)
+        # In the names of the files, which may differ from the table's.
+        shipped = (stored, replace(access, policy=stored.guard.policy), grant)
+        job = _beside_job(spark, run, shipped, wanted, dry_run=dry_run)
+        return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
     if branch is not None:
         raise PolicyError("branch is for Iceberg tables", path=every[0])
-    folder = delta_table([absolute_path(path) for path in every])
-    if folder is not None:
-        refuse_options_of_files(folder, in_place=in_place, output=False)
-        chosen = table_selection(where, since)
-        run, stored = open_delta_run(folder, request, chosen)
-        # In the names of the files, which may differ from the table's.
-        access = replace(access, policy=stored.guard.policy)
-        shipped = (stored, access, None)
-        job = _beside_job(spark, run, run.names.logical, shipped, wanted, dry_run=dry_run)
-        return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
     shipped = (request, access, None)
     shared = ship(shipped)
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
@@ -168,6 +152,43 @@ def add_bloom_filters(
         work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
         plain = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
         return run_file_job(files, plain, wanted).wanted_by(wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """The files of a table that a call chooses, and options that only some tables take."""
+
+    where: str | None
+    since: datetime | str | int | None
+    branch: str | None
+    in_place: bool
+
+
+_Opened: TypeAlias = tuple[AnyTableRun, FilterRequest, "StoreGrant | None"]
+
+
+def _delta_run(folder: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
+    refuse_options_of_files(folder, in_place=chosen.in_place, output=False)
+    if chosen.branch is not None:
+        raise PolicyError("branch is for Iceberg tables", path=folder)
+    selection = table_selection(chosen.where, chosen.since)
+    return (*open_delta_run(folder, request, selection), None)
+
+
+def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
+    run = open_iceberg_run(
+        path,
+        request,
+        where=chosen.where,
+        since=_snapshot(chosen.since),
+        branch=chosen.branch,
+        in_place=chosen.in_place,
+    )
+    return run, run.request, run.table.grant
+
+
+#: The log of a table -> the run on it, the request for its files, and what opens them.
+_OPENED = {TableLog.DELTA: _delta_run, TableLog.ICEBERG: _iceberg_run}
 
 
 def _snapshot(since: datetime | str | int | None) -> int | None:
@@ -182,7 +203,6 @@ def _snapshot(since: datetime | str | int | None) -> int | None:
 def _beside_job(
     spark: SparkSession,
     run: AnyTableRun,
-    logical: Callable[[str], str],
     shipped: add_task.Shipped,
     wanted: Reporting,
     *,
@@ -196,6 +216,6 @@ def _beside_job(
     return BesideJob(
         schema=add_task.REPORT,
         rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
-        in_names=functools.partial(FileAddReport.renamed, shown=logical),
+        in_names=functools.partial(FileAddReport.renamed, shown=run.logical),
         rows=add_task.rows,
     )

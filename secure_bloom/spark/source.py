@@ -32,7 +32,7 @@ from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.binding import bind
 from secure_bloom.reading import ReadPlan
-from secure_bloom.reading.open_table import Table
+from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.pruning.plan import PlannedFile
 from secure_bloom.reading.table.hive_partitions import partition_values
 from secure_bloom.spark.conforming import check_types, conformed, parts

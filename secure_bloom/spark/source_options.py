@@ -15,8 +15,7 @@ from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.storage import local_path
-from secure_bloom.storage.paths import absolute_path
-from secure_bloom.tables import is_in_catalog
+from secure_bloom.tables.iceberg_catalog import absolute_place
 
 #: Files that are taken all the same.
 _ACCEPTING = ("allowUnverified", "allowUnprotected")
@@ -110,7 +109,7 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         raise PolicyError(
             "no path is given", hint=f'spark.read.format("secure_bloom").load(PATH); in SQL {_VIEW}'
         )
-    return tuple(path if is_in_catalog(path) else absolute_path(local_path(path)) for path in found)
+    return tuple(map(absolute_place, found))
 
 
 def _version(text: str | None) -> int | None:

@@ -9,7 +9,7 @@
 The order of calls; readers of logs are imported when a table with a log is found::
 
     listing = list_tables(["out/"], TableVersion(version=3))
-    paths, tables = listing.paths, listing.snapshots
+    paths, tables = listing.paths, listing.tables
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from secure_bloom.errors import (
     imported_for,
     located,
 )
-from secure_bloom.storage.paths import sibling
+from secure_bloom.storage.paths import absolute_path, sibling
 from secure_bloom.storage.store_grants import S3Settings, StoreGrant
 
 
@@ -102,6 +102,11 @@ def _is_named(error: Exception, wanted: tuple[str, ...]) -> bool:
 def is_in_catalog(path: str) -> bool:
     """Return whether the path names a table of a catalog."""
     return path.lower().startswith(_SCHEME)
+
+
+def absolute_place(path: str) -> str:
+    """Return a path for processes that run in another folder. The name of a table stays."""
+    return path if is_in_catalog(path) else absolute_path(path)
 
 
 def require_pyiceberg(path: str) -> None:
