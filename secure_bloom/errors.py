@@ -198,7 +198,7 @@ def causes(error: BaseException) -> Iterator[str]:
         seen.add(id(cause))
         kind = f"{type(cause).__module__}.{type(cause).__qualname__}"
         if kind.startswith("secure_bloom."):
-            # Without its place, which the error itself tells.
+            # Without its place, which the error itself has.
             yield f"{type(cause).__name__}: {getattr(cause, 'message', cause)}"
         elif isinstance(cause, OSError) and cause.strerror:
             yield f"{kind}: {cause.strerror}"

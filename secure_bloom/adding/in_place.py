@@ -96,9 +96,9 @@ def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
 
 
 def _accounts_for_all(file: InputFile, footer: Footer) -> bool:
-    # Behind the magic at the file's start.
+    # After the magic at the file's start.
     position = len(MAGIC)
-    # The footer's own offset stands last: what lies between the last extent and it must be dead
+    # The footer's own offset is last: what lies between the last extent and it must be dead
     # too.
     for start, end in [*sorted(_extents(file, footer)), (footer.tail.offset,) * 2]:
         # Sorted, so an extent that starts earlier overlaps the one before it.
@@ -115,7 +115,7 @@ def _extents(file: InputFile, footer: Footer) -> Iterator[Extent]:
             chunk = footer.chunk(row_group, ordinal)
             start, end = _data(file, chunk)
             yield start, end
-            # Some writers (Polars, parquet-java until 1.11) repeat the metadata behind the pages.
+            # Some writers (Polars, parquet-java until 1.11) repeat the metadata after the pages.
             if chunk.column_chunk.file_offset == end:
                 yield end, end + _metadata_size(file, end, footer.tail.offset)
             yield from _indexes(file, chunk)
@@ -187,7 +187,7 @@ def _is_zero(data: bytes) -> bool:
 
 def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
     """Return each old footer with the mark after it, in file order. No key is needed."""
-    # A cell may hold a file with marks of its own: only what stands behind all data counts.
+    # A cell may hold a file with marks of its own: only marks after all data count.
     first, found, limit = _known_end(footer), [], footer.tail.offset
     for mark, behind in find_marks(file, limit, first):
         try:
@@ -238,7 +238,7 @@ def _known_end(footer: Footer) -> int:
             if meta is not None:
                 starts = filter(None, (meta.dictionary_page_offset, meta.data_page_offset))
                 ends.append(min(starts, default=0) + meta.total_compressed_size)
-    # Offsets may lie, and none can lead behind the footer that names it.
+    # Offsets may lie, and none can lead beyond the footer that names it.
     return min(max(ends), footer.tail.offset)
 
 
@@ -254,7 +254,7 @@ def _kept_end(file: InputFile, footer: Footer, replaced: Mapping[int, int]) -> i
                 chunk = footer.chunk(row_group, column)
                 ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]
                 extent = filter_extent(file, chunk)
-                # A filter that goes holds nothing back; one that stays does, wherever it stands.
+                # A filter that goes holds nothing back; one that stays does, wherever it is.
                 if extent is not None and replaced.get(sum(extent)) != extent[0]:
                     ends.append(sum(extent))
     except KeyUnavailableError:
@@ -314,7 +314,7 @@ def recover(path: str, resolver: KeyResolver) -> Recovered | None:
             end = find_previous_end(file)
             if end is None:
                 return None
-            # A mark and a footer alone do not prove it: a cell may hold a whole file of ours.
+            # A mark and a footer alone do not prove it: a cell may hold a whole file with one.
             if not is_whole_file(file, end, file_keys(resolver, file)):
                 raise _unsure(path, end)
             # The identity says which file may be cut: only the file that was looked through is
@@ -337,7 +337,7 @@ def find_previous_end(file: InputFile) -> int | None:
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
     """Yield offsets at which an append may have started: of a torn mark first, then backwards."""
-    # First, because a mark that is torn stands at the very end, behind all whole ones.
+    # First, because a torn mark is at the very end, after all whole ones.
     yield from find_torn_mark(file)
     for offset, _ in find_marks(file, file.size):
         yield offset

@@ -85,7 +85,7 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
         wanted = request.wanted
         refusal = _refusal(path, footer, wanted)
         if footer.row_groups and refusal is None:
-            # One row group tells of the keys; all are looked at when the file is planned.
+            # One row group shows the keys; all are checked when the file is planned.
             for ordinal in wanted.resolve(footer.leaves):
                 request.guard.check(footer.chunk(0, ordinal))
         return Survey(

@@ -90,7 +90,7 @@ class FileRewriter(ABC):
                 plan, file, left = self._rewrite(path, target, run, cuts)
         except SecureBloomError as error:
             return failed_report(path, error, time.perf_counter() - started, cuts)
-        # Forgotten only now: until the new footer stands, what was cut may be the only copy of
+        # Forgotten only now: until the new footer is written, what was cut may be the only copy of
         # something.
         told_of_cuts = [cut.note(forgotten=cut.forget()) for cut in cuts]
         return FileAddReport(

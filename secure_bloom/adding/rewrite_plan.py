@@ -112,14 +112,14 @@ def plan_rewrite(
     # unlock, not unlock_to_read: a footer with an unchecked signature must not be signed anew.
     footer = unlock(read_tail(file), keys)
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
-    # the last row group is told at once.
+    # the last row group is an error at once.
     tasks = list(_tasks(file, footer, request, row_groups))
     # To read an object chunk by chunk would take a request for each, and an object that is replaced
     # is copied whole anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(file, footer, outcomes)
-    # The mark stands before the filters, so it moves them.
+    # The mark precedes the filters, so it moves them.
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request.wanted)
     # Nothing to write: an unchanged footer is not encrypted again, and the file stays as it is.
@@ -156,8 +156,8 @@ def new_tail(
     For an append also a mark and padding.
     """
     tail = [_mark(keep, append=append), *parts, footer]
-    # Padded before the footer, because nothing may stand between the footer's magic and the end of
-    # the file.  Why an append ends on a block: see storage/direct_write.
+    # Padded before the footer, because nothing may lie between the footer's magic and the end of
+    # the file.  Why an append ends on a block: see storage/append.
     if append:
         tail.insert(-1, _padding(keep + sum(map(len, tail))))
     return tuple(part for part in tail if part)
@@ -217,7 +217,7 @@ def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
 
     The work begins with the largest chunk: if it came last, all other cores would wait for it.
     """
-    # Decompressed sizes tell how long the work takes, because decompressed values are hashed.
+    # The work takes as long as decompressed sizes say, because decompressed values are hashed.
     sizes = [task.chunk.meta_data.total_uncompressed_size for task in tasks]
     order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
     found = dict(zip(order, run(_work, [tasks[i] for i in order]), strict=True))
@@ -290,7 +290,7 @@ def _lay_out(
 
 def _built_report(task: Task, built: BuiltFilter) -> FilterReport:
     fpp = built.filter.fpp()
-    # The footer tells, not `old`: a damaged filter could not be read, and is replaced all the same.
+    # The footer decides, not `old`: a damaged filter is replaced too, although it was not read.
     had_filter = task.chunk.meta_data.bloom_filter_offset is not None
     return FilterReport(
         row_group=task.chunk.row_group,

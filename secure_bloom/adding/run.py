@@ -217,7 +217,7 @@ class _Meter:
         #: Chunks of each file that was opened, and how many of them are counted.
         self._chunks: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
-        self._tell()
+        self._report()
 
     def metered(self, rewriter: FileRewriter, chunks: Executor, task: FileTask) -> FileAddReport:
         """Rewrite one file, and count each of its chunks when it is done."""
@@ -234,7 +234,7 @@ class _Meter:
 
     def finish(self, task: FileTask, report: FileAddReport) -> None:
         """Count the chunks of a finished file that are not counted yet."""
-        # A file that failed, or was done by another process, never told of its chunks.
+        # A file that failed, or was done by another process, never opened its chunks here.
         self._open(task, sum(it.row_group is not None for it in report.filters))
         chunks, counted = self._chunks[task.path]
         self._count(task, chunks - counted)
@@ -253,9 +253,9 @@ class _Meter:
             more = min(more, chunks - counted)
             self._chunks[task.path] = chunks, counted + more
             self._done += more
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress is not None:
             self._progress(self._done, self._total)
 

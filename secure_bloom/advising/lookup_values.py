@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.reading.lookup_trials import LookupTrials
 
-#: The values come from so many row groups.
+#: The values come from this many row groups.
 _ORIGINS = 8
 #: The number of tries to find a value between two others.
 _TRIES = 60
-#: Distinct values of several row groups are counted together up to so many bytes.
+#: Distinct values of several row groups are counted together up to this many bytes.
 _COUNTED_BYTES = 64 * 1024 * 1024
 #: Longer texts are not looked up.
 _LONGEST = 64 * 1024

@@ -26,9 +26,9 @@ from secure_bloom.storage import InputFile
 from secure_bloom.storage.inputs import covered
 from secure_bloom.tables import LiveFile, TableListing, list_tables
 
-#: At most so many files are looked at, and about so many bytes of them.
+#: At most this many files are looked at, and about this many bytes of them.
 MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
-#: At least so many row groups, whatever their size: chance must not decide.
+#: At least this many row groups, whatever their size: chance must not decide.
 _LEAST_ROW_GROUPS = 6
 
 #: The footers of more files than these take long enough to show progress.

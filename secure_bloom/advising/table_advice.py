@@ -16,7 +16,7 @@ from secure_bloom.encryption.policy import toml_string
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted, human_bytes
 
-#: Seconds from which on tenths, and minutes, are told; numbers of lines that are shown.
+#: Seconds from which on tenths, and minutes, are shown; numbers of lines that are shown.
 _LEAST_SECONDS, _MINUTES, _SHOWN_LINES = 0.1, 120, 10
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -28,10 +28,10 @@ from secure_bloom.storage.inputs import OverlaidFile, covered
 
 #: Lookups of each kind, present and absent, at most; of absent values some may turn out present.
 MOST_LOOKUPS, _MOST_VALUES = 60, 120
-#: After so many lookups they end early if the mean is known this well: chance lets some absent
+#: After this many lookups they end early if the mean is known this well: chance lets some absent
 #: values pass, and fewer lookups may not meet one.
 _LEAST_LOOKUPS, _SURE = 10, 0.02
-#: They end early when they have read so many bytes.
+#: They end early when they have read this many bytes.
 _LEAST_AT_ALL, _MOST_READ = 3, 384 * 1024 * 1024
 
 

@@ -12,7 +12,7 @@ from secure_bloom.advising.sample import TableSample
 from secure_bloom.advising.trial import ColumnTrial, LookupComparison
 from secure_bloom.reading.pruning.plan import Step
 
-#: A column gains if lookups of one kind read less by this share, and by so many bytes.
+#: A column gains if lookups of one kind read less by this share, and by this many bytes.
 _WORTH, _WORTH_BYTES = 0.1, 4096
 #: Statistics suffice if they leave about the one row group that has, or could have, the value.
 _ALMOST_ONE = 1.5

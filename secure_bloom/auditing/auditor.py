@@ -101,7 +101,7 @@ def conclude(
             (*plan.files, *search.names), plan.roots, search.secrets, policy
         )
     left_out = len(plan.listed) - len(plan.files)
-    # An empty table of a log has a schema, but no file that tells its columns.
+    # An empty table of a log has a schema, but no file that shows its columns.
     if plan.files and summed.all_read and not left_out:
         found += _unknown_columns(policy, set(summed.columns), plan)
     if plan.properties is not None:
@@ -163,7 +163,7 @@ def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> I
         if path in columns or path in parents:
             continue
         if rule.key is not None and path in partitions:
-            # Another rule tells of it: values in names of folders, or in the table's log.
+            # Another rule reports it: values in names of folders, or in the table's log.
             continue
         error = unknown_column(path, columns, plan.files)
         yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)

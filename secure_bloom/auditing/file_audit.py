@@ -184,7 +184,7 @@ def _audit(subject: FileSubject) -> FileAudit:
         finding = subject.finding(_footer_rule(subject, error), error.message)
         findings.append(with_causes(finding, error))
     if footer is None:
-        # No footer tells which bytes are whose, so only those before it are searched for filters.
+        # No footer says which bytes are whose, so only those before it are searched for filters.
         findings += run_checks((unreferenced_bytes.check_before_footer,), subject)
         return FileAudit(path=subject.file.path, findings=tuple(findings))
     opened = _opened(subject, footer)
@@ -275,7 +275,7 @@ def _chunk_findings(chunk: ChunkSubject) -> Iterator[Finding]:
 def _not_opened(chunk: ChunkSubject, error: SecureBloomError) -> Iterator[Finding]:
     if not isinstance(error, KeyUnavailableError) or isinstance(error, KeyMisfitError):
         yield failure(chunk, error)
-    # Without a rule for the column, its key would tell nothing that the policy asks about.
+    # Without a rule for the column, its key answers nothing that the policy asks about.
     elif chunk.wanted.key is not None or chunk.wanted.bloom is not None:
         yield with_causes(chunk.finding(UNCHECKED_COLUMN, error.message), error)
 

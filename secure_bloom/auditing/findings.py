@@ -161,6 +161,6 @@ class AuditReport(Report):
 
     def _summary(self) -> str:
         severities = Counter(finding.severity for finding in self.findings)
-        told = ", ".join(f"{severities[each]} {each}" for each in Severity if severities[each])
-        findings = counted(len(self.findings), "finding") + (f" ({told})" if told else "")
+        counts = ", ".join(f"{severities[each]} {each}" for each in Severity if severities[each])
+        findings = counted(len(self.findings), "finding") + (f" ({counts})" if counts else "")
         return f"{findings} in {counted(self.files, 'file')}"

@@ -53,7 +53,7 @@ def build_filter(
     for entries in values.entries:
         insert_entries(bloom_filter, leaf, entries)
         count += len(entries)
-        # While the values are at hand: to read them again would cost as much as building.
+        # While the values are in memory: to read them again would cost as much as building.
         missed += 0 if old is None else count_missed(old, as_arrays(leaf, entries))
     return BuiltFilter(
         filter=bloom_filter.folded_to(options.fpp),

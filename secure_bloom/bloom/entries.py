@@ -96,7 +96,7 @@ def _without_padding(numbers: Binary) -> Binary:
     """Remove leading bytes of big-endian numbers that only repeat the sign."""
     offsets, data = numbers.offsets, numbers.data
     kept = np.ones(len(data), np.bool_)
-    # Values of PLAIN pages stand behind their lengths, which are no part of the number.
+    # Values of PLAIN pages follow their lengths, which are no part of the number.
     for byte in range(numbers.prefix):
         kept[offsets[:-1] + byte] = False
     starts, ends = offsets[:-1] + numbers.prefix, offsets[1:]
@@ -125,7 +125,7 @@ def _with_nans(entries: Entries) -> Entries:
     if not _is_floating(entries) or not np.isnan(entries).any():
         return entries
     quiet = np.array([np.nan], dtype=entries.dtype)
-    # Java makes NaN without a sign, x86 with one, and a hash tells them apart.
+    # Java makes NaN without a sign, x86 with one, and their hashes differ.
     return np.concatenate([entries, np.copysign(quiet, 1), np.copysign(quiet, -1)])
 
 

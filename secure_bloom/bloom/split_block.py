@@ -248,7 +248,7 @@ class SplitBlockBloomFilter:
         smallest = self
         while smallest.block_count % 2 == 0:
             half = smallest.folded()
-            # The bits themselves tell, not the number of values: nobody knows how many of them were
+            # The bits decide, not the number of values: nobody knows how many of them were
             # distinct.
             if half.fpp() > fpp:
                 break

@@ -83,7 +83,7 @@ def decode_bloom_filter(
         num_bytes, length = _plain_header(view)
         bitset: bytes | memoryview = view[length:]
     else:
-        # Two modules stand one after the other.  Each has a type of its own in the AAD (8 and 9),
+        # Two modules follow each other.  Each has a type of its own in the AAD (8 and 9),
         # and the chunk's ordinals, so the bitset of one filter cannot be joined to the header of
         # another chunk's.  Encryption.md 4.4.2.  No tag covers the length fields.  A wrong one cuts
         # both modules at a wrong byte, and then their tags fail.

@@ -32,7 +32,7 @@ _Kind = tuple[Callable[[object], bool], str]
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Make ``function`` raise PolicyError for an argument that does not have its annotated type."""
     names = function.__code__.co_varnames
-    # Types of the arguments of calls that passed: such a call always will.
+    # Types of the arguments of calls that passed: a call with them always will.
     known: set[tuple[object, ...]] = set()
 
     @wraps(function)
@@ -167,7 +167,7 @@ _CONTAINERS: dict[str, _Kind] = {
     "NDArray": _class("ndarray"),
     "Iterable": _ITERABLE,
 }
-#: Aliases of more than classes: the code that reads such a value knows what it may be.
+#: Aliases of more than classes: the code that reads the value knows what it may be.
 _ELSEWHERE = frozenset(
     {
         *("object", "Any", "Columns", "Forms", "GivenPolicy"),

@@ -27,7 +27,7 @@ import click
 
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import requested_limit
-from secure_bloom.cli.verbosity import tell
+from secure_bloom.cli.verbosity import print_line
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, TimeLimitError, causes
 from secure_bloom.running import settle_process
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     outcome = _supervised(given) if arguments is None else _run(given)
     if isinstance(outcome, _Failure):
         is_verbose = not {"-v", "--verbose"}.isdisjoint(given)
-        _tell(outcome, as_json="--json" in given, is_verbose=is_verbose)
+        _print_failure(outcome, as_json="--json" in given, is_verbose=is_verbose)
         if outcome.is_over:
             # Threads may be busy in compiled code, and an orderly end would wait for them.
             sys.stdout.flush()
@@ -102,7 +102,7 @@ def _run(arguments: list[str]) -> int | _Failure:
         )
     except (BrokenPipeError, SystemExit):
         # The reader of our output went away; click turns that into an exit.  The exit code of the
-        # verb would tell of results that the reader never saw, so it gets a code of its own.
+        # verb would be about results that the reader never saw, so it gets a code of its own.
         _close_stdout()
         return _EXIT_NO_READER
     except Exception as error:
@@ -151,7 +151,7 @@ def _usage_hint(error: click.ClickException) -> str | None:
     return f"see {command} --help"
 
 
-def _tell(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
+def _print_failure(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
     say("error", failure.message)
     for cause in failure.causes if is_verbose else ():
         say("cause", cause)
@@ -166,7 +166,7 @@ def _tell(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
 
 def say(kind: str, message: str) -> None:
     """Print one line on stderr, in the form that programs can rely on."""
-    tell(f"secure-bloom: {kind}: {message}", err=True)
+    print_line(f"secure-bloom: {kind}: {message}", err=True)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

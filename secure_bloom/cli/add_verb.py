@@ -22,7 +22,7 @@ from secure_bloom.cli.shared_arguments import (
     with_unprotected_option,
 )
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
-from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
 
@@ -149,7 +149,7 @@ def print_commits(commits: Iterable[TableCommit], *, dry_run: bool) -> None:
     for commit in commits:
         removed, added = commit.metrics["numRemovedBytes"], commit.metrics["numAddedBytes"]
         restated = int(commit.metrics.get("numUpdatedStatistics", 0))
-        tell(
+        print_line(
             f"{'would be ' if dry_run else 'committed '}version {commit.version}: "
             f"{commit.operation}, {counted(len(commit.files), 'file')} replaced, "
             f"{human_bytes(int(removed))} by {human_bytes(int(added))}"
@@ -168,17 +168,17 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     actions = Counter(f.action for file in report.files for f in file.filters)
     grown = sum((f.bytes_after or 0) - (f.bytes_before or 0) for f in report.files)
     would = "would be " if report.dry_run else ""
-    told = ", ".join(
+    counts = ", ".join(
         f"{count:,} {_told(action, dry_run=report.dry_run)}"
         for action, count in sorted(actions.items())
     )
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
     grows = f"{would or 'are '}{size}" if grown else "keep their size"
-    tell(f"filters: {told or 'none'}; the files {grows}")
+    print_line(f"filters: {counts or 'none'}; the files {grows}")
     print_commits(report.commits, dry_run=report.dry_run)
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
     for line in (*sorted(remarks, key=str), *report.notes):
-        tell_note(line)
+        print_note(line)
 
 
 def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object, ...]:

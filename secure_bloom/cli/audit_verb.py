@@ -23,7 +23,7 @@ from secure_bloom.cli.shared_arguments import (
     with_table_version,
 )
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.cli.verbosity import tell_note
+from secure_bloom.cli.verbosity import print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import without_commands
 
@@ -58,11 +58,11 @@ def write_report(
     on_terminal = output is None and sys.stdout.isatty()
     page = _Page(paths=paths, on_terminal=on_terminal, verbose=verbose)
     write_text(FORMS[form](report, page), output)
-    # Else a terminal would show nothing, and the exit code alone would tell.
+    # Else a terminal would show nothing, and the exit code alone would answer.
     if output is not None:
         from secure_bloom.auditing.formats.mistakes import group_report, verdict
 
-        tell_note(f"{output}: {verdict(report, group_report(report)).headline}", err=True)
+        print_note(f"{output}: {verdict(report, group_report(report)).headline}", err=True)
 
 
 def write_text(text: str, output: Path | None) -> None:

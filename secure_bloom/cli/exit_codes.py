@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from secure_bloom.cli.verbosity import is_verbose, tell
+from secure_bloom.cli.verbosity import is_verbose, print_line
 from secure_bloom.reports.text import counted
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def print_failures(failed: Iterable[ReportedFile]) -> int:
     for (_, hint), files in alike.items():
         shown = files if is_verbose() else files[:_NAMED]
         for file in shown:
-            tell(f"secure-bloom: error: {file.error}", err=True)
+            print_line(f"secure-bloom: error: {file.error}", err=True)
             for cause in file.causes if is_verbose() else ():
-                tell(f"secure-bloom: cause: {cause}", err=True)
+                print_line(f"secure-bloom: cause: {cause}", err=True)
         if len(files) > len(shown):
             more = counted(len(files) - len(shown), "more file")
-            tell(f"secure-bloom: error: the same in {more}: -v names them", err=True)
+            print_line(f"secure-bloom: error: the same in {more}: -v names them", err=True)
         if hint:
-            tell(f"secure-bloom: hint: {hint}", err=True)
+            print_line(f"secure-bloom: hint: {hint}", err=True)
     return EXIT_ERROR if alike else 0
 
 

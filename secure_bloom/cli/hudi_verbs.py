@@ -23,7 +23,7 @@ from secure_bloom.cli.terminal_tables import (
     print_table,
     short_names,
 )
-from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
@@ -279,9 +279,9 @@ def print_added(report: AddReport, *, verbose: bool) -> None:
         headers = (*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ()))
         print_files(headers, rows, verbose=verbose)
     for note in report.notes:
-        tell_note(note)
+        print_note(note)
     if report.dry_run:
-        tell_note("a dry run, nothing was written")
+        print_note("a dry run, nothing was written")
 
 
 def _added_row(name: str, file: FileAddReport, each: FilterReport) -> Row:
@@ -300,7 +300,7 @@ def print_lookup(report: LookupReport, *, verbose: bool) -> None:
 
     for key, paths in report.found.items():
         for path in paths or ("nowhere",):
-            tell(f"{key}  {path}")
+            print_line(f"{key}  {path}")
     if verbose:
         rows = [
             (file.path, file.status.replace("_", " "), file.in_range, file.candidates, file.found)
@@ -309,7 +309,7 @@ def print_lookup(report: LookupReport, *, verbose: bool) -> None:
         print_table(_LOOKUP_HEADERS, rows)
     without = report.read_without_filter
     unfiltered = f"; {without:,} read without a filter" if without else ""
-    tell(
+    print_line(
         f"{counted(len(report.files), 'file')}: "
         f"{report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by range, "
         f"{report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "

@@ -18,7 +18,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.cli.verbosity import tell
+from secure_bloom.cli.verbosity import print_line
 from secure_bloom.reports.text import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
             _print_file(file, verbose=verbose)
     for file, group, column in report.wrong:
         missed = column.bloom.missed if column.bloom else 0
-        tell(
+        print_line(
             f"wrong filter: {file.path}, row group {group.row_group}, column {column.column}: "
             f"misses {missed} values, queries lose rows; add --replace-filters repairs it"
         )
@@ -96,8 +96,10 @@ def _print_summary(files: Sequence[FileInspection], *, verbose: bool) -> None:
     print_files(headers, [_file_row(file, names[file.path]) for file in files], verbose=verbose)
     rows = sum(file.rows or 0 for file in files)
     groups = sum(len(file.row_groups) for file in files)
-    tell(f"{counted(len(files), 'file')}, {counted(rows, 'row')}, {counted(groups, 'row group')}")
-    tell("-v shows the columns of each file")
+    print_line(
+        f"{counted(len(files), 'file')}, {counted(rows, 'row')}, {counted(groups, 'row group')}"
+    )
+    print_line("-v shows the columns of each file")
 
 
 def _file_row(file: FileInspection, name: str) -> tuple[object, ...]:
@@ -125,17 +127,17 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
     if file.algorithm:
         footer += f", {file.algorithm}, footer key {file.key or 'unnamed'}"
     groups = len(file.row_groups)
-    told = f"; {counted(file.rows or 0, 'row')} in {counted(groups, 'row group')}"
-    content = "" if file.rows is None else told
-    tell(f"{file.path}: {footer}{content}")
+    found = f"; {counted(file.rows or 0, 'row')} in {counted(groups, 'row group')}"
+    content = "" if file.rows is None else found
+    print_line(f"{file.path}: {footer}{content}")
     if file.hudi is not None:
-        tell(f"  Hudi record keys: {_record_keys(file.hudi)}")
+        print_line(f"  Hudi record keys: {_record_keys(file.hudi)}")
     if file.paimon is not None:
-        tell(f"  Paimon index: {_paimon_index(file.paimon)}")
+        print_line(f"  Paimon index: {_paimon_index(file.paimon)}")
     columns = [column for group in file.row_groups for column in group.columns]
     notes = {f"column {column.column}: {column.note}" for column in columns if column.note}
     for note in (*([file.note] if file.note else []), *sorted(notes)):
-        tell(f"  note: {note}")
+        print_line(f"  note: {note}")
     headers = ("column", "type", "key", "filters", "bytes>", "fpp>", "bits set>")
     if not verbose:
         by_column = zip(*(group.columns for group in file.row_groups), strict=True)
@@ -150,22 +152,22 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
         )
 
 
-def _record_keys(told: RecordKeyDescription) -> str:
+def _record_keys(found: RecordKeyDescription) -> str:
     """Return Hudi's filter and key range as one line."""
-    ends = "key range" if told.range else "no key range"
-    if told.type is None:
-        damage = told.note and f"filter that cannot be read: {told.note}"
+    ends = "key range" if found.range else "no key range"
+    if found.type is None:
+        damage = found.note and f"filter that cannot be read: {found.note}"
         return f"{damage or 'no filter'}; {ends}"
-    size, rows = human_bytes(told.bytes), "1 row" if told.rows == 1 else f"{told.rows} rows"
-    return f"{told.type} filter of {size} in {rows}, fpp {percent(told.fpp)}; {ends}"
+    size, rows = human_bytes(found.bytes), "1 row" if found.rows == 1 else f"{found.rows} rows"
+    return f"{found.type} filter of {size} in {rows}, fpp {percent(found.fpp)}; {ends}"
 
 
-def _paimon_index(told: PaimonInspection) -> str:
+def _paimon_index(found: PaimonInspection) -> str:
     """Return Paimon's index and its columns as one line."""
-    if told.error is not None:
-        return f"cannot be read: {told.error}"
-    columns = ", ".join(f"{each.column} ({each.type})" for each in told.indexes)
-    return f"{human_bytes(told.bytes)} in clear beside the file: {columns or 'no columns'}"
+    if found.error is not None:
+        return f"cannot be read: {found.error}"
+    columns = ", ".join(f"{each.column} ({each.type})" for each in found.indexes)
+    return f"{human_bytes(found.bytes)} in clear beside the file: {columns or 'no columns'}"
 
 
 _KEY_PLACES = {"no": "in clear", "footer_key": "{key} (footer)", "column_key": "{key}"}

@@ -18,7 +18,7 @@ from secure_bloom.cli.shared_arguments import (
     with_table_version,
 )
 from secure_bloom.cli.terminal_tables import print_json
-from secure_bloom.cli.verbosity import VERBOSE, tell
+from secure_bloom.cli.verbosity import VERBOSE, print_line
 from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, legible
@@ -62,7 +62,7 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
         print_json({"client": policy.kms["client"], "keys": found})
     else:
         for key in found:
-            tell(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']:.3f} s)")
+            print_line(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']:.3f} s)")
     failed = [key for key in found if not key["ok"]]
     for key in failed:
         _complain(key)
@@ -90,7 +90,7 @@ def _complain(key: dict[str, object]) -> None:
     lines += [("cause", cause) for cause in causes] if isinstance(causes, list) else []
     lines += [("hint", key["hint"])] if key["hint"] else []
     for kind, text in lines:
-        tell(f"secure-bloom: {kind}: {text}", err=True)
+        print_line(f"secure-bloom: {kind}: {text}", err=True)
 
 
 @keys.command("new", short_help="Make a keyring of new random master keys.")
@@ -131,13 +131,13 @@ def new_command(
         raise PolicyError("--add goes without other names and without --policy")
     if added:
         add_master_keys(file, set(added), bits=bits)
-        tell(f"{file}: added {', '.join(sorted(set(added)))}")
+        print_line(f"{file}: added {', '.join(sorted(set(added)))}")
         return 0
     wanted = set(names)
     if policy_path is not None:
         wanted |= KeyPolicy.load(policy_path).master_keys()
     new_keyring(file, wanted, bits=bits)
-    tell(f"{file}: {', '.join(sorted(wanted))}")
+    print_line(f"{file}: {', '.join(sorted(wanted))}")
     return 0
 
 
@@ -186,12 +186,12 @@ def _complain_of_closed(report: KeyUseReport) -> int:
     if not report.only or not report.incomplete:
         return 0
     files = counted(len(report.incomplete), "file")
-    tell(
+    print_line(
         f"secure-bloom: error: the footers of {files} could not be opened: whether their columns "
         f"depend on {', '.join(map(legible, report.only))} is not known",
         err=True,
     )
-    tell(
+    print_line(
         "secure-bloom: hint: give the keys of the footers: --policy FILE or --keyring FILE",
         err=True,
     )

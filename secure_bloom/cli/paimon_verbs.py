@@ -17,7 +17,7 @@ from secure_bloom.cli.shared_arguments import (
     with_jobs_option,
 )
 from secure_bloom.cli.terminal_tables import percent, print_table, short_names
-from secure_bloom.cli.verbosity import VERBOSE, tell, tell_note
+from secure_bloom.cli.verbosity import VERBOSE, print_line, print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
@@ -209,12 +209,12 @@ def print_indexes(report: ShowReport, *, verbose: bool) -> None:
     """Print a table for each index, then the data files without one."""
     for index in report.indexes:
         if index.error is None:
-            tell(f"{index.path}: {human_bytes(index.bytes)}")
+            print_line(f"{index.path}: {human_bytes(index.bytes)}")
             _print_columns(index)
     if report.without:
-        tell(f"{counted(len(report.without), 'data file')} without an index")
+        print_line(f"{counted(len(report.without), 'data file')} without an index")
     for path in report.without if verbose else ():
-        tell(f"  {path}")
+        print_line(f"  {path}")
 
 
 def _print_columns(index: PaimonInspection) -> None:
@@ -247,20 +247,20 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
         print_table(_BUILT_HEADERS, rows)
     for file in report.files if verbose else ():
         for kept in file.kept:
-            tell(f"kept: {file.path}, {kept}")
+            print_line(f"kept: {file.path}, {kept}")
     for note in report.notes:
-        tell_note(note)
+        print_note(note)
 
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
     """Print how many files have each verdict, paths of files that may have the rows, and notes."""
     for verdict, meaning in _MEANINGS[report.rules].items():
         found = [file.path for file in report.files if file.verdict == verdict]
-        tell(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
+        print_line(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
         for path in found if verbose or verdict == "maybe" else ():
-            tell(f"  {path}")
+            print_line(f"  {path}")
     for file in report.files:
         if file.note is not None:
-            tell_note(f"{file.path}: {file.note}")
+            print_note(f"{file.path}: {file.note}")
     for note in report.notes:
-        tell_note(note)
+        print_note(note)

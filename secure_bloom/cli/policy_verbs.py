@@ -11,7 +11,7 @@ import click
 
 from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys, read_text
 from secure_bloom.cli.terminal_tables import print_json
-from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KMS_LINES, policy_text
@@ -140,13 +140,13 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
         found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
         print_json({"problems": found, "notes": notes})
     elif not problems:
-        tell(f"{file}: nothing is wrong")
+        print_line(f"{file}: nothing is wrong")
     for note in () if as_json else notes:
-        tell_note(note)
+        print_note(note)
     for problem in problems:
-        tell(f"secure-bloom: error: {problem}", err=True)
+        print_line(f"secure-bloom: error: {problem}", err=True)
         if problem.hint:
-            tell(f"secure-bloom: hint: {problem.hint}", err=True)
+            print_line(f"secure-bloom: hint: {problem.hint}", err=True)
     return 2 if problems else 0
 
 

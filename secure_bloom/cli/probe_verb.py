@@ -19,7 +19,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.terminal_tables import print_table
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted
 
@@ -86,18 +86,18 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
     rows = ((value, *(count[verdict] for verdict in Verdict)) for value, count in counts.items())
     files = counted(len(report.files), "file")
     title = f"row groups of {files}, by what the filter of {report.column} says"
-    # If every file failed there is nothing to count: the errors tell.
+    # If every file failed there is nothing to count: the errors are printed.
     if counts:
         print_table(headers, rows, title=title)
     for note in sorted({file.note for file in report.files if file.note}):
-        tell_note(note)
+        print_note(note)
     for value, found in places.items():
         _print_places(value, found, limit=None if verbose else 5)
 
 
 def _print_places(value: str, found: list[str], *, limit: int | None) -> None:
-    tell(f"{value} may be in")
+    print_line(f"{value} may be in")
     for place in found[:limit]:
-        tell(f"  {place}")
+        print_line(f"  {place}")
     if limit is not None and len(found) > limit:
-        tell(f"  and {len(found) - limit} more row groups: -v names them all")
+        print_line(f"  and {len(found) - limit} more row groups: -v names them all")

@@ -31,7 +31,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.terminal_tables import is_too_wide, print_json, print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Predicate
@@ -210,22 +210,22 @@ _SHOWN_FILES = 20
 def print_report(report: ReadReport, *, verbose: bool) -> None:
     """Print what was skipped, why not more was, and advice. Then print the files."""
     rows = "none read: this is the plan" if report.rows is None else f"{report.rows:,}"
-    tell(f"rows:       {rows}")
-    tell(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
+    print_line(f"rows:       {rows}")
+    print_line(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
     for step, count in report.skipped.items():
-        tell(f"            {count:,} skipped by {step}")
+        print_line(f"            {count:,} skipped by {step}")
     if report.files_left:
         left = counted(report.files_left, "file")
-        tell(f"            {left} not looked at: there were rows enough")
+        print_line(f"            {left} not looked at: there were rows enough")
     _print_bytes(report)
     steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
-    tell(f"seconds:    {steps}")
+    print_line(f"seconds:    {steps}")
     for line in _reasons(report):
-        tell(f"not skipped: {legible(line)}")
+        print_line(f"not skipped: {legible(line)}")
     for line in report.advice:
-        tell(f"advice: {legible(line)}")
+        print_line(f"advice: {legible(line)}")
     for note, count in Counter(note for file in report.files for note in file.notes).items():
-        tell_note(f"{note} ({counted(count, 'file')})")
+        print_note(f"{note} ({counted(count, 'file')})")
     _print_files(report, verbose=verbose)
 
 
@@ -233,9 +233,9 @@ def _print_bytes(report: ReadReport) -> None:
     read, full = human_bytes(report.bytes_read), human_bytes(report.bytes_full_scan)
     share = 100 * report.bytes_read / max(1, report.bytes_full_scan)
     if report.bytes_read <= report.bytes_full_scan:
-        tell(f"bytes:      {read} of {full} that a full scan reads ({share:.1f} %)")
+        print_line(f"bytes:      {read} of {full} that a full scan reads ({share:.1f} %)")
     else:
-        tell(
+        print_line(
             f"bytes:      {read}, {share - 100:.1f} % more than a full scan ({full}): filters and "
             "indexes took more than was skipped"
         )
@@ -244,8 +244,8 @@ def _print_bytes(report: ReadReport) -> None:
         "filters, dictionaries and indexes": sum(file.bytes_judged_by for file in report.files),
         "pages": sum(file.bytes_pages for file in report.files),
     }
-    told = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
-    tell(f"            {told or 'none'}")
+    sizes = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
+    print_line(f"            {sizes or 'none'}")
 
 
 def _reasons(report: ReadReport) -> list[str]:
@@ -309,7 +309,7 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
         print_table(headers, rows)
     if len(shown) < len(report.files):
         more = counted(len(report.files) - len(shown), "more file")
-        tell(f"and {more}: -v names them all")
+        print_line(f"and {more}: -v names them all")
     if verbose:
         for file in report.files:
             _print_row_groups(file)
@@ -318,10 +318,10 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
 def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
     """Print the rows of the table as lines: the terminal is too narrow for it."""
     for name, row_groups, read, skipped, size in rows:
-        tell(str(name))
-        tell(f"  {read} of {row_groups} read, {size}")
+        print_line(str(name))
+        print_line(f"  {read} of {row_groups} read, {size}")
         if skipped:
-            tell(f"  skipped by {skipped}")
+            print_line(f"  skipped by {skipped}")
 
 
 def _skipped(file: FileReadReport) -> str:
@@ -333,7 +333,7 @@ def _print_row_groups(file: FileReadReport) -> None:
     click.echo(legible(file.path))
     for group in file.row_groups:
         became = "read" if group.skipped_by is None else f"skipped by {group.skipped_by}"
-        tell(f"  row group {group.row_group}, {counted(group.rows, 'row')}: {became}")
+        print_line(f"  row group {group.row_group}, {counted(group.rows, 'row')}: {became}")
         for note in group.notes:
             step = "" if note.step is None else f"{note.step}: "
-            tell(f"    {legible(note.column)}, {step}{note.text}")
+            print_line(f"    {legible(note.column)}, {step}{note.text}")

@@ -22,7 +22,7 @@ from secure_bloom.cli.shared_arguments import (
     with_table_options,
 )
 from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_table, short_names
-from secure_bloom.cli.verbosity import tell, tell_note
+from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes, legible
 
@@ -140,7 +140,7 @@ def decrypt_command(
             progress=progress,
         )
     if not as_json and any(file.status != "failed" for file in report.files):
-        tell_note(f"what is below {legible(output)} is in clear", err=True)
+        print_note(f"what is below {legible(output)} is in clear", err=True)
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
@@ -228,14 +228,14 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
             ],
         )
     counts = Counter(file.status for file in report.files)
-    told = ", ".join(
+    states = ", ".join(
         f"{count:,} {would if status not in _SAME else ''}{status}"
         for status, count in counts.items()
     )
-    tell(f"{counted(len(report.files), 'file')}: {told}")
+    print_line(f"{counted(len(report.files), 'file')}: {states}")
     print_commits(report.commits, dry_run=report.dry_run)
     for note in report.notes:
-        tell_note(note)
+        print_note(note)
 
 
 def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
@@ -267,8 +267,8 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     hidden = len(report.incomplete)
     if hidden:
         files = counted(hidden, "file")
-        tell_note(f"{files} whose footer would not open: keys of columns in them are not known")
+        print_note(f"{files} whose footer would not open: keys of columns in them are not known")
     for file in report.files if verbose or report.only else ():
         for key in file.keys:
             opened = [*(["the footer"] if key.opens_footer else []), *key.columns]
-            tell(f"{legible(file.path)}: {key.master_key}: {', '.join(opened)}")
+            print_line(f"{legible(file.path)}: {key.master_key}: {', '.join(opened)}")

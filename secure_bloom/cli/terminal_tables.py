@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import click
 
-from secure_bloom.cli.verbosity import tell, wanted_color
+from secure_bloom.cli.verbosity import print_line, wanted_color
 from secure_bloom.reports.base import SCHEMA_VERSION
 from secure_bloom.reports.text import counted, without_commands, written_out
 
 _WIDE = 240
 
 _NAME_LENGTH = 26
-#: Files that are told of one by one without -v.
+#: Files that are named one by one without -v.
 SHOWN_FILES: Final = 20
 
 
@@ -46,14 +46,14 @@ def print_table(
         headers = [header.removesuffix(">") for header in headers]
     heads = [written_out(header) for header in headers]
     cells = [["" if cell is None else written_out(str(cell)) for cell in row] for row in rows]
-    told = title and written_out(title)
+    shown_title = title and written_out(title)
     color = wanted_color()
     if not may_cut and is_too_wide(headers, cells):
-        _print_row_by_row(heads, cells, told)
+        _print_row_by_row(heads, cells, shown_title)
     elif sys.stdout.isatty() or color:
-        _draw(heads, right, cells, told, color=color)
+        _draw(heads, right, cells, shown_title, color=color)
     else:
-        click.echo("\n".join(_plain_lines(heads, right, cells, told)))
+        click.echo("\n".join(_plain_lines(heads, right, cells, shown_title)))
 
 
 def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
@@ -91,7 +91,7 @@ def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, ver
     shown = rows if verbose else rows[:SHOWN_FILES]
     print_table(headers, shown)
     if len(shown) < len(rows):
-        tell(f"and {counted(len(rows) - len(shown), 'more file')}: -v names them all")
+        print_line(f"and {counted(len(rows) - len(shown), 'more file')}: -v names them all")
 
 
 def _draw(

@@ -10,7 +10,7 @@ import click
 from secure_bloom.reports.text import written_out
 
 _VERBOSE, _QUIET, _COLOR = "secure_bloom.verbose", "secure_bloom.quiet", "secure_bloom.color"
-#: Word of ``--color`` -> what click and rich are told; None leaves it to the terminal.
+#: Word of ``--color`` -> what click and rich get; None leaves it to the terminal.
 _COLORS = {"always": True, "never": False, "auto": None}
 
 
@@ -75,12 +75,12 @@ VERBOSITY = (
 )
 
 
-def tell(line: str, *, err: bool = False) -> None:
+def print_line(line: str, *, err: bool = False) -> None:
     """Print one line, on stderr with ``err``. Unprintable characters are escaped."""
     click.echo(written_out(line), err=err)
 
 
-def tell_note(note: str | None, *, err: bool = False) -> None:
+def print_note(note: str | None, *, err: bool = False) -> None:
     """Print a note beside the results, but not with ``-q``."""
     if not is_quiet():
-        tell(f"note: {note}", err=err)
+        print_line(f"note: {note}", err=err)

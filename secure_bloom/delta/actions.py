@@ -103,7 +103,7 @@ class Operation:
 
     name: str
     parameters: Mapping[str, str]
-    #: Columns whose bounds are not to stand in the log.
+    #: Columns whose bounds must not be in the log.
     is_secret: IsSecret | None = None
     #: Found out here, and not when nothing may fail any more.
     engine: str = field(default_factory=_engine)

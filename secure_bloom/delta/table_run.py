@@ -116,7 +116,7 @@ def open_run(
     names = all_columns(table.metadata)
     for name in columns:
         # Checked before anything is written: a misspelt column that is to get a key would stay in
-        # clear, and nobody would be told.
+        # clear, and nobody would notice.
         _check_column(table.metadata, names, name)
     files, is_secret = tuple(chosen.files(table)), operation.is_secret
     if is_secret is not None:

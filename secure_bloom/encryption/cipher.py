@@ -249,7 +249,7 @@ def sign_footer(
 ) -> bytes:
     """Return the signature of a plaintext footer: nonce | tag, 28 bytes.  Encryption.md 5.5."""
     sealed = seal(footer, key, module_aad(file_aad, ModuleType.FOOTER), _nonce=_nonce)
-    # The ciphertext is dropped, because the footer itself stands in clear before its signature.
+    # The ciphertext is dropped, because the footer itself is in clear before its signature.
     return sealed[:NONCE_SIZE] + sealed[-TAG_SIZE:]
 
 
@@ -270,7 +270,7 @@ def verify_footer(
     # The way to check is to encrypt the footer again with the stored nonce and to compare the tags
     # (5.5).  The nonce is used twice, which is safe here.  For the signed bytes the result is the
     # signer's own.  For altered bytes the ciphertext never leaves this function.  Compared in
-    # constant time: the time must not tell how much of a forged tag was right.
+    # constant time: the time must not show how much of a forged tag was right.
     nonce = bytes(signature[:NONCE_SIZE])
     if not hmac.compare_digest(sign_footer(footer, key, file_aad, _nonce=nonce), signature):
         raise IntegrityError("the footer signature does not match: wrong key or altered bytes")
@@ -283,7 +283,7 @@ def seal(
     _check_body(plaintext, NONCE_SIZE + TAG_SIZE)
     nonce = _fresh_nonce() if _nonce is None else _nonce
     gcm = prepare(key) if isinstance(key, bytes) else key
-    # The library puts the tag behind the ciphertext, which is the order of the format (5.1).
+    # The library puts the tag after the ciphertext, which is the order of the format (5.1).
     return nonce + gcm.encrypt(nonce, plaintext, aad)
 
 

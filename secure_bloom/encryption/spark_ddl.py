@@ -75,7 +75,7 @@ _INSIDE: Mapping[object, Callable[[Mapping[str, object]], Iterable[tuple[Path, o
         (("key_value", "key"), node["keyType"]),
         (("key_value", "value"), node["valueType"]),
     ],
-    # A user-defined type is stored as the type behind it, without a level of its own.
+    # A user-defined type is stored as its SQL type, without a level of its own.
     "udt": lambda node: [((), node["sqlType"])],
 }
 

@@ -85,7 +85,7 @@ class Trust:
     def check_key_length(self, place: str, bits: int) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""
         policy = self.enforced_policy
-        # The length is known only when the key is unwrapped; nothing in the file tells it.
+        # The length is known only when the key is unwrapped; nothing in the file says it.
         if policy is not None and bits < policy.encryption.data_key_bits:
             raise _weaker(
                 f"the policy says data keys of {policy.encryption.data_key_bits} bits, that of "

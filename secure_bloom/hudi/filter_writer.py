@@ -237,7 +237,7 @@ class RecordKeyRewriter(FileRewriter):
         return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)
 
     def _report(
-        self, footer: Footer, bloom_filter: HudiBloomFilter, **told: object
+        self, footer: Footer, bloom_filter: HudiBloomFilter, **fields: object
     ) -> FilterReport:
         encrypted = footer.tail.mode is FooterMode.ENCRYPTED
         return FilterReport(
@@ -248,7 +248,7 @@ class RecordKeyRewriter(FileRewriter):
             fpp=bloom_filter.fpp(),
             encrypted=encrypted,
             key=footer.key.name if encrypted and footer.key is not None else None,
-            **told,  # type: ignore[arg-type]
+            **fields,  # type: ignore[arg-type]
         )
 
 
@@ -281,9 +281,9 @@ def _notes(reports: Iterable[FileAddReport]) -> Iterator[str]:
     """Yield each remark once, with the first file that it is about."""
     places: dict[str, list[str]] = defaultdict(list)
     for report in reports:
-        for told in report.filters:
-            if report.changes and told.reason is not None:
-                places[told.reason].append(report.path)
+        for filter_ in report.filters:
+            if report.changes and filter_.reason is not None:
+                places[filter_.reason].append(report.path)
     for reason, paths in places.items():
         others = f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
         yield f"{paths[0]}{others}: {reason}"

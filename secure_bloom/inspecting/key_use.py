@@ -182,10 +182,10 @@ def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
     """Return the footer, also a signed one without its key, or None if it stays encrypted."""
     try:
         return unlock(tail, keys)
-    # Without the key, the part in clear is told: a user who asks what a lost key opens does not
+    # Without the key, the part in clear is reported: a user who asks what a lost key opens does not
     # have it.
     except KeyUnavailableError:
-        # An encrypted footer hides its columns; a signed one stands in clear.
+        # An encrypted footer hides its columns; a signed one is in clear.
         return None if tail.scan is None else read_unverified(tail, keys)
 
 
@@ -211,5 +211,5 @@ def _key(stored: bytes, keys: FileKeys) -> tuple[str, str | None]:
 
 
 def _version(material: KeyMaterial) -> str | None:
-    # With double wrapping the KMS has wrapped the KEK alone, so only that tells its version.
+    # With double wrapping the KMS has wrapped the KEK alone, so only the KEK has its version.
     return version_in(material.wrapped_dek if material.kek is None else material.kek.wrapped)

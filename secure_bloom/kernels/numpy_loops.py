@@ -47,7 +47,7 @@ _SEEDS: Final = (0x60EA27EEADC0B5D6, 0xC2B2AE3D27D4EB4F, 0, 0x61C8864E7A143579)
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
     """Hash the rows of ``rows``, which is (n, width)."""
     count, width = rows.shape
-    # Measured: numpy takes about as long for its steps along a row as xxhash for so many rows.
+    # Measured: numpy takes about as long for its steps along a row as xxhash for this many rows.
     if width > _WIDEST or count < 100 + 10 * width:
         hashes[:] = np.array([xxhash.xxh64_intdigest(row) for row in rows], U64)
         return

@@ -87,7 +87,7 @@ def require_predicate(predicate: object) -> None:
     raise PolicyError(f"the predicate nests deeper than {tree.MAX_DEPTH} levels")
 
 
-#: ``not <`` needs a value as ``<`` does, and no index here tells more about either.
+#: ``not <`` needs a value as ``<`` does, and no index here knows more about either.
 _OPPOSITES = {
     tree.Operator.NOT_LESS: Operator.LESS,
     tree.Operator.NOT_LESS_OR_EQUAL: Operator.LESS_OR_EQUAL,

@@ -116,7 +116,7 @@ class FileIndex:
         """Return the container that :meth:`from_bytes` reads, bodies in the columns' order."""
         # Numbers have fixed widths, so a header with zeros is as long as the real one.
         start = len(b"".join(self._header(0, 0)))
-        # Readers go by `start`, so the order of bodies is free; bytes behind them are carried
+        # Readers go by `start`, so the order of bodies is free; bytes after them are carried
         # along.
         bodies = [index.body for column in self.columns for index in column.indexes if index.body]
         return b"".join((*self._header(start, start), *bodies, self.trailing))

@@ -125,7 +125,7 @@ def read_value_list(body: bytes | memoryview) -> ValueList | None:
     if len(view) < _HEAD.size:
         raise FormatError(f"a bitmap index has {len(view)} bytes, its head takes {_HEAD.size}")
     _, rows, count, has_null = _HEAD.unpack_from(view)
-    # The place of the nulls' bitmap stands in the head only where there are nulls.
+    # The head has the place of the nulls' bitmap only if there are nulls.
     start = _HEAD.size + (PLACE.size if has_null else 0)
     # The type, and so the width of a value, is not known yet, but each value has a place.
     if count < 0 or count * PLACE.size > len(view) - start:

@@ -87,7 +87,7 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
         if isinstance(value, str) and leaf.logical.kind is Kind.INTEGER:
             value = whole_value(value)
         encodings = physical_values(leaf, value)
-    # No form and not an error: such a value is in another file of the table, or in none.
+    # No form and not an error: the value is in another file of the table, or in none.
     except BeyondColumnError:
         return ()
     return None if encodings is None else tuple(hashed_content(leaf, each) for each in encodings)

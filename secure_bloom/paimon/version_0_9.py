@@ -81,7 +81,7 @@ def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
 
 def null_rows(listed: ValueList, examples: frozenset[Hashed]) -> int:
     """Return the rows without a value. The width of the ``examples`` shows where the list ends."""
-    # The rows become one number of so many bits, and their count is the file's.
+    # The rows become one number of this many bits, and their count is the file's.
     require_rows(listed.rows)
     if listed.null_place is None:
         return 0
@@ -157,7 +157,7 @@ def either_in_0_9(first: Answer, second: Answer) -> Answer:
     return either(first, second)
 
 
-#: The forms of all values of a comparison; None where an index cannot tell for one of them.
+#: The forms of all values of a comparison; None if an index cannot answer for one of them.
 Values: TypeAlias = frozenset[Hashed] | None
 
 _NULL_TESTS = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
@@ -268,7 +268,7 @@ def _values(comparison: Comparison, forms: Forms) -> list[Values]:
     # Paimon's own bound: beyond it an index sees all values at once.
     if comparison.operator is Operator.IN and len(found) <= MAX_IN_AS_OR:
         return [None if each is None else frozenset(each) for each in found]
-    # If an index cannot tell of one value, it cannot tell of the whole list.
+    # If an index cannot answer for one value, it cannot answer for the whole list.
     if None in found:
         return [None]
     return [frozenset(form for each in found for form in each or ())]

@@ -51,7 +51,7 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
     if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise UnsupportedFeatureError(f"dictionary page has encoding {page.encoding.name}")
     # A version 1 data page of a required column is its values and nothing else.  The body of the
-    # dictionary page is such a page as it stands, and only needs another header.
+    # dictionary page is one of these as it is, and only needs another header.
     body = page.body()
     header = _data_page_header(page, len(body))
     # Entries of a dictionary have no levels, as values of a required column have none.

@@ -154,7 +154,7 @@ def _in_histograms(index: ColumnIndex, rows: Sequence[int], nulls: Sequence[int]
     levels = index.definition_level_histograms
     if not levels:
         return
-    # The histograms of all pages stand in one list (parquet.thrift, ColumnIndex).
+    # The histograms of all pages are in one list (parquet.thrift, ColumnIndex).
     size = len(levels) // len(rows)
     pages = [levels[start : start + size] for start in range(0, len(rows) * size, size)]
     if len(levels) != size * len(rows) or any(

@@ -52,7 +52,7 @@ def decompressed(
 def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
     """Return whether the decompressed body has all of ``size`` bytes. It has no more."""
     if codec == CompressionCodec.ZSTD:
-        # Its decoder was told the size, and has refused any other.
+        # Its decoder was given the size, and has refused any other.
         return True
     if codec == CompressionCodec.SNAPPY:
         return _varint(body) == size

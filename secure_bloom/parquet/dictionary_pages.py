@@ -93,7 +93,7 @@ class _Window:
 
     def repeats(self, page: Page, position: int, step: int, most: int) -> int:
         """Return how often the page follows itself: see :data:`.pages.Repeats`."""
-        # An encrypted header never stands there twice: its module has a nonce.
+        # An encrypted header never occurs twice: its module has a nonce.
         if page.cipher is not None:
             return 0
         most = min(most, (self._length - position) // step)
@@ -132,7 +132,7 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
     """
     start, length = chunk_extent(chunk)
     behind = chunk.meta_data.data_page_offset - start
-    # A data page before the chunk or behind it: no dictionary can be told from these offsets.
+    # A data page before the chunk or after it: no dictionary can be found from these offsets.
     if not 0 <= behind <= length:
         return None
     # Encrypted, a page opens only as the type that it is: tried as a dictionary, a data page would
@@ -155,7 +155,7 @@ def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
     try:
         page = next(pages, None)
     except FormatError:
-        # No error here: the caller then reads all pages, and reading them tells what is wrong.
+        # No error here: the caller then reads all pages, and reading them shows what is wrong.
         return None
     return ClaimedDictionary(page, pages) if page is not None and page.is_dictionary else None
 
@@ -175,7 +175,7 @@ class ClaimedDictionary:
         try:
             return self._all_refer()
         except FormatError:
-            # Not full is the safe answer: nothing is left out by it, and reading the pages tells
+            # Not full is the safe answer: nothing is left out by it, and reading the pages shows
             # what is wrong.
             return False
 
@@ -190,5 +190,5 @@ class ClaimedDictionary:
 
     @staticmethod
     def _refers(page: Page) -> bool:
-        # A second dictionary would give other values to the pages behind it.
+        # A second dictionary would give other values to the pages after it.
         return not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS

@@ -156,7 +156,7 @@ class FileCiphers:
             raise FormatError("the column is encrypted, the footer names no encryption algorithm")
         prepared, footer = self._prepared_key(crypto, name), self.footer
         return prepared.column_cipher(
-            # A column may be read where the footer key is not at hand; the AAD needs no key.
+            # A column may be read without the footer key; the AAD needs no key.
             footer.file_aad if footer is not None else file_aad_of(self.algorithm, self.keys),
             row_group_ordinal,
             column,

@@ -88,7 +88,7 @@ class KeyPrefetch:
         """
         # Files in an object store are opened side by side anyway.
         if not is_object_uri(path):
-            # An error told here would come before those of the files in front of this one.
+            # An error raised here would come before those of the files in front of this one.
             with suppress(SecureBloomError, OSError):
                 self._ask(path)
         return path

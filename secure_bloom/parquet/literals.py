@@ -270,7 +270,7 @@ def _timestamp(_leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
     # Spark and Hive mean an instant by INT96, although the file does not say so.
     days, nanos = divmod(_epoch_nanos(value, is_utc=True), _DAY)
-    # Nanoseconds of the day (8 bytes) stand before the Julian day (4), both little-endian.
+    # Nanoseconds of the day (8 bytes) come before the Julian day (4), both little-endian.
     return (struct.pack("<qi", nanos, days + JULIAN_EPOCH),)
 
 

@@ -69,7 +69,7 @@ _PHYSICAL = {
     Type.FIXED_LEN_BYTE_ARRAY: Logical(kind=Kind.BYTES),
 }
 
-#: The older annotations know no local times: all of theirs are in UTC (LogicalTypes.md, "TIME").
+#: The older annotations know no local times: all their times are in UTC (LogicalTypes.md, "TIME").
 _CONVERTED = {
     ConvertedType.UTF8: Logical(kind=Kind.TEXT),
     ConvertedType.ENUM: Logical(kind=Kind.TEXT),
@@ -114,7 +114,7 @@ def logical_type(element: SchemaElement) -> Logical:
     physical = element.type or Type.BOOLEAN
     declared = element.logicalType
     found = None if declared is None else _from_logical(declared)
-    # The newer annotation wins; the older one stands beside it for readers that know no other.
+    # The newer annotation wins; the older one is beside it for readers that know no other.
     if found is None:
         found = _from_converted(element, converted_type_of(element))
     return found if found and _can_carry(element, found.kind) else _PHYSICAL[physical]

@@ -31,7 +31,7 @@ from secure_bloom.parquet.structures.splices import encoded, i32, with_fields
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: A page as it stands in the file: its encoded header, and its body as it is stored.
+#: A page as the file has it: its encoded header, and its body as it is stored.
 StoredPage = tuple[bytes, bytes | memoryview]
 
 
@@ -92,10 +92,10 @@ def _chunk(column: MemoryColumn, start: int, page_sizes: Sequence[int]) -> bytes
         total_uncompressed_size=sum(page_sizes),
         total_compressed_size=sum(page_sizes),
         data_page_offset=start + (page_sizes[0] if column.has_dictionary else 0),
-        # Left out where there is none: 0 would be a place to some readers.
+        # Left out if the chunk has none: 0 would be a place to some readers.
         dictionary_page_offset=start if column.has_dictionary else None,
     )
-    # file_offset is required and deprecated; 0 means that no metadata stand outside the footer
+    # file_offset is required and deprecated; 0 means that no metadata are outside the footer
     # (parquet.thrift, ColumnChunk).
     return encoded(ColumnChunk, file_offset=0, meta_data=meta_data)
 

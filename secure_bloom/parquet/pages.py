@@ -118,8 +118,8 @@ _DETAILS: dict[int, str] = {
 Place = tuple[ModuleType, int | None]
 #: The page at a position in its chunk that is encrypted as one of a place; and where it ends.
 PageReader = Callable[[int, Place], tuple[Page, int]]
-#: How many more pages with the very same header as a data page stand from a position on, one every
-#: so many bytes, and at most so many pages.
+#: How many more pages with the very same header as a data page follow from a position on, one every
+#: this many bytes, and at most this many pages.
 Repeats = Callable[[Page, int, int, int], int]
 
 
@@ -193,9 +193,9 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     starts = [meta_data.dictionary_page_offset or 0] if has_dictionary_offset(chunk) else []
     if has_data_page(chunk):
         starts.append(meta_data.data_page_offset)
-    # A chunk without any page stands nowhere: it is said to stand where the first one could.
+    # A chunk without any page has no place: it gets the place where the first one could be.
     start = min(starts, default=4 if length == 0 else 0)
-    # Before offset 4 stands the magic, so no page can start there.
+    # Before offset 4 is the magic, so no page can start there.
     if start < 4 or length < 0:
         raise FormatError(f"the column chunk starts at {start} and has {length} bytes")
     return start, length
@@ -263,7 +263,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
             yield page
             continue
         values, step = page.num_values, position - start
-        # No more than hold the values that are left: what stands behind them is not looked at.
+        # No more than hold the values that are left: bytes after them are not read.
         most = (wanted - seen - 1) // max(values, 1)
         more = repeats(page, position, step, most)
         seen += (1 + more) * values

@@ -29,7 +29,7 @@ _NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 
 #: The day of a text; a year has four digits or more, and a sign where it is below 0.
 DAY = r"(?P<date>-?\d{3,12}-\d\d-\d\d)"
-# Three digits behind a sign: the sign is one of the four places that `day_text` fills.
+# Three digits after a sign: the sign is one of the four places that `day_text` fills.
 _DAY = re.compile(r"(-\d{3,12}|\d{4,12})-(\d\d)-(\d\d)")
 _EPOCH = date(1970, 1, 1)
 #: The Gregorian calendar repeats itself.

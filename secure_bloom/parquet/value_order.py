@@ -70,7 +70,7 @@ def byte_order_of(leaf: Leaf) -> ByteOrder | None:
     if logical.kind in _BYTEWISE:
         return ByteOrder()
     # Decimals of fixed bytes are big-endian, all numbers else little-endian (LogicalTypes.md,
-    # "DECIMAL").  Floats are not told by bytes: they have NaN and two zeros.
+    # "DECIMAL").  Floats are not compared by bytes: they have NaN and two zeros.
     is_number = leaf.type in (Type.INT32, Type.INT64)
     if leaf.width is None or not (is_number or logical.kind is Kind.DECIMAL):
         return None

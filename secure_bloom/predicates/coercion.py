@@ -221,7 +221,7 @@ def _date(value: object, wanted: pa.DataType) -> Coerced:
     return _among_ticks(day_number(text) * _DAY, _DAY, wanted)
 
 
-#: Nanoseconds of what a date of so many bits counts.
+#: Nanoseconds of what a date of this many bits counts.
 _DATE_TICKS = {32: _DAY, 64: TICKS["ms"]}
 
 

@@ -211,7 +211,7 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
     column = ".".join(column) if isinstance(column, tuple) else column
     found = operator_of(operator)
     if found is None:
-        # Alone, or before an operator, stands what was meant as a value: it is not shown.
+        # Alone, or before an operator, the text was meant as a value: it is not shown.
         is_value = value is None or (isinstance(value, str) and operator_of(value) is not None)
         raise PolicyError(
             "there is no operator after the name"

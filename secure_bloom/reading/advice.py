@@ -16,7 +16,7 @@ from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, percen
 _FULL = 0.1
 #: A value is common if more than this share of the row groups have it.
 _COMMON = 0.5
-#: With fewer row groups than this nothing is called common; from so many rows on they are many.
+#: With fewer row groups than this nothing is called common; from this many rows on they are many.
 _MANY = 4
 #: Skipping a file with fewer bytes than this in the wanted columns saves little.
 _SMALL = 256 * 1024

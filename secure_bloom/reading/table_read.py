@@ -238,7 +238,7 @@ class TableRead:
         """Close the file, and report on it if that was requested."""
         reader.close()
         self._open_readers.remove(reader)
-        # Files behind the limit were planned and not read: no report on them.
+        # Files after the limit were planned and not read: no report on them.
         if self._explain and (reader.is_begun or reader.units_left == 0):
             self._reports[reader.plan.path] = file_report(
                 reader.plan, reader.row_groups, reader.extents, self.request.needed

@@ -61,7 +61,7 @@ def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
     entry = read_entry(footer) if after.footer_mode is FooterMode.SIGNED else None
     if entry is None or not secret:
         return frozenset()
-    # An index by a column in clear tells nothing that the column itself does not.
+    # An index by a column in clear shows nothing that the column itself does not.
     is_open = entry.column in {leaf.name for leaf in footer.leaves} - secret
     return frozenset() if is_open else RECORD_KEY_TEXTS
 

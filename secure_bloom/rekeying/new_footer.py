@@ -56,7 +56,7 @@ from secure_bloom.parquet.structures.wire_fields import (
 from secure_bloom.rekeying.new_keys import NewFileKeys, SealedWith
 from secure_bloom.rekeying.transfer import NewPlaces
 
-#: Fields that the copy in clear of a sealed ColumnMetaData lacks: they tell of values.
+#: Fields that the copy in clear of a sealed ColumnMetaData lacks: they show something of values.
 _SENSITIVE: Final = (
     ColumnMetaData.key_value_metadata.id,
     ColumnMetaData.statistics.id,
@@ -68,7 +68,7 @@ _ROW_GROUPS: Final = FileMetaData.row_groups.id
 _ALGORITHM: Final = FileMetaData.encryption_algorithm.id
 _SIGNING_KEY: Final = FileMetaData.footer_signing_key_metadata.id
 _EMPTY_STRUCT: Final = b"\0"
-#: Where the first page of a file may stand: behind the magic.
+#: Where the first page of a file may start: after the magic.
 _FIRST_OFFSET: Final = 4
 
 
@@ -159,7 +159,7 @@ class FooterChange:
 
     def _copy_in_clear(self, meta_data: bytes) -> NewValue | None:
         # Readers of a signed footer who lack the column's key learn by this copy where the chunk
-        # stands, and nothing of its values.  An encrypted footer shows them nothing.
+        # is, and nothing of its values.  An encrypted footer shows them nothing.
         if self.mode is not FooterMode.SIGNED:
             return None
         return struct(with_fields(meta_data, dict.fromkeys(_SENSITIVE)))
@@ -182,7 +182,7 @@ def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column
         return structure({member: struct(_EMPTY_STRUCT)})
     own = structure(
         {
-            # Required by the format, although the chunk's place tells the column too.
+            # Required by the format, although the chunk's place shows the column too.
             EncryptionWithColumnKey.path_in_schema.id: texts(chunk.leaf.path),
             EncryptionWithColumnKey.key_metadata.id: binary(sealed.key_metadata),
         }
@@ -292,7 +292,7 @@ def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
     crypto = find_fields(chunk).by_id.get(_CRYPTO_METADATA)
     if crypto is None:
         return chunk
-    # A structure's bytes stand alone: they are edited and put back without the rest of the chunk.
+    # A structure's bytes are edited and put back without the rest of the chunk.
     union = chunk[crypto.value : crypto.end]
     own = find_fields(union).by_id.get(_COLUMN_KEY)
     # A column under the footer's key has no key metadata of its own.

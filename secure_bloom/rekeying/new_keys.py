@@ -135,7 +135,7 @@ class KeyMaker:
             material = wrap_twice(key, kek, is_footer_key=is_footer_key)
         else:
             material = wrap_once(key, self._kms, master_key_id, is_footer_key=is_footer_key)
-            # Without a lock: a count may get lost, but it only tells whether calls are many.
+            # Without a lock: a count may get lost, but it only shows whether calls are many.
             self.wrapped += 1
         return DataKey(key=key, name=master_key_id), material
 

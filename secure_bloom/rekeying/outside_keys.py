@@ -58,8 +58,7 @@ class OutsideKeys:
         return (
             self.mode is policy.footer_mode
             and self.materials[self.footer_reference].master_key_id == policy.footer_key
-            # With two keys nobody could tell, with the footer closed, which column should be under
-            # which.
+            # With two keys and a closed footer, nobody knows which column should be under which.
             and len(own) <= 1
             and columns == own
         )
@@ -99,7 +98,7 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
     Return None if some keys are in its footer, or if the footer must be opened.
     """
     footer_reference = reference_of(tail.key_metadata)
-    # Material inside a file stands in its footer, which must be opened to change it.
+    # Material inside a file is in its footer, which must be opened to change it.
     if footer_reference is None or tail.algorithm is None:
         return None
     footer = read_unverified(tail, keys) if tail.mode is FooterMode.SIGNED else None

@@ -53,7 +53,7 @@ def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Prote
             columns=(None,) * len(leaves),
         )
     footer = KeyUse(name=policy.footer_key)
-    # Not a key of its own with the same name: such a column would need its own key metadata.
+    # Not a key of its own with the same name: that column would need its own key metadata.
     rest = KeyUse(name=policy.footer_key, is_footer_key=True) if policy.uniform else None
     return Protection(
         footer_mode=policy.footer_mode,
@@ -121,7 +121,7 @@ def wraps_as_wanted(footer: Footer, encryption: EncryptionOptions) -> bool:
         return True
     own = [
         chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
-        # The first row group stands for all: a writer wraps the keys of a file in one way, and
+        # The first row group is enough: a writer wraps the keys of a file in one way, and
         # `found_protection` has refused groups under different master keys.
         for chunks in footer.column_chunks[:1]
         for chunk in chunks
@@ -129,7 +129,7 @@ def wraps_as_wanted(footer: Footer, encryption: EncryptionOptions) -> bool:
     ]
     metadata = [footer.tail.key_metadata, *(it.key_metadata for it in own if it is not None)]
     materials = [None if it is None else footer.keys.material(it) for it in metadata]
-    # The footer's key tells the length of all: a writer makes all keys of a file alike.
+    # The footer's key has the length of all: a writer makes all keys of a file alike.
     key = footer.key or footer.keys.footer_key(footer.tail.key_metadata)
     return 8 * len(key.key) == encryption.data_key_bits and all(
         it is not None

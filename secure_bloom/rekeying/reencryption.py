@@ -117,7 +117,7 @@ class Reencryption:
         """Process one file, and once more if another writer was faster."""
         try:
             return self._reencrypt(path, target)
-        # One more try and not many: a user who loses twice has a busy neighbour, and is told.
+        # One more try and not many: a user who loses twice has a busy neighbour, and gets an error.
         except FileChangedError:
             return self._reencrypt(path, target)
 
@@ -136,7 +136,7 @@ class Reencryption:
                     tidy_material(file, named_references(footer))
                     remove_leftovers(path)
                 return report("unchanged", after=before, size=file.size)
-            # Found before the write.  Afterwards nothing tells any more which index beside the file
+            # Found before the write.  Afterwards nothing shows which index beside the file
             # belongs to the old content.
             notes = () if target is not None else tuple(leftovers(file, wanted))
             size = file.size
@@ -252,7 +252,7 @@ class _NewFile:
             len(MAGIC),
         )
         yield from transfer.parts()
-        # Last, because it says where everything stands.
+        # Last, because it has the offsets of everything.
         yield FooterChange(
             chunks=self.chunks,
             places=transfer.places,

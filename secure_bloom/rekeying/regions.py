@@ -57,7 +57,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: in
         # If two start at one offset, the one without bytes comes first, whatever its kind.
         key=lambda region: (region.offset, region.length > 0, region.kind),
     )
-    # Behind the magic.
+    # After the magic.
     done = 4
     seen: set[tuple[int, int]] = set()
     for region in found:

@@ -64,14 +64,14 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
     for path in files:
         if policy is None or not missing:
             return
-        # A file that cannot be read is told of when it is its turn.
+        # A file that cannot be read is reported when its turn comes.
         with suppress(SecureBloomError), open_input(path) as file:
             leaves = work.leaves(file)
             if leaves is None:
                 return
             missing.intersection_update(missing_columns(policy, leaves))
             known.update(leaf.name for leaf in leaves)
-    # If no footer opened, no column is known; each file then tells its own error.
+    # If no footer opened, no column is known; each file then has an error of its own.
     for name in sorted(missing) if known else ():
         raise unknown_column(name, known)
 

@@ -155,7 +155,7 @@ def _resolver(older: GivenKeys, two_kms: TwoKms | None, new: GivenKeys) -> KeyRe
 
 def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
     chained = sorted(moves.keys() & set(moves.values()))
-    # In a run that was cut short, a key that was moved to could not be told from one to be moved.
+    # In a run that was cut short, a key that was moved to would look like one to be moved.
     if chained:
         raise PolicyError(
             f"keys are both old and new keys of moves: {', '.join(chained)}",

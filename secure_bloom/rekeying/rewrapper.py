@@ -27,7 +27,7 @@ from secure_bloom.encryption.kms import (
 )
 from secure_bloom.rekeying.new_keys import NewKeks, TwoKms
 
-#: KEKs of this size tell the newest version of a master key.
+#: The size of the KEKs by which the newest version of a master key is found.
 _SOME_SIZE: Final = 16
 _Key = TypeVar("_Key")
 
@@ -56,7 +56,7 @@ class Rewrapper:
         self._versions = kms if isinstance(kms, KeyVersions) and not moves else None
         self._keks = NewKeks(kms)
         self._done: dict[tuple[str, str, str], _Once] = {}
-        #: The newest version of each master key, as the KMS told it in this run.
+        #: The newest version of each master key, as the KMS named it in this run.
         self._newest: dict[str, _Once] = {}
         self._turn = threading.Lock()
         #: The number of wrapped keys that the KMS was asked to renew or to move.
@@ -151,7 +151,7 @@ class Rewrapper:
             self._newest_version(versions, name, _SOME_SIZE)
         newest = self._once(self._newest, name)
         with newest.lock:
-            # The first key that is renewed tells which version is the newest.  Others wait for it,
+            # The first key that is renewed shows which version is the newest.  Others wait for it,
             # because it may be theirs.
             if newest.text is None:
                 renewed = self._rewrapped(wrapped, name)

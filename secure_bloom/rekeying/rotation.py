@@ -353,7 +353,7 @@ def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str])
     """
     footer_key = master_keys.get(footer.tail.key_metadata or b"")
     columns = list(before.columns)
-    # The first row group stands for all: `found_protection` has refused files where they differ.
+    # The first row group is enough: `found_protection` has refused files where they differ.
     for column, chunk in enumerate(footer.column_chunks[0] if footer.column_chunks else ()):
         crypto, use = chunk.crypto_metadata, columns[column]
         if crypto is None or use is None:

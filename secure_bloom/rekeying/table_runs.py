@@ -52,11 +52,11 @@ def rekey_table(
 
     change = run.rewrite(work, dry_run=rekeying.dry_run)
     gone = run.gone(change, reports)
-    told = tuple(_taken_meanwhile(it) if it.path in gone else it for it in reports)
+    shown = tuple(_taken_meanwhile(it) if it.path in gone else it for it in reports)
     return RekeyReport(
-        files=told,
+        files=shown,
         notes=(
-            *file_notes(told),
+            *file_notes(shown),
             *closed_notes(rekeying, reports),
             *change.notes,
             *table_notes(run, change),

@@ -141,7 +141,7 @@ def moved_filter(stored: bytes, old: ColumnCipher | None, new: ColumnCipher | No
         length = find_fields(stored).stop + 1
         header, bitset = stored[:length], stored[length:]
     else:
-        # Two frames; only the length field of the first tells where the second begins.
+        # Two frames; only the length field of the first says where the second begins.
         length = cipher.frame_length(stored)
         header = old.decrypt(ModuleType.BLOOM_FILTER_HEADER, stored[:length])
         bitset = old.decrypt(ModuleType.BLOOM_FILTER_BITSET, stored[length:])
@@ -280,14 +280,14 @@ def stored_pages(file: InputFile, region: Region) -> Generator[tuple[Page, int, 
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
     window = _ReadAhead(file=file, region=region)
     place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
-    # To the end of the bytes, not of the values: what stands in the chunk is sealed anew, or
+    # To the end of the bytes, not of the values: all bytes of the chunk are sealed anew, or
     # refused.
     while position < region.length:
         page, length = _stored_page(window, position, place)
         header = length - len(page.stored)
         if page.is_dictionary and place != DICTIONARY:
             # A chunk in clear may have a dictionary page that its metadata do not name.  Its header
-            # tells, and sealed it is a module whose AAD has no page ordinal (Encryption.md 4.4.2).
+            # shows it. Sealed, it is a module whose AAD has no page ordinal (Encryption.md 4.4.2).
             page = replace(page, ordinal=None)
         yield page, region.offset + position, header
         position += length
@@ -333,7 +333,7 @@ def _stored_page(
         stored = window.at(position, least)
         try:
             page, length = page_at(window.region.chunk, stored, room, place)
-        # A header that is cut off by what was read looks like a damaged one: more is read to tell.
+        # A header that is cut off by the end of what was read looks damaged: more is read.
         except FormatError:
             if len(stored) == room:
                 raise

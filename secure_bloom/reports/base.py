@@ -34,7 +34,7 @@ class Report(ABC):
 
     __slots__ = ()
 
-    #: The lists of the document that become rows: each of the next one's, with what it stands in.
+    #: The lists of the document that become rows, each with the item that contains it.
     ROWS: ClassVar[tuple[str, ...]] = ("files",)
     #: Columns that may hold values of a table: they are not shown, only given.
     HIDDEN: ClassVar[frozenset[str]] = frozenset()
@@ -164,8 +164,8 @@ class WritingReport(Report, Generic[F]):
 def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:
     """Return the numbers of files: ``3 files (2 added, 1 unchanged)``."""
     counts = Counter(map(str, states))
-    told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-    files = counted(counts.total(), "file") + (f" ({told})" if told else "")
+    each = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    files = counted(counts.total(), "file") + (f" ({each})" if each else "")
     return f"{files}, dry run" if dry_run else files
 
 

@@ -119,7 +119,7 @@ class _Worker:
     sent: deque[int] = field(default_factory=deque)
 
     def send(self, message: object) -> None:
-        # If it is dead, reading from it tells that.
+        # If it is dead, a read from it fails.
         with suppress(OSError):
             self.connection.send(message)
 
@@ -233,7 +233,7 @@ def _lost(code: int) -> WorkerLostError:
 def serve(parent: Connection) -> None:
     """Run as a worker until the caller closes the connection."""
     try:
-        # The caller has opened the same, and told of warnings and errors.
+        # The caller has opened the same, and has given warnings and errors.
         with warnings.catch_warnings(action="ignore"):
             open_work, at_once = pickle.loads(parent.recv_bytes())  # noqa: S301 - the caller's own
             work = open_work()

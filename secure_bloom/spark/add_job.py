@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from secure_bloom.storage.store_grants import StoreGrant
 
 
-#: One row per file, row group and column; a file without any of them has one row.  ``notes`` stand
+#: One row per file, row group and column; a file without any of them has one row.  ``notes`` are
 #: in the first row of a file.
 REPORT_SCHEMA = add_task.REPORT.ddl
 

@@ -37,7 +37,7 @@ RESULT_SCHEMA = "key string, path string"
 _MOST_FILES = 128
 #: Keys travel in this many blocks: a row for each key would cost more than probing the filters.
 _BLOCKS = 4096
-#: The least keys that are held against the filters at once.
+#: The least keys that are looked up in the filters at once.
 _BATCH = 65_536
 #: The number of candidates that a task gathers before it reads files for them.
 _MOST_CANDIDATES = 1_000_000

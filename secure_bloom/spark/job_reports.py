@@ -36,7 +36,7 @@ from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Notes and errors that are told one by one.
+#: Notes and errors that are shown one by one.
 _TOLD = 10
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
@@ -122,7 +122,7 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
             rows = files.in_tasks(work, job.schema)
             reported = _kept(rows, job.schema, files.count, wanted.path)
     report = reported.report
-    _tell((*_file_notes(report, reported.noted), *_summary_notes(report, files, job)))
+    _warn_of((*_file_notes(report, reported.noted), *_summary_notes(report, files, job)))
     return reported
 
 
@@ -186,7 +186,7 @@ def _counts() -> tuple[Column, ...]:
     return f.count_if(failed).alias("failed"), f.count_if(noted).alias("noted")
 
 
-def _tell(notes: Iterable[str]) -> None:
+def _warn_of(notes: Iterable[str]) -> None:
     """Warn of leftovers of the run that need attention."""
     for note in notes:
         warnings.warn(note, stacklevel=5)

@@ -51,7 +51,7 @@ def compile_jar(class_name: str, source: bytes) -> Path:
     """
     jars = spark_jars()
     name = f"{class_name}-{_fingerprint(source, jars)}.jar"
-    # Spark runs what it finds there, with the keys at hand.
+    # Spark runs what it finds there, in a process that has the keys.
     jar = (user_cache() or _temporary_folder()) / name
     if not is_own_file(jar):
         _build(class_name, source, jars, jar)

@@ -49,12 +49,12 @@ def context_of(spark: SparkSession) -> Any | None:
 
 
 @contextmanager
-def _polled(context: Any, tell: Callable[[int], None]) -> Iterator[None]:
+def _polled(context: Any, report: Callable[[int], None]) -> Iterator[None]:
     """Poll regularly, in a thread, and report the finished tasks of the block's jobs."""
     # A tag, not a job group: the caller keeps its own group, and the way to cancel it.
     tag = f"secure-bloom-{uuid.uuid4().hex}"
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(context, tag, over, tell), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(context, tag, over, report), daemon=True)
     context.addJobTag(tag)
     watcher.start()
     try:
@@ -65,9 +65,9 @@ def _polled(context: Any, tell: Callable[[int], None]) -> Iterator[None]:
         context.removeJobTag(tag)
 
 
-def _watch(context: Any, tag: str, over: threading.Event, tell: Callable[[int], None]) -> None:
+def _watch(context: Any, tag: str, over: threading.Event, report: Callable[[int], None]) -> None:
     while not over.wait(_POLL_SECONDS):
-        tell(_completed(context, tag))
+        report(_completed(context, tag))
 
 
 def _completed(context: Any, tag: str) -> int:

@@ -55,7 +55,7 @@ _REPORT = RowSchema(
     }
 )
 #: One row per file and column; a file without columns, or one that failed, has one row.  ``notes``
-#: stand in the first row of a file.
+#: are in the first row of a file.
 REKEY_SCHEMA = _REPORT.ddl
 #: The work of a run on one file; the second argument is where its output goes.
 Work = Callable[[str, str | None], RekeyedFile]

@@ -19,7 +19,7 @@ from secure_bloom.spark.kms import kms_config
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-#: The properties that a reader needs too; footers tell which keys they want.
+#: The properties that a reader needs too; footers say which keys they want.
 READER_PROPERTIES = ("parquet.crypto.factory.class",)
 
 

@@ -44,7 +44,7 @@ _UNFIT = "this Python is no executor of secure-bloom, it "
 #: Cores of a session that does not say how many it has.
 _CORES = 4
 #: Rows of the driver that go to the tasks in their closure.  It is larger then, but nothing has to
-#: be shuffled, which takes longer than such a closure.
+#: be shuffled, which takes longer than a large closure.
 _IN_CLOSURE = 1000
 #: The numbers of modules that this worker had when it froze its objects.
 _frozen_with: set[int] = set()

@@ -59,6 +59,6 @@ def with_credentials(filesystem: Any, credentials: tuple[str, str]) -> Any:
 
 def _options(filesystem: Any) -> dict[str, str]:
     """Return the arguments that make the same file system in another process."""
-    # pyarrow has no other way to tell them.
+    # pyarrow has no other way to get them.
     options: dict[str, str] = filesystem.__reduce__()[1][0]
     return {name: value for name, value in options.items() if value}

@@ -147,7 +147,7 @@ def copy_head(source: int, target: int, length: int) -> None:
     # again.
     for start, end in _data_ranges(source, length):
         _copy(source, target, start, end, start, ways)
-    # The file ends in a hole: it gets its length without its zeros.  SEEK_DATA tells a hole at the
+    # The file ends in a hole: it gets its length without its zeros.  SEEK_DATA finds a hole at the
     # end and an early end alike, so the size is asked for.
     if end < length:
         os.ftruncate(target, length)

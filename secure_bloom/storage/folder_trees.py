@@ -22,7 +22,7 @@ Level = tuple[str, list[str], list[str]]
 #: Last parts of paths that are not the name of a file in the folder before them.
 _NO_NAMES = {"", ".", ".."}
 
-#: The system's errors for a path under which nothing can stand.  Any other error says nothing of
+#: The system's errors for a path under which nothing can be.  Any other error says nothing of
 #: that: a table whose log cannot be looked at is no table without one.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 _DENIED = {errno.EACCES, errno.EPERM}
@@ -110,7 +110,7 @@ class LocalTree(Tree):
         self._real_folders: dict[str, str] = {}
 
     def is_file(self, path: str) -> bool:
-        # A link that leads nowhere counts as a file: opened, it is told about, and not passed over.
+        # A link that leads nowhere counts as a file: opened, it is an error, and not passed over.
         return _status(path, follow=False) is not None and not self.is_folder(path)
 
     def is_folder(self, path: str) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_SIBLING_BYTES = 16 * 1024 * 1024
 #: Start and end of a read, in bytes of the file.
 Extent = tuple[int, int]
-#: One request brings so much of the end of an object: the footer, and the filters before it.  In
+#: One request brings this much of the end of an object: the footer, and the filters before it.  In
 #: the time that a store takes to answer, far more would arrive.
 END = 128 * 1024
 _CHUNK_BYTES = 64 * 1024 * 1024
@@ -165,7 +165,7 @@ class InputFile(ABC):
         # Names of key material come from a file's footer: they must not lead out of its folder.
         if not name or name in (".", "..") or "/" in name or "\0" in name:
             raise PolicyError(f"{name!r} is not the name of a file beside this one", path=self.path)
-        # A byte more than allowed, to tell a file of that size from a larger one.
+        # A byte more than allowed, to distinguish a file of that size from a larger one.
         data = self._read_sibling(name, limit + 1)
         if data is not None and len(data) > limit:
             raise FormatError(f"{name} is larger than {limit} bytes", path=self.path)

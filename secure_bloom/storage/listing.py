@@ -186,7 +186,7 @@ def _files_of(
     for match in _matches(path):
         if tree.is_folder(match):
             yield from _data_files_below(tree, match, suffixes, refused, check)
-        # Named outright: the user means it, whatever it is called.  Behind a pattern Spark's rules
+        # Named outright: the user means it, whatever it is called.  After a pattern Spark's rules
         # hold.
         elif match == path or is_data_file(os.path.basename(match), suffixes):
             yield match

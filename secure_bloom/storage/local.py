@@ -149,7 +149,7 @@ class LocalFile(InputFile):
             except FileNotFoundError:
                 return None
             except OSError as exc:
-                # No file can have such a name: a long one was made longer.
+                # No file can have this name: a long one was made longer.
                 if exc.errno == errno.ENAMETOOLONG:
                     return None
                 raise

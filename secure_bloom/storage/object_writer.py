@@ -170,8 +170,8 @@ class ObjectWriter(ABC):
         self._origin = origin
         self._check_source = check_source
         self._must_be_new = must_be_new
-        # Only then is the mark of the source a condition of the target: elsewhere another object
-        # stands.
+        # Only then is the mark of the source a condition of the target: elsewhere there is another
+        # object.
         self._in_place = origin is not None and _is_same(origin.object, target)
         #: The mark of the object that may be replaced; None for any.
         self._expected = origin.mark if origin is not None and self._in_place else over

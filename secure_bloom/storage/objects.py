@@ -29,13 +29,13 @@ from secure_bloom.storage.store_grants import S3Settings, settings_for
 #: Names of the metadata that changes with every write.
 _GENERATION = "generation"
 _WRITE_MARKS = ("ETag", "etag", _GENERATION)
-#: Store -> where the one that its conditions take stands in an identity.
+#: Store -> the part of an identity that its conditions take.
 _MARK_AT = {"s3": 3, "abfs": 3, "gcs": 5}
 #: Bytes that are fetched ahead of one object.
 _AHEAD = 8 * 1024 * 1024
 #: Smaller objects are put whole, as S3 has no parts that are smaller.
 _WHOLE = 5 * 1024 * 1024
-#: A request of its own costs more than to fetch so many bytes for nothing.
+#: A request of its own costs more than to fetch this many bytes for nothing.
 _GAP = 64 * 1024
 #: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"

@@ -99,7 +99,7 @@ def _renameat2() -> Callable[..., int] | None:
 PRIVATE = 0o600
 
 _EVERY_FILE = CLOEXEC | NOFOLLOW | NONBLOCK
-#: No file can have such a name, or none is there.
+#: No file can have this name, or none has it.
 _NO_SUCH_NAME = {errno.ENOENT, errno.ENAMETOOLONG}
 
 

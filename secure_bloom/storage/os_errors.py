@@ -181,7 +181,7 @@ def unreachable(path: str, error: Exception) -> SecureBloomError:
     return error_of(_UNREACHABLE, path, type(error).__name__)
 
 
-#: Paths are looked for before they are opened, or stand in the log of a table.
+#: Paths are looked for before they are opened, or are in the log of a table.
 GONE = (
     "it was removed since it was listed, or, in an old version of a table, by VACUUM: run again, "
     "or take a later version"
@@ -205,7 +205,7 @@ class system_errors:  # noqa: N801  (used like a function; a generator takes thr
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, SecureBloomError):
-            # Some of ours are errors of the system too, and say already what they are about.
+            # Some are errors of the system too, and say already what they are about.
             return
         if isinstance(error, FileNotFoundError):
             raise refused_by_system(

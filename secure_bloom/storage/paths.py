@@ -117,7 +117,7 @@ def object_uri(path: str) -> ObjectUri:
     # too.
     rest, _, query = rest.partition("?")
     authority, _, key = rest.partition("/")
-    # Before the @: behind it a colon stands before a port.
+    # Before the @: after it a colon precedes a port.
     if ":" in authority.rpartition("@")[0]:
         raise PolicyError(
             "the URI holds a password or secret key",

@@ -130,7 +130,7 @@ def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
     Raises FileChangedError if its entity tag is not ``etag``.
     """
     head: dict[str, Any] = source.client.head_object(
-        # Without this mode S3 does not tell which checksum the object has.
+        # Without this mode S3 does not say which checksum the object has.
         **where(source),
         IfMatch=etag,
         ChecksumMode="ENABLED",
@@ -342,7 +342,7 @@ class S3Writer(ObjectWriter):
 
     def _holds(self, content: bytes) -> bool:
         answer = self._client.get_object(**where(self._target))
-        # One byte more, to tell a longer object.
+        # One byte more, to notice a longer object.
         return bool(answer["Body"].read(len(content) + 1) == content)
 
     def _upload(self, parts: Iterator[Part]) -> int:
@@ -383,12 +383,12 @@ class S3Writer(ObjectWriter):
     ) -> dict[str, Any]:
         to = {**where(self._target), "UploadId": upload, "PartNumber": number}
         if isinstance(part, OldRange) and self._origin is not None:
-            told = self._copied(self._origin, to, part)
+            answered = self._copied(self._origin, to, part)
         else:
-            told = self._client.upload_part(**to, **checksum, Body=part)
+            answered = self._client.upload_part(**to, **checksum, Body=part)
         # Checksums have a field for each algorithm: whichever the store has worked out is repeated
         # to it.
-        fields = {name: told[name] for name in told if name.startswith(_PART_FIELDS)}
+        fields = {name: answered[name] for name in answered if name.startswith(_PART_FIELDS)}
         return {"PartNumber": number, **fields}
 
     def _copied(self, origin: Origin, to: Mapping[str, Any], part: OldRange) -> dict[str, Any]:
@@ -397,15 +397,15 @@ class S3Writer(ObjectWriter):
                 **to,
                 CopySource=where(origin.object),
                 CopySourceIfMatch=origin.mark,
-                # The last byte is named, not the one behind it (RFC 9110, 14.1.2).
+                # The last byte is named, not the one after it (RFC 9110, 14.1.2).
                 CopySourceRange=f"bytes={part.offset}-{part.offset + part.length - 1}",
             )
         except ClientError as error:
             if code_of(error) in _CANNOT_COPY:
                 raise CannotCopyError from error
             raise
-        told: dict[str, Any] = answer["CopyPartResult"]
-        return told
+        answered: dict[str, Any] = answer["CopyPartResult"]
+        return answered
 
 
 #: The class that the module of each store offers under this name.

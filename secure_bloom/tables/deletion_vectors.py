@@ -100,7 +100,7 @@ def _inline(vector: DeletionVector) -> bytes:
 
 
 def _file_of_uuid(folder: str, text: str) -> str:
-    # In front of the UUID stands the name of a folder of any length, mostly none.
+    # Before the UUID is the name of a folder of any length, mostly an empty one.
     prefix, encoded = text[:-_ENCODED_UUID], text[-_ENCODED_UUID:]
     uuid = decode_z85(encoded)
     if len(uuid) != 16:
@@ -211,7 +211,7 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     keys = cursor.numbers(2 * count).reshape(-1, 2)
     # One less is stored here too, so that 65,536 numbers fit into two bytes.
     sizes = keys[:, 1] + 1
-    # Checked before any container is built: a run of a few bytes stands for 65,536 numbers.
+    # Checked before any container is built: a run of a few bytes means 65,536 numbers.
     if before + int(sizes.sum()) > most:
         raise FormatError(f"a bitmap has more than {most} numbers")
     if (np.diff(keys[:, 0]) <= 0).any():

@@ -153,7 +153,7 @@ def _schema(schema_string: str) -> dict[str, Any]:
 
 
 def _physical_name(column: Mapping[str, Any], mode: str) -> str:
-    # A mode that is not known is told by its name later.
+    # A later error names a mode that is not known.
     if mode not in ("name", "id"):
         return text(column, "name")
     # In mode id files are matched by field id, but partition values and statistics use this name in

@@ -47,7 +47,7 @@ def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
         if sidecar is None:
             yield action
             continue
-        # Sidecars stand in one folder, whatever else their path says.
+        # Sidecars lie in one folder, whatever else their path says.
         name = name_of(text(sidecar, "path"))
         if name in ("", ".", ".."):
             raise FormatError("a sidecar file of the checkpoint has no name", path=path)
@@ -74,7 +74,7 @@ def _parquet_actions(data: bytes) -> Iterator[Action]:
             # Strict: of two equal keys of a map another reader may take the other one.
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 yield {name: _set(fields) for name, fields in row.items() if fields is not None}
-    # pyarrow raises KeyError for such a map, and UnicodeDecodeError for a text that is none.
+    # pyarrow raises KeyError for this map, and UnicodeDecodeError for a text that is not UTF-8.
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as exc:
         raise FormatError("the checkpoint cannot be read as Parquet") from exc
 

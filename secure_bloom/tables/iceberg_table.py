@@ -48,7 +48,7 @@ KEY_PROPERTY = "encryption.key-id"
 METADATA_FOLDER = "metadata"
 #: Manifests of a store that are read before their turn.
 _AHEAD = 1_000
-#: Transforms of a partition's column that tell no value: a hash, and nothing at all.
+#: Transforms of a partition's column that give no value: a hash, and nothing at all.
 _TELL_NO_VALUE = ("bucket", "void")
 
 

@@ -67,7 +67,7 @@ def _parsed(text: str | None) -> dict[str, Any]:
 
 
 def _encoded(value: Any) -> str:
-    # The number as it stood in the log, digit by digit.
+    # The number as the log has it, digit by digit.
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, dict):

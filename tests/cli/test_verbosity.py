@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.cli.verbosity import tell
+from secure_bloom.cli.verbosity import print_line
 from testing.command_line import run
 
 
@@ -84,13 +84,13 @@ def test_many_files_have_one_table(tmp_path: Path) -> None:
 
 
 def test_nothing_that_a_file_says_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("evil \x1b[2J\u202e name")
+    print_line("evil \x1b[2J\u202e name")
     line = capsys.readouterr().out.rstrip("\n")
     assert line.isprintable()
     assert "evil" in line
 
 
 def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    tell("wrong", err=True)
+    print_line("wrong", err=True)
     seen = capsys.readouterr()
     assert (seen.out, seen.err) == ("", "wrong\n")

@@ -183,7 +183,7 @@ def _check_name(
         yield subject.finding(KEY_RETIRED, f"it depends on {short(name or '')}, which is retired")
         return
     if wanted is None:
-        # Another wanted key is told below; free-form metadata names no master key.  A policy
+        # Another wanted key is reported below; free-form metadata names no master key.  A policy
         # without any key says nothing about keys.
         named = of.request.policy.named_keys()
         if material is not None and named and name not in named:
@@ -203,7 +203,7 @@ def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
     try:
         name = subject.of.keys.describe(tail.key_metadata)
     except FormatError:
-        # The check of the footer's key tells of the damage.
+        # The check of the footer's key reports the damage.
         return
     if name is None:
         yield subject.finding(
@@ -225,7 +225,7 @@ def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -
         material = None if key_metadata is None else keys.material(key_metadata)
         return None if material is None else _wrapped_bits(material)
     except (FormatError, KeyUnavailableError):
-        # The check of the key's name tells of the damage.
+        # The check of the key's name reports the damage.
         return None
 
 

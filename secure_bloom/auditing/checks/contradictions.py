@@ -72,7 +72,7 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
     if any(group.total_byte_size < 0 for group in groups):
         yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.total_byte_size is below 0")
     end = subject.of.tail.offset
-    # 0 is what writers put who do not tell.
+    # Writers put 0 if they do not know.
     if any(not 0 <= (group.file_offset or 0) <= end for group in groups):
         yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.file_offset is outside of the data")
 
@@ -208,7 +208,7 @@ def _in_indexes(
 def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) -> Iterator[str]:
     found = list(chunk_contradictions.in_offset_index(chunk, decode_offset_index(chunk, offset)))
     yield from found
-    # Without rows that can be true, nothing else of the index can be told.
+    # Without rows that can be true, nothing else of the index can be judged.
     spans = None if found else page_spans(chunk, offset)
     if spans is None:
         return

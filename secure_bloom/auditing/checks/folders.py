@@ -71,7 +71,7 @@ def folder_of(path: str) -> str:
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
     """Yield the folders above these, up to the given paths."""
     for folder in folders:
-        # A path may name one partition alone: its table, and the summary there, stand above it.
+        # A path may name one partition alone: its table, and the summary there, are above it.
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):
             folder = folder_of(folder)
             yield folder

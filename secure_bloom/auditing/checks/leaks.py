@@ -246,7 +246,7 @@ def check_spelling(subject: FooterSubject) -> Findings:
         for name in names_within(leaf.path):
             called[name].append(leaf)
     for secret in secrets:
-        # A column of the right name may stand beside it: Spark takes the two for one, and a log of
+        # A column of the right name may be beside it: Spark takes the two for one, and a log of
         # changes repeats all columns in `before` and `after`.
         wanted = plain_name(secret)
         spellings = {wanted, *(name for name in called if is_typo(name, wanted))}

@@ -67,7 +67,7 @@ _WORDS = {
 #: Another property of parquet-java that is spelt like one of these.
 _OTHERS = {"parquet.filter.bloom.enabled"}
 _DEFAULT_BITS = 128
-#: A name, which may have escapes, and its value behind ``=``, ``:`` or blanks.
+#: A name, which may have escapes, and its value after ``=``, ``:`` or blanks.
 _LINE = re.compile(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)\Z", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

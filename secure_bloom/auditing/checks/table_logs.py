@@ -94,7 +94,7 @@ def _is_in_clear(path: str) -> bool:
 
 
 def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
-    # Imported here: only where such a table was read.
+    # Imported here: only if an Iceberg table was read.
     from secure_bloom.tables.iceberg_table import bounds_of_old_files
 
     yield from _bounds(table.path, bounds_of_old_files(table), policy, ICEBERG_LOG_FIX, where=_OLD)

@@ -337,7 +337,7 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
     try:
         return read_bloom_filter(file, chunk)
     except SecureBloomError:
-        # The check of the filter itself tells of the error.
+        # The check of the filter itself reports the error.
         return None
 
 

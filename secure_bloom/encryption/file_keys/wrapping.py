@@ -89,8 +89,8 @@ class UnwrapsOnce:
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """Return the unwrapped key. The other client is asked only the first time."""
         return self._unwrapped.get(
-            # Whether a KEK or a DEK is inside is unknown here; the text of the wrapped key tells
-            # them apart.
+            # Whether a KEK or a DEK is inside is unknown here; the texts of the wrapped
+            # keys differ.
             (b"", master_key_identifier, wrapped_key),
             # unwrap_with, so that an error names the other client and not this one.
             lambda: unwrap_with(self._kms, wrapped_key, master_key_identifier),

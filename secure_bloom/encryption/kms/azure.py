@@ -82,7 +82,7 @@ class AzureKmsClient:
         Raises KeyUnavailableError with Azure's status.
         """
         answer = self._ask("wrap_key", master_key_identifier, "", key_bytes)
-        # RSA's ciphertext does not tell which version of the key made it, so the version stands
+        # RSA's ciphertext does not show which version of the key made it, so the version is stored
         # beside it.
         version = str(answer.key_id).rpartition("/")[2]
         wrapped = f"azure:{version}:{base64.b64encode(answer.encrypted_key).decode('ascii')}"

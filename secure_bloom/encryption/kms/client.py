@@ -30,7 +30,7 @@ WRAPPED_ELSEWHERE: Final = (
 _TRIAL_BYTES: Final = 16
 
 
-# isinstance looks for the methods alone: pyarrow's clients are no subclasses of ours.
+# isinstance looks for the methods alone: pyarrow's clients are no subclasses of this one.
 @runtime_checkable
 class KmsClient(Protocol):
     """Wraps and unwraps keys under master keys that stay inside the KMS.
@@ -87,8 +87,8 @@ def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
     try:
         wrapped: object = kms.wrap_key(key, master_key_id)
         text = wrapped.decode() if isinstance(wrapped, bytes) else wrapped
-    # These two tell a missing key from a KMS that is away.  A second error around them would hide
-    # it.
+    # A missing key and a KMS that is away are these two.  A second error around them would hide
+    # the difference.
     except (KeyUnavailableError, KmsUnavailableError):
         raise
     except Exception as exc:

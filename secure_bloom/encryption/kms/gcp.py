@@ -180,7 +180,7 @@ def _client(kms: Any, endpoint: str | None) -> Any:
         options = {"api_endpoint": endpoint} if endpoint else None
         return kms.KeyManagementServiceClient(client_options=options)
     parts = urlsplit(endpoint)
-    # Without TLS keys would cross the network in clear, so such an endpoint must be on this
+    # Without TLS keys would cross the network in clear, so the endpoint must be on this
     # machine.
     if parts.scheme != "http" or not is_this_machine(parts.hostname or ""):
         raise PolicyError(

@@ -297,7 +297,7 @@ def _write_new(path: Path, content: bytes) -> None:
 def _read_json(path: Path) -> object:
     try:
         with path.open(encoding="utf-8") as file:
-            # Windows has lists of users instead, which these bits do not tell.
+            # Windows has lists of users instead, which these bits do not show.
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & _OPEN_TO_OTHERS:
                 _warn_of_open_keyring(str(path.absolute()))
             content = file.read()

@@ -139,7 +139,7 @@ def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
     make = _imported(name)
     try:
         client = make(**options)
-    # A class of ours, or one that raises our errors, has told what is wrong by itself.
+    # A class of this package, or one that raises its errors, has said what is wrong by itself.
     except PolicyError:
         raise
     except Exception as exc:

@@ -34,7 +34,7 @@ MAX_KEY = "hoodie_max_record_key"
 COLUMN = "secure_bloom.hudi.record_key_column"
 #: The names of all of them.
 RECORD_KEY_TEXTS = frozenset({FILTER, OLD_FILTER, TYPE_CODE, MIN_KEY, MAX_KEY, COLUMN})
-#: Stands in a decoded text for bytes that are not UTF-8.
+#: Replaces, in a decoded text, bytes that are not UTF-8.
 _NOT_UTF8: Final = "\ufffd"
 #: The column where Hudi stores the record key; Hudi's entries are about this column.
 RECORD_KEY: Final = "_hoodie_record_key"
@@ -89,9 +89,9 @@ class RecordKeyEntry:
 def read_entry(footer: Footer) -> RecordKeyEntry | None:
     """Return the footer's entries about record keys, or None if it has none."""
     every = footer.metadata.key_value_metadata or []
-    # If a name stands twice its last text counts, as in the map that parquet-java makes.
+    # Of a name that occurs twice the last text counts, as in the map that parquet-java makes.
     pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
-    # The newer name counts where both stand.
+    # The newer name counts if both are present.
     text = pairs.get(FILTER) or pairs.get(OLD_FILTER)
     smallest, largest = pairs.get(MIN_KEY), pairs.get(MAX_KEY)
     # Like Hudi, ignore a range with one end only; and one that is not UTF-8, hence no longer exact.
@@ -181,7 +181,7 @@ def describe_record_keys(footer: Footer) -> RecordKeyDescription | None:
         entry = read_entry(footer)
         if entry is None:
             return None
-        # Kept before the filter is parsed, which may fail: they are told all the same.
+        # Kept before the filter is parsed, which may fail: they are reported all the same.
         column, has_range = entry.column, entry.range is not None
         if entry.filter is None:
             return RecordKeyDescription(column=column, range=has_range)

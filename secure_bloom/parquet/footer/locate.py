@@ -31,7 +31,7 @@ MAGIC_ENCRYPTED = b"PARE"
 TRAILER_SIZE = 8
 #: One read of this size holds the footer of most files, and spares a second request.
 _FIRST_READ = 64 * 1024
-#: This number of bytes tells a text from a file that is cut short.
+#: By this number of bytes a text and a file that is cut short can be distinguished.
 _LOOKED_AT = 256
 
 
@@ -94,7 +94,7 @@ class _FoundFooter(NamedTuple):
 
 
 def _located(file: InputFile, end: int) -> _FoundFooter:
-    # The magic stands at both ends; fewer bytes would let one be taken for the other.
+    # The magic is at both ends; fewer bytes would let one be taken for the other.
     if end < len(MAGIC) + TRAILER_SIZE:
         raise FormatError(f"not a Parquet file: it has {counted(end, 'byte')}")
     first = min(end, _FIRST_READ)
@@ -103,7 +103,7 @@ def _located(file: InputFile, end: int) -> _FoundFooter:
     magic = last[-len(MAGIC) :]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
         raise _foreign(file, last)
-    # Unsigned: a negative length would put the footer behind the end of the file.
+    # Unsigned: a negative length would put the footer after the end of the file.
     length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
     offset = end - TRAILER_SIZE - length
     # The length is any number of four bytes.  A footer cannot start inside the first magic.
@@ -146,7 +146,7 @@ class _Part(NamedTuple):
 def _part_before_module(body: bytes) -> _Part:
     """Return the FileCryptoMetaData before an encrypted footer."""
     crypto, length = measured_record(FileCryptoMetaData, body)
-    # No tag covers bytes behind the module, so there must be none.
+    # No tag covers bytes after the module, so there must be none.
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
     mode = FooterMode.ENCRYPTED

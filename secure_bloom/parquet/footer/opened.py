@@ -316,7 +316,7 @@ def _find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
     try:
         return _find_footer_key(tail, keys)
     except KeyUnavailableError as error:
-        # A signed footer stands in clear for readers without its key (Encryption.md 5.5).
+        # A signed footer is in clear for readers without its key (Encryption.md 5.5).
         if tail.mode is FooterMode.ENCRYPTED:
             raise
         if not keys.accepts_unverified:

@@ -152,7 +152,7 @@ class FooterScan:
         offsets = cast("Sequence[int]", self.metadata.schema)
         if not offsets:
             return 0, 0
-        # Elements of a list lie one behind the other, so the last one's end is the end of all.
+        # Elements of a list follow each other, so the last one's end is the end of all.
         return offsets[0], find_fields(self.plain, offsets[-1]).stop + 1
 
     @cached_property
@@ -267,7 +267,7 @@ def _beside(encoded: bytes) -> FileMetaData:
 
 
 def _decoded_rest(encoded: bytes) -> FileMetaData:
-    # Ids count from the field before.  In place of the row groups, field 4, stands a number, which
+    # Ids count from the field before.  In place of the row groups, field 4, is a number, which
     # the library passes over.
     return decode_record(FileMetaData, b"\x45\x00" + encoded)
 

@@ -128,7 +128,7 @@ class StructReader:
         Besides the library's own errors, its C code raises Python's: TypeError for an unknown
         Thrift type, OverflowError for a size too large.  All of them mean damaged bytes.
         """
-        # The C code reads where this buffer's position is, and leaves it behind the structure.
+        # The C code reads where this buffer's position is, and leaves it after the structure.
         self.cstringio_buf.seek(start)
         try:
             _fast_decode(record, self, [type(record), spec])

@@ -192,7 +192,7 @@ class _Headers:
             value = new.get(field_id) if field_id in new else None
             if field is not None:
                 place = field.start
-            # Removed, and the field behind it must now count from the one before.
+            # Removed, and the field after it must now count from the one before.
             if field_id in new and value is None:
                 assert field is not None  # noqa: S101 - what is not there is not in the order
                 found.append(Splice(field.start, field.end, b""))

@@ -104,7 +104,7 @@ def _stored(
     Return None if one cannot be used. A value that nothing can equal is left out.
     """
     if leaf.type is Type.INT96 or pa.types.is_duration(condition.type):
-        # INT96 is read in microseconds, so one value stands for a thousand stored ones.  No leaf
+        # INT96 is read in microseconds, so one value means a thousand stored ones.  No leaf
         # says the unit of a duration.
         return None
     found = []

@@ -31,7 +31,7 @@ from secure_bloom.storage import InputFile
 #: A row group and the ordinal of a column.
 ChunkKey = tuple[int, int]
 
-#: Up to so many values are checked one by one, without the C extension.
+#: Up to this many values are checked one by one, without the C extension.
 _FEW = 32
 #: The most bytes that header and encryption add to a bitset.
 _OVERHEAD = 2048

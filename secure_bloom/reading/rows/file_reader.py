@@ -37,7 +37,7 @@ from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
 
-#: A row group that is too large for memory is cut into so many parts: of 32 MiB by default.
+#: A row group that is too large for memory is cut into this many parts: of 32 MiB by default.
 _PARTS = 8
 #: If more than this share of the rows match, the other columns are decoded whole.
 _DENSE = 0.1

@@ -91,7 +91,7 @@ class SourceOpener:
             if isinstance(error, OSError) and error.errno is not None:
                 with system_errors(footer.path):
                     raise
-        # The cause is left out: its text may quote what stands in the file.
+        # The cause is left out: its text may quote values of the file.
         raise FormatError("pyarrow does not take the footer, or the key material in it")
 
     def _open(
@@ -102,7 +102,7 @@ class SourceOpener:
         file: InputFile | None,
     ) -> pq.ParquetFile:
         ours = is_object_uri(footer.path) or bool(footer.columns.renamed)
-        # A footer that was not checked gets no signature of ours: of its file only columns in clear
+        # A footer that was not checked is not signed here: of its file only columns in clear
         # are read with pyarrow.
         if not footer.is_verified or not _is_encrypted(footer, columns, row_groups):
             if ours:

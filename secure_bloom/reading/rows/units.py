@@ -11,7 +11,7 @@ import pyarrow as pa
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
 from secure_bloom.reading.rows.file_reader import FileReader, Parts
 
-#: Row groups are decoded together up to so many uncompressed bytes.
+#: Row groups are decoded together up to this many uncompressed bytes.
 _UNIT_BYTES = 64 * 1024 * 1024
 #: Most rows of a batch.
 BATCH_ROWS = 128 * 1024

@@ -31,7 +31,7 @@ from secure_bloom.storage import InputFile
 #: More values take too long to encode; so few are looked for without the C extension.
 _TOO_MANY, _FEW = 10_000, 8
 #: A condition must rule out this share of the row groups to be scanned on.  It starts with a credit
-#: of so many ruled out, so that the first few do not decide.
+#: of this many ruled out, so that the first few do not decide.
 _WORTH, _CREDIT = 0.75, 8
 #: Physical types that are scanned.  INT96 is not compared as stored; BOOLEANs are single bits.
 _TYPES = {

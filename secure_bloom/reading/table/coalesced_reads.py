@@ -9,7 +9,7 @@ from secure_bloom.storage import InputFile
 
 K = TypeVar("K", bound=Hashable)
 
-#: A request of its own costs more than to read so many bytes for nothing.
+#: A request of its own costs more than to read this many bytes for nothing.
 GAP = 8 * 1024
 #: One request reads no more: enough to be worth a request, little enough to hold in memory.
 LARGEST = 16 * 1024 * 1024

@@ -141,7 +141,7 @@ def _checked_address(address: str, *, allow_http: bool) -> str:
         raise PolicyError(
             "'address' of [kms] is not an address", hint='wanted: "https://HOST:8200"'
         )
-    # A password in an address would stand in errors, which name the server.
+    # A password in an address would be in errors, which name the server.
     if parts.username is not None or parts.query or parts.fragment:
         raise PolicyError("'address' of [kms] holds more than a scheme, a host, a port and a path")
     if parts.scheme == "http" and not (allow_http or is_this_machine(parts.hostname)):

@@ -134,7 +134,7 @@ class VaultKmsClient:
         what = f"{self._place} does not {verb} under master key {name!r}: {refusal}"
         path = f"{self._mount}/{_VERBS[verb][1]}/{name}"
         if refusal.status == _NOT_FOUND and refusal.text:
-            # The engine tells of a missing key without a text; this is about mount or namespace.
+            # The engine answers for a missing key without a text; this is about mount or namespace.
             return self._api.strange(f"{refusal}")
         if refusal.status == _NOT_FOUND:
             return KeyUnavailableError(

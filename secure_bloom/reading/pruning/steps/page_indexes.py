@@ -87,8 +87,8 @@ def _prune(
     for predicate in predicates:
         # The rows of this condition alone; `ranges` has those of the whole predicate.
         left = sum(end - start for start, end in rows[predicate.condition.ordinal])
-        told = f"leaves {left:,} of {counted(group.rows, 'row')}"
-        pruner.note(group, predicate, Step.PAGE_INDEX, told, rows=left)
+        text = f"leaves {left:,} of {counted(group.rows, 'row')}"
+        pruner.note(group, predicate, Step.PAGE_INDEX, text, rows=left)
 
 
 def _matching_rows(
