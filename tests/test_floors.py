@@ -46,11 +46,11 @@ FLOORS: list[dict[str, str]] = [
         "reading": "rows through filters: prune, decrypt, explain",
     },
     {
-        "delta": "new files in the place of a Delta table's live ones, by commits of its log",
-        "iceberg": "new files in the place of an Iceberg table's, by a snapshot of its catalog",
+        "delta": "new files for a Delta table, by commits",
+        "iceberg": "new files for an Iceberg table, by snapshots",
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
-        "advising": "which columns gain by a filter, tried before anything is written",
+        "advising": "which columns gain by a filter",
     },
     {
         "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
