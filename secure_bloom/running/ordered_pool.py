@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 # Loaded with the first threads: one file needs none.
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from queue import SimpleQueue
 
 #: Most small files that a process has at work: while some wait for the disk, another one computes,
 #: and a disk syncs several together.
@@ -90,48 +91,46 @@ class _Pending(Generic[B]):
     """
 
     def __init__(self, workers: int, size: Callable[[B], int], room: int) -> None:
+        from queue import SimpleQueue
+
         self.queue: deque[Future[B]] = deque()
-        self._under_way: list[Future[B]] = []
+        #: Futures that are done and not measured yet. Threads put them there.
+        self._done: SimpleQueue[Future[B]] = SimpleQueue()
         self._sizes: dict[Future[B], int] = {}
-        self._waiting = 0
+        self._under_way = self._waiting = 0
         self._workers, self._size, self._room = workers, size, room
 
     def append(self, future: Future[B]) -> None:
         """Add work that was just submitted."""
         self.queue.append(future)
-        self._under_way.append(future)
+        self._under_way += 1
+        future.add_done_callback(self._done.put)
 
     def is_due(self) -> bool:
         """Return whether the caller must take the first result before another item may begin.
 
         Blocks while all workers are busy and the first item is in progress.
         """
-        from concurrent.futures import FIRST_COMPLETED, wait
-
-        self._measure()
-        while len(self._under_way) > self._workers and self._is_first_under_way():
-            wait(self._under_way, return_when=FIRST_COMPLETED)
+        while not self._done.empty():
             self._measure()
-        return bool(self.queue) and (not self._is_first_under_way() or self._waiting > self._room)
+        while self._under_way > self._workers and self.queue[0] not in self._sizes:
+            self._measure()
+        return bool(self.queue) and (self.queue[0] in self._sizes or self._waiting > self._room)
 
     def first(self) -> B:
         """Wait for the first result and return it."""
+        while self.queue[0] not in self._sizes:
+            self._measure()
         future = self.queue.popleft()
-        self._waiting -= self._sizes.pop(future, 0)
-        if self._under_way and self._under_way[0] is future:
-            del self._under_way[0]
+        self._waiting -= self._sizes.pop(future)
         return future.result()
 
-    def _is_first_under_way(self) -> bool:
-        return bool(self._under_way) and self._under_way[0] is self.queue[0]
-
     def _measure(self) -> None:
-        done = [future for future in self._under_way if future.done()]
-        for future in done:
-            self._sizes[future] = 0 if future.exception() else self._size(future.result())
-            self._waiting += self._sizes[future]
-        if done:
-            self._under_way = [future for future in self._under_way if future not in self._sizes]
+        """Wait for the next result that is done, in any order, and measure it."""
+        future = self._done.get()
+        self._under_way -= 1
+        self._sizes[future] = 0 if future.exception() else self._size(future.result())
+        self._waiting += self._sizes[future]
 
 
 def in_growing_threads(

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from azure.core import MatchConditions
@@ -47,6 +47,7 @@ from azure.storage.blob import (
     generate_blob_sas,
 )
 
+from secure_bloom.calling import made_once
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.azure_account import AzureAccount, azure_account
 from secure_bloom.storage.inputs import Extent
@@ -103,7 +104,7 @@ def connect(_path: str, filesystem: Any) -> tuple[str, Account]:
     return account.url, _account(account)
 
 
-@lru_cache(maxsize=16)
+@made_once
 def _account(account: AzureAccount) -> Account:
     credential = _credential(account)
     service = BlobServiceClient(account.url, credential=credential, retry_policy=_RETRIES())

@@ -16,7 +16,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import parse_qs
 
@@ -27,6 +26,7 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud.storage import Blob, Client
 from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
+from secure_bloom.calling import made_once
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.object_writer import (
@@ -62,7 +62,7 @@ def connect(path: str, _filesystem: Any) -> tuple[str, Client]:
     return uri.query, _client(uri.query, uri.authority.startswith(_ANONYMOUS))
 
 
-@lru_cache(maxsize=16)
+@made_once
 def _client(query: str, is_anonymous: bool) -> Client:
     options = {name: values[-1] for name, values in parse_qs(query).items()}
     endpoint = options.get("endpoint_override")

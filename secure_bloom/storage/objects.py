@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 
 import pyarrow
 from pyarrow import fs
 
+from secure_bloom.calling import made_once
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.folder_trees import Level, Tree
@@ -205,7 +205,7 @@ def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
     return filesystem, f"{root}/{uri.key}" if uri.key else root or "/"
 
 
-@lru_cache(maxsize=16)
+@made_once
 def _connect(store: str, of_azure: tuple[str, str] | None) -> tuple[fs.FileSystem, str]:
     filesystem, root = fs.FileSystem.from_uri(store)
     if filesystem.type_name == "abfs" and of_azure is not None:
@@ -213,7 +213,7 @@ def _connect(store: str, of_azure: tuple[str, str] | None) -> tuple[fs.FileSyste
     return filesystem, root.rstrip("/")
 
 
-@lru_cache(maxsize=16)
+@made_once
 def _connect_granted(settings: S3Settings, bucket: str) -> fs.FileSystem:
     return settings.file_system(bucket)
 

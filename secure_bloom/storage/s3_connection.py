@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -25,6 +24,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
+from secure_bloom.calling import made_once
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.storage.object_writer import StoredObject
 from secure_bloom.storage.os_errors import (
@@ -103,7 +103,7 @@ def where(target: StoredObject) -> dict[str, str]:
     return {"Bucket": target.bucket, "Key": target.key}
 
 
-@lru_cache(maxsize=16)
+@made_once
 def _client(query: str, region: str) -> Any:
     options = {name: values[-1] for name, values in parse_qs(query).items()}
     endpoint = _endpoint(options)
@@ -122,7 +122,7 @@ def _client(query: str, region: str) -> Any:
     )
 
 
-@lru_cache(maxsize=16)
+@made_once
 def _granted_client(settings: S3Settings, region: str) -> Any:
     style = "virtual" if settings.is_virtual else "path" if settings.endpoint else "auto"
     more: dict[str, Any] = {
