@@ -7,7 +7,8 @@ table some files are chosen, and of large files some row groups.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,15 +16,18 @@ import pyarrow as pa
 from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.errors import located
+from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import TableState, table_state
-from secure_bloom.storage import InputFile
-from secure_bloom.storage.inputs import covered
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import InputFile, files_at_once, is_object_uri
+from secure_bloom.storage.inputs import Extent, SharedFile, covered
+from secure_bloom.storage.memory_budget import memory_budget
 from secure_bloom.tables import LiveFile, TableListing, list_tables
 
 #: At most this many files are looked at, and about this many bytes of them.
@@ -67,10 +71,6 @@ class TableSample:
     bytes_footers: int
     deleted_rows: int = 0
 
-    def open(self, path: str) -> InputFile:
-        """Open one of the files. Its columns have the names of the table."""
-        return self.tables.open(path)
-
     @property
     def chosen_count(self) -> int:
         """The number of row groups that are tried."""
@@ -89,6 +89,49 @@ class TableSample:
             for path, groups in self.row_groups.items()
             for group in groups
         ]
+
+
+class SampleFiles:
+    """Opens the files of a sample. Their columns have the names of the table.
+
+    Lookups read the same files many times, so objects stay open, and the row groups that are tried
+    are fetched once, side by side.
+    """
+
+    def __init__(self, sample: TableSample, resolver: KeyResolver) -> None:
+        self._tables = sample.tables
+        objects = [path for path in sample.row_groups if is_object_uri(path)]
+        room = memory_budget() // max(1, len(objects))
+
+        def fetched(path: str) -> InputFile:
+            with located(path=path):
+                file = self._tables.open(path)
+                footer = read_footer(file, resolver, SchemaCache(sample.table.names))
+                file.read_ahead(list(_extents(footer, sample.row_groups[path])), room=room)
+                return file
+
+        opened = in_order(fetched, objects, files_at_once(objects))
+        self._objects = dict(zip(objects, opened, strict=True))
+
+    def open(self, path: str) -> InputFile:
+        """Open one of the files."""
+        found = self._objects.get(path)
+        return self._tables.open(path) if found is None else SharedFile(found)
+
+
+def _extents(footer: Footer, groups: Iterable[int]) -> Iterator[Extent]:
+    """Yield the bytes that lookups in the row groups may read."""
+    for group in groups:
+        for column in range(len(footer.leaves)):
+            # A column without a key, or with wrong offsets, is left to whoever reads it.
+            with suppress(SecureBloomError):
+                chunk = footer.chunk_to_read(group, column)
+                start, length = chunk_extent(chunk)
+                yield start, start + length
+                found = chunk.meta_data
+                if found.bloom_filter_offset is not None and found.bloom_filter_length is not None:
+                    end = found.bloom_filter_offset + found.bloom_filter_length
+                    yield found.bloom_filter_offset, end
 
 
 def sample_table(
@@ -139,10 +182,12 @@ def _read_footers(
     """Return the facts and the schema of each file, and one footer for each schema."""
     scanner, facts, schemas = SchemaCache(state.names), [], []
     first: dict[int, Footer] = {}
-    for done, path in enumerate(KeyPrefetch(resolver).each(listing.paths), start=1):
-        footer = _footer(listing, path, resolver, scanner)
+    paths = KeyPrefetch(resolver).each(listing.paths)
+    workers = files_at_once(listing.paths)
+    footers = in_order(lambda path: _footer(listing, path, resolver, scanner), paths, workers)
+    for done, footer in enumerate(footers, start=1):
         facts.append(_facts(footer))
-        schemas.append((path, state.columns_of(footer.arrow)))
+        schemas.append((footer.path, state.columns_of(footer.arrow)))
         # Files of one schema share their columns, so this holds one footer for each schema.
         first.setdefault(id(footer.columns), footer)
         if progress is not None and len(listing.paths) > _MANY:

@@ -14,7 +14,7 @@ from secure_bloom.adding.request import FilterGuard, FilterRequest, WantedFilter
 from secure_bloom.adding.rewrite_plan import RewritePlan, plan_rewrite
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.lookup_values import DistinctValues, SampledValue, lookup_values
-from secure_bloom.advising.sample import TableSample
+from secure_bloom.advising.sample import SampleFiles, TableSample
 from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
@@ -94,7 +94,7 @@ class ColumnTrial:
 class _Built:
     """The sampled files with filters in memory, and the cost of building them."""
 
-    sample: TableSample
+    files: SampleFiles
     plans: dict[str, RewritePlan]
     added: int
     read: int
@@ -102,7 +102,7 @@ class _Built:
 
     def open(self, path: str) -> InputFile:
         """Return the file as it would be with the filters."""
-        file, plan = self.sample.open(path), self.plans[path]
+        file, plan = self.files.open(path), self.plans[path]
         return file if plan.is_empty else OverlaidFile(file, plan.keep, plan.tail)
 
 
@@ -118,11 +118,12 @@ class Trier:
         wanted: KeyPolicy | None = None,
     ) -> None:
         self._sample = sample
+        self._files = SampleFiles(sample, resolver)
         self._wanted = wanted or policy
         self._resolver = resolver
         self._policy = policy
         self._plain = LookupTrials(
-            sample.table, resolver, open_file=sample.open, ignores_filters=True
+            sample.table, resolver, open_file=self._files.open, ignores_filters=True
         )
 
     def column(
@@ -159,7 +160,7 @@ class Trier:
         plans, added, read = {}, 0, 0
         started = time.perf_counter()
         for path, groups in self._sample.row_groups.items():
-            with located(path=path), self._sample.open(path) as opened:
+            with located(path=path), self._files.open(path) as opened:
                 file = CountedFile(opened)
                 keys = file_keys(self._resolver, opened)
                 plans[path] = plan_rewrite(file, keys, request, row_groups=groups)
@@ -167,7 +168,7 @@ class Trier:
             read += covered(file.extents)
             tick()
         seconds = time.perf_counter() - started
-        return _Built(sample=self._sample, plans=plans, added=added, read=read, seconds=seconds)
+        return _Built(files=self._files, plans=plans, added=added, read=read, seconds=seconds)
 
     def _compared(
         self,

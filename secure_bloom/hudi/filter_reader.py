@@ -22,7 +22,15 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reports.base import ReportOfFiles, counted_files
-from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import (
+    InputFile,
+    TableLog,
+    files_at_once,
+    find_unmanaged,
+    open_input,
+    refuse_managed,
+)
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
@@ -155,9 +163,8 @@ def show(
         keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
     )
     resolver = access.resolver()
-    files = tuple(
-        _show(path, resolver) for path in find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
-    )
+    found = find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
+    files = tuple(in_order(lambda path: _show(path, resolver), found, files_at_once(found)))
     warn_unverified(file.path for file in files if not file.verified)
     return RecordKeyReport(files=files)
 

@@ -27,7 +27,8 @@ from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.reports.base import Report, counted_files
-from secure_bloom.storage import InputFile
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import InputFile, files_at_once
 from secure_bloom.tables import TableListing
 
 
@@ -123,12 +124,10 @@ def inspect_files(
 
     With ``check``, the values of each column that has a filter are looked up in the filter.
     """
-    return InspectReport(
-        files=tuple(
-            _inspect_file(listing, path, resolver, check)
-            for path in KeyPrefetch(resolver).each(listing.paths)
-        )
-    )
+    paths = KeyPrefetch(resolver).each(listing.paths)
+    workers = files_at_once(listing.paths)
+    found = in_order(lambda path: _inspect_file(listing, path, resolver, check), paths, workers)
+    return InspectReport(files=tuple(found))
 
 
 def _inspect_file(

@@ -18,6 +18,7 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reports.base import ReportOfFiles
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import files_at_once
 from secure_bloom.tables import TableListing
 
 _WORKERS = 4
@@ -122,7 +123,8 @@ def find_key_use(
 ) -> KeyUseReport:
     """Return the master keys that the files of a listing depend on, or only those in ``only``."""
     files = KeyPrefetch(resolver).each(listing.paths)
-    found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
+    workers = max(_WORKERS, files_at_once(listing.paths))
+    found = in_order(lambda path: _file(listing, path, resolver), files, workers)
     used = (_of_keys(_with_states(file, policy), only) for file in found)
     return KeyUseReport(files=tuple(file for file in used if file is not None), only=tuple(only))
 

@@ -137,13 +137,16 @@ class InputFile(ABC):
                 f"wants bytes {offset}..{offset + length}, the file has {self.size}", path=self.path
             )
 
-    def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
+    def read_ahead(
+        self, extents: Sequence[Extent], *, to_replace: bool = False, room: int = 0
+    ) -> None:
         """Fetch ranges that will be read soon, in few requests.
 
-        Only a bounded amount is kept in memory, so some ranges may be left out. With
-        ``to_replace``, the file may be fetched whole, because a new file will replace it whole.
+        Only a bounded amount is kept in memory, or ``room`` bytes if that is more, so some ranges
+        may be left out. With ``to_replace``, the file may be fetched whole, because a new file will
+        replace it whole.
         """
-        del extents, to_replace
+        del extents, to_replace, room
 
     def holds(self, offset: int, length: int) -> bool:
         """Return whether these bytes are in memory, so that reading them makes no request."""
@@ -261,8 +264,10 @@ class CountedFile(InputFile):
     def check_unchanged(self) -> None:
         self._file.check_unchanged()
 
-    def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
-        self._file.read_ahead(extents, to_replace=to_replace)
+    def read_ahead(
+        self, extents: Sequence[Extent], *, to_replace: bool = False, room: int = 0
+    ) -> None:
+        self._file.read_ahead(extents, to_replace=to_replace, room=room)
 
     def holds(self, offset: int, length: int) -> bool:
         return self._file.holds(offset, length)
@@ -295,6 +300,17 @@ class CountedFile(InputFile):
         return self._file.read_sibling(name)
 
 
+class SharedFile(CountedFile):
+    """An open file for one user after another. ``close`` leaves it open."""
+
+    def __init__(self, file: InputFile) -> None:
+        super().__init__(file)
+        self.is_pinned = file.is_pinned
+
+    def close(self) -> None:
+        return
+
+
 def covered(extents: Iterable[Extent]) -> int:
     """Return the number of bytes in the extents. A byte in several extents counts once."""
     size = reached = 0
@@ -321,6 +337,7 @@ class OverlaidFile(InputFile):
             # this.
             identity=(*file.identity, size),
         )
+        self.is_pinned = file.is_pinned
         self.column_names = file.column_names
 
     def check_unchanged(self) -> None:

@@ -89,7 +89,10 @@ class ObjectFile(InputFile):
     def holds(self, offset: int, length: int) -> bool:
         return self._held.find(offset, length) is not None
 
-    def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
+    def read_ahead(
+        self, extents: Sequence[Extent], *, to_replace: bool = False, room: int = 0
+    ) -> None:
+        self._held.room = max(self._held.room, room)
         if to_replace and extents and self.size <= _WHOLE:
             extents = [(0, self._held.end_from(self.size))]
         # A footer may lie about them; whoever reads them says so.

@@ -313,7 +313,9 @@ def test_two_remarks_on_one_filter_are_told_both(tmp_path: Path) -> None:
 class Ahead(CountedFile):
     """A file that notes what is to be fetched ahead."""
 
-    def read_ahead(self, extents: Sequence[tuple[int, int]], *, to_replace: bool = False) -> None:
+    def read_ahead(
+        self, extents: Sequence[tuple[int, int]], *, to_replace: bool = False, room: int = 0
+    ) -> None:
         self.fetched = (list(extents), to_replace)
 
 
