@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.hudi.filter_reader import show
 from testing.command_line import Done, run
 from testing.delta_logs import add, column, lines, start
 from testing.storage import Bucket, s3_server
+from testing.store_proxy import store_proxy
 from testing.tables import KEYRING, Mode, customers, keyring_json, write
 
 ROWS = 600
@@ -120,6 +122,37 @@ def test_inspect_and_audit_take_one_request_a_small_file(lake: Bucket, log: Path
         assert len(requests) == FILES
         for made in requests.values():
             assert made == [("GET", "bytes=-131072")]
+
+
+@pytest.mark.parametrize("look", [sb.inspect, sb.keys_used, show])
+def test_objects_are_looked_at_side_by_side(
+    s3_rights: None, tmp_path: Path, look: Callable[..., object]
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(10), Mode.ENCRYPTED)
+    with store_proxy() as proxy:
+        proxy.tell(put={f"bench/lake/{number}.parquet": str(path) for number in range(12)})
+        proxy.tell(delay=0.05)
+        place = f"s3://bench/lake?endpoint_override=127.0.0.1:{proxy.port}&scheme=http"
+        proxy.counts()
+        look(f"{place}&region=us-east-1", keys=KEYRING)
+        assert proxy.counts().at_once >= 6
+
+
+@MODES
+def test_advise_fetches_its_sample_once(
+    lake: Bucket, log: Path, tmp_path: Path, mode: Mode
+) -> None:
+    for name, content in lake.objects().items():
+        local = tmp_path / name
+        local.parent.mkdir(exist_ok=True)
+        local.write_bytes(content)
+    of_disk = sb.advise(tmp_path / "lake", columns=["email", "id"], keys=KEYRING)
+    log.write_text("")
+    advice = sb.advise(lake.uri("lake"), columns=["email", "id"], keys=KEYRING)
+    verdicts = [(it.column, it.verdict, it.reason) for it in advice.columns]
+    assert verdicts == [(it.column, it.verdict, it.reason) for it in of_disk.columns]
+    # Its end for the schema, its end for the lookups, and the row groups.
+    assert all(len(requests) <= 4 for requests in asked(log).values())
 
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
