@@ -261,7 +261,7 @@ class Table:
         from secure_bloom.reading.pruning.kept_columns import KeptColumns
 
         with self._lock:
-            files.kept_columns = files.kept_columns or KeptColumns(files, self._memory)
+            files.kept_columns = files.kept_columns or KeptColumns(files)
         return files.kept_columns
 
     def _current(self) -> TableFiles:

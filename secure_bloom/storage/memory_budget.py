@@ -68,6 +68,10 @@ class MemoryShare:
         self.used = 0
         self._lock = threading.Lock()
 
+    def account(self) -> MemoryAccount:
+        """Return an account for one holder, whose bytes can be given back all at once."""
+        return MemoryAccount(self)
+
     def take(self, size: int) -> bool:
         """Count ``size`` more bytes if there is room. Return whether there is."""
         with self._lock:
@@ -79,6 +83,52 @@ class MemoryShare:
         """Count ``size`` fewer bytes."""
         with self._lock:
             self.used -= size
+
+
+class MemoryAccount:
+    """What one holder takes of a :class:`MemoryShare`.
+
+    A holder that was replaced closes its account.  A thread may still use the holder then, and
+    nothing that it takes is counted: the account refuses, and gives nothing back a second time.
+    """
+
+    def __init__(self, share: MemoryShare) -> None:
+        self._share = share
+        self._lock = threading.Lock()
+        self._used = 0
+        self._is_open = True
+
+    @property
+    def most(self) -> int:
+        """The bytes of the whole share."""
+        return self._share.most
+
+    def take(self, size: int) -> bool:
+        """Count ``size`` more bytes if the account is open and there is room."""
+        with self._lock:
+            has_room = self._is_open and self._share.take(size)
+            self._used += size if has_room else 0
+            return has_room
+
+    def give_back(self, size: int) -> None:
+        """Count ``size`` fewer bytes."""
+        with self._lock:
+            self._used -= size
+            if self._is_open:
+                self._share.give_back(size)
+
+    def close(self) -> None:
+        """Give back everything. From now on the account refuses."""
+        with self._lock:
+            if self._is_open:
+                self._is_open = False
+                self._share.give_back(self._used)
+
+    def reopen(self) -> None:
+        """Count again what the holder still has: it is in use after all."""
+        with self._lock:
+            if not self._is_open and self._share.take(self._used):
+                self._is_open = True
 
 
 class _Reservations:

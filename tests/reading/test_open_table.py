@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -427,6 +428,52 @@ def test_several_threads_use_one_table(lake: Path, table: sb.Table) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda email: table.read({"email": email}), emails * 2))
     assert all(rows.equals(wanted[email]) for rows, email in zip(found, emails * 2, strict=True))
+
+
+def test_what_is_counted_is_what_is_kept_whatever_threads_do(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for part in range(4):
+        write(lake / f"{part}.parquet", customers(ROWS, part), Mode.PLAIN, row_group_size=GROUP)
+    sb.add_bloom_filters(lake, columns=["email", "id"])
+
+    def ask(table: sb.Table) -> None:
+        for where in (WHERE, "id = 3", "city = 'Berlin'"):
+            table.read(where)
+
+    def refresh_and_ask(table: sb.Table, thread: int) -> None:
+        for turn in range(60):
+            # A file may change twice while it is read.
+            with suppress(sb.FileChangedError):
+                table.refresh()
+                ask(table)
+            if thread == 0 and turn % 20 == 0:
+                # Another file: what is kept of the one before is given back.
+                shutil.copy(lake / "0.parquet", lake / "0.new")
+                (lake / "0.new").rename(lake / "0.parquet")
+
+    with sb.open_table(lake) as table, ThreadPoolExecutor(4) as threads:
+        list(threads.map(refresh_and_ask, [table] * 4, range(4)))
+        table.refresh()
+        ask(table)
+        with sb.open_table(lake) as anew:
+            ask(anew)
+            # Of filters a replaced file may leave room, which is kept and counted.
+            footers, filters = repr(table).split(" of footers")
+            assert footers == repr(anew).split(" of footers")[0]
+            assert "KiB of filters" in filters
+
+
+def test_a_refresh_that_fails_leaves_the_count(lake: Path, table: sb.Table) -> None:
+    table.read(WHERE)
+    before = repr(table)
+    damaged = lake / "day=3" / "x.parquet"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"PAR1 is no footer PAR1")
+    for _ in range(3):
+        with pytest.raises(sb.FormatError):
+            table.refresh()
+    assert repr(table) == before
 
 
 def test_a_forked_process_uses_the_table(lake: Path, table: sb.Table) -> None:

@@ -1,6 +1,6 @@
 """Bounds and filters of whole columns in memory: one question goes to all their chunks at once.
 
-    kept = KeptColumns(files, memory)
+    kept = KeptColumns(files)
     column = kept.column(columns, ordinal)          loads what footers say of the chunks
     segment = kept.with_filters(column, key, left)  loads the filters of chunks that bounds leave
     segment.ask(runs, hashes)                       one call for all filters, whatever the files are
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -51,7 +52,6 @@ from secure_bloom.reading.pruning.filter_reads import (
 )
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage.memory_budget import MemoryShare
 
 Mask = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
@@ -209,26 +209,29 @@ class KeptColumn:
 class KeptColumns:
     """The columns that were asked for, as far as there is memory; safe for threads."""
 
-    def __init__(self, files: TableFiles, memory: MemoryShare) -> None:
+    def __init__(self, files: TableFiles) -> None:
         self._files = files
-        self._memory = memory
+        self._memory = files.memory
         self._columns: dict[tuple[int, int], KeptColumn] = {}
         self._lock = threading.Lock()
+        #: What was taken for the column that is being loaded.
+        self._taken = 0
 
     def moved(self, files: TableFiles, ordinals: Sequence[int]) -> KeptColumns:
         """Return what is kept, for ``files``, a newer state of the table.
 
         ``ordinals`` maps each old ordinal of a file to the new one, or to -1 if the file changed.
         """
-        new, numbers = KeptColumns(files, self._memory), np.array(ordinals, np.int64)
+        new, numbers = KeptColumns(files), np.array(ordinals, np.int64)
         with self._lock:
-            # Nothing is loaded here any more: the memory is counted there.
+            # Nothing is kept here any more: the account is closed.
             columns, self._columns = self._columns, {}
         for key, column in columns.items():
-            moved = new._columns[key] = KeptColumn()
+            moved = KeptColumn()
             moved.segments = {key: it.moved(numbers) for key, it in column.segments.items()}
             moved.known = frozenset(n for n in numbers[list(column.known)].tolist() if n >= 0)
-            self._memory.give_back(column.memory - moved.memory)
+            if new._memory.take(moved.memory):
+                new._columns[key] = moved
         return new
 
     @property
@@ -250,7 +253,8 @@ class KeptColumns:
             self._columns[key] = kept
             missing = self._files.schemas[columns] - kept.known - kept.refused
             if missing:
-                self._load(kept, sorted(missing), ordinal)
+                with self._counted(kept):
+                    self._load(kept, sorted(missing), ordinal)
             return kept
 
     def with_filters(self, kept: KeptColumn, key: bool, chunks: NDArray[np.intp]) -> Segment:
@@ -266,7 +270,8 @@ class KeptColumns:
             missing = chunks[segment.bounds[chunks, 0] == _NOT_LOADED]
             # A column that was dropped meanwhile is no longer counted.
             if len(missing) and kept in self._columns.values():
-                segment = kept.segments[key] = self._filled(kept, segment, missing)
+                with self._counted(kept):
+                    segment = kept.segments[key] = self._filled(kept, segment, missing)
             return segment
 
     def answers(
@@ -367,6 +372,18 @@ class KeptColumns:
                 return longer
         return None
 
+    @contextmanager
+    def _counted(self, kept: KeptColumn) -> Iterator[None]:
+        """Give back, after the block, what was taken for a column and is no part of it.
+
+        That is so after an error, and where a column takes less than its parts.
+        """
+        before, self._taken = kept.memory, 0
+        try:
+            yield
+        finally:
+            self._memory.give_back(self._taken - (kept.memory - before))
+
     def _has_room(self, kept: KeptColumn, size: int) -> bool:
         """Count ``size`` bytes more; columns that were used longest ago make room for them."""
         while not self._memory.take(size):
@@ -375,6 +392,7 @@ class KeptColumns:
                 return False
             del self._columns[oldest[0]]
             self._memory.give_back(oldest[1].memory)
+        self._taken += size
         return True
 
 

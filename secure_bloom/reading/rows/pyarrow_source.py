@@ -46,7 +46,7 @@ from secure_bloom.parquet.structures.splices import (
 )
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import InputFile, is_object_uri, local_path
-from secure_bloom.storage.memory_budget import MemoryShare
+from secure_bloom.storage.memory_budget import MemoryAccount
 from secure_bloom.storage.os_errors import system_errors
 
 #: pyarrow opens no footer whose material names no KMS instance.
@@ -61,12 +61,11 @@ class SourceOpener:
     With ``memory`` the footers of plain files stay as pyarrow has parsed them, as far as it goes.
     """
 
-    def __init__(self, resolver: KeyResolver, memory: MemoryShare | None = None) -> None:
+    def __init__(self, resolver: KeyResolver, memory: MemoryAccount | None = None) -> None:
         self._resolver = resolver
         self._memory = memory
         #: What pyarrow has parsed, by the footer, which is held so that its id stays its own.
         self._parsed: dict[int, tuple[Footer, pq.FileMetaData]] = {}
-        self.kept = 0
         # Held here: what pyarrow opens with it asks it for keys later.
         self._factory = pe.CryptoFactory(lambda _: PyarrowKms(resolver.kms))
 
@@ -126,8 +125,10 @@ class SourceOpener:
         file = _open(footer.path, metadata=None if known is None else known[1])
         size = len(footer.row_groups) * len(footer.leaves) * _PARSED_CHUNK
         if known is None and self._memory is not None and self._memory.take(size):
-            self._parsed[id(footer)] = footer, file.metadata
-            self.kept += size
+            parsed = footer, file.metadata
+            # Another thread may have been first: its bytes are counted, and these are not kept.
+            if self._parsed.setdefault(id(footer), parsed) is not parsed:
+                self._memory.give_back(size)
         return file
 
     def _has_internal_keys(self, footer: Footer, columns: Sequence[int]) -> bool:

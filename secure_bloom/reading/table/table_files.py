@@ -11,6 +11,7 @@ of its own, and drops each footer once its file is planned.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -79,7 +80,9 @@ class TableFiles:
         listing: TableListing | None = None,
     ) -> None:
         self._forgets = memory is None
-        self._memory = memory or MemoryShare(_KEPT_FOOTERS)
+        self._share = memory or MemoryShare(_KEPT_FOOTERS)
+        #: What this state keeps. It is closed when a newer state takes its place.
+        self.memory = self._share.account()
         self.given = given
         self.at = at
         self.listing = listing or list_tables(given, at)
@@ -88,6 +91,9 @@ class TableFiles:
         self.resolver = resolver
         self.unverified: list[str] = []
         self._key_prefetch = KeyPrefetch(resolver)
+        self._lock = threading.RLock()
+        self._schema: pa.Schema | None = None
+        self._opener: SourceOpener | None = None
         # Shared with the state before, so that files of one schema share their columns.
         self._schemas: SchemaCache = SchemaCache() if before is None else before._schemas
         self._before = {} if before is None else before._footers_by_path()
@@ -117,10 +123,13 @@ class TableFiles:
 
         return table_state(self.listing, self.given)
 
-    @functools.cached_property
+    @property
     def schema(self) -> pa.Schema:
         """The columns of the table without its partition columns. Each footer is read for it."""
-        return self._read_footers()
+        with self._lock:
+            # Once, whichever threads ask: a footer that is kept is counted once.
+            self._schema = self._schema or self._read_footers()
+            return self._schema
 
     @functools.cached_property
     def partition_fields(self) -> list[pa.Field]:
@@ -134,12 +143,15 @@ class TableFiles:
 
         return whole_schema(self.schema, self.partition_fields, self.state.order)
 
-    @functools.cached_property
+    @property
     def opener(self) -> SourceOpener:
         """Opens files for pyarrow; of an open table it keeps what pyarrow has parsed."""
         from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 
-        return SourceOpener(self.resolver, None if self._forgets else self._memory)
+        with self._lock:
+            if self._opener is None:
+                self._opener = SourceOpener(self.resolver, None if self._forgets else self.memory)
+            return self._opener
 
     @property
     def is_versioned(self) -> bool:
@@ -160,11 +172,17 @@ class TableFiles:
 
         With ``listed`` the table is not listed again: it keeps the files found at its opening.
         """
-        memory = None if self._forgets else self._memory
+        memory = None if self._forgets else self._share
         listing = self.listing if listed else None
         new = TableFiles(self.given, self.resolver, self.at, memory, before=self, listing=listing)
-        self._give_back()
-        _ = new.schema
+        # Before the footers are read: most of them are the same objects, and count once.
+        self.memory.close()
+        try:
+            _ = new.schema
+        except BaseException:
+            new.memory.close()
+            self.memory.reopen()
+            raise
         new._before = {}
         if self.kept_columns is not None:
             new.kept_columns = self.kept_columns.moved(new, self._ordinals_in(new))
@@ -181,11 +199,6 @@ class TableFiles:
 
     def _footers_by_path(self) -> dict[str, Footer]:
         return {footer.path: footer for footer in self._kept.values()}
-
-    def _give_back(self) -> None:
-        """Subtract the footers of this state from the memory in use; the next one adds its own."""
-        self._memory.give_back(sum(footer.memory for footer in self._kept.values()))
-        self._memory.give_back(self.opener.kept + len(self._aside) * END)
 
     @property
     def are_tiny(self) -> bool:
@@ -293,7 +306,7 @@ class TableFiles:
             of_columns.setdefault(footer.columns, []).append(ordinal)
             self._bytes += footer.size
             self._largest = max(self._largest, footer.memory)
-            if self._memory.take(footer.memory):
+            if self.memory.take(footer.memory):
                 self._kept[ordinal] = footer
         warn_unverified(self.unverified)
         self.schemas = {columns: frozenset(files) for columns, files in of_columns.items()}
@@ -333,7 +346,7 @@ class TableFiles:
     def _takes_aside(self) -> bool:
         """Return whether there is room for the end of one more object, which is counted then."""
         has_room = len(self._aside) < self._most_aside
-        return has_room and (self._forgets or self._memory.take(END))
+        return has_room and (self._forgets or self.memory.take(END))
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
