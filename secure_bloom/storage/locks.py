@@ -41,12 +41,14 @@ def exclusive_lock(fd: int) -> Iterator[bool]:
                 fcntl.flock(fd, fcntl.LOCK_UN)
 
 
-def try_lock(fd: int) -> bool:
-    """Take the lock if it is free. Return False if a process holds it, or if there are no locks."""
+def try_lock(fd: int) -> bool | None:
+    """Take the lock if it is free. Return False if it is taken, None if there are no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:
+        return None
     return True
 
 

@@ -148,8 +148,15 @@ class OpenFolder:
         found = self.status(name)
         return found is not None and os.path.samestat(found, os.fstat(fd))
 
-    def give_name(self, fd: int, name: str) -> None:
-        """Give a nameless file a name. Raises FileExistsError if the name is taken."""
+    def give_name(self, fd: int, name: str, *, known_as: str | None = None) -> None:
+        """Give an open file a name. Raises FileExistsError if the name is taken.
+
+        ``known_as`` is the name that the file has. It is used only on systems without /proc: the
+        file may have lost that name to another one by now.
+        """
+        if known_as is not None and not _has_descriptors():
+            self.link(known_as, name)
+            return
         # Only with a folder's descriptor does Python follow /proc's link: open(2), O_TMPFILE.
         os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self._fd)
 

@@ -80,11 +80,13 @@ class StagedFile:
             try_lock(self.fd)
             return
         self.fd = self._open_named()
-        self._named = True
-        try_lock(self.fd)
-        # Before we had the lock, another writer could take the file for a dead one's.
-        if not self.folder.holds(self._temporary, self.fd):
+        # Before we had the lock, another writer could take the file for a dead one's.  It holds the
+        # lock while it removes the file, or has removed it.
+        if try_lock(self.fd) is False or not self.folder.holds(self._temporary, self.fd):
+            close(self.fd)
+            self.fd = -1
             raise self._busy()
+        self._named = True
 
     def sync(self) -> None:
         """Make the content durable."""
@@ -131,7 +133,8 @@ class StagedFile:
             if self.folder.status(self.name) is not None:
                 raise FileChangedError("the file is there already", path=self._target) from exc
             raise
-        if self._named:
+        # The next writer may have removed the name as a leftover, and may have given it to its file.
+        if self._named and self.folder.holds(self._temporary, self.fd):
             with contextlib.suppress(OSError):  # else the next writer removes it
                 self.folder.unlink(self._temporary)
         self._sync_folder()
@@ -212,10 +215,7 @@ class StagedFile:
         )
 
     def _link(self) -> None:
-        if self._named:
-            self.folder.link(self._temporary, self.name)
-        else:
-            self.folder.give_name(self.fd, self.name)
+        self.folder.give_name(self.fd, self.name, known_as=self._temporary if self._named else None)
 
     def _take(self, name: str, step: Callable[[], None]) -> None:
         """Run a step that gives the file a name."""

@@ -54,7 +54,7 @@ def test_of_many_writers_exactly_one_succeeds(like: Path) -> None:
 
 
 def test_without_hard_links_nothing_is_written(like: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_links(*_: object) -> None:
+    def no_links(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(OpenFolder, "give_name", no_links)

@@ -164,6 +164,46 @@ class TestRaces:
         monkeypatch.setattr(staged_file, "try_lock", lambda _: other.unlink())
         self.assert_is_late(staged.create)
 
+    @pytest.mark.usefixtures("without_nameless_files")
+    def test_a_file_that_another_writer_is_just_removing_is_given_up(
+        self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        genuine = StagedFile._open_named
+        cleaner: list[int] = []
+
+        def locked_by_another(self: StagedFile) -> int:
+            made = genuine(self)
+            cleaner.append(os.open(other, os.O_RDONLY))
+            fcntl.flock(cleaner[0], fcntl.LOCK_EX)
+            return made
+
+        monkeypatch.setattr(StagedFile, "_open_named", locked_by_another)
+        # The other writer has the lock, and removes the name next: a third one may take it.
+        self.assert_is_late(staged.create)
+        other.unlink()
+        os.close(cleaner[0])
+        with other.open("wb") as third:
+            fcntl.flock(third, fcntl.LOCK_EX)
+            staged.discard()
+            assert other.exists()
+
+    @pytest.mark.usefixtures("without_nameless_files")
+    def test_only_the_file_that_was_written_gets_the_name(
+        self, staged: StagedFile, data_file: Path, other: Path
+    ) -> None:
+        staged.create()
+        os.write(staged.fd, b"ours")
+        kept = data_file.with_name("kept")
+        other.rename(kept)
+        other.write_bytes(b"theirs")
+        data_file.unlink()
+        staged.publish_if_absent()
+        assert contents(data_file.parent) == {
+            data_file.name: b"ours",
+            kept.name: b"ours",
+            other.name: b"theirs",
+        }
+
     def test_a_dead_writers_file_that_someone_else_removes(
         self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
