@@ -5,6 +5,7 @@
     dispatch             each operation on one file, local or in a store
     inputs, local        a file open for reading; `objects` and `pinned_objects` for stores
     replace, append      new bytes on a local disk: whole or not at all
+    stores               the kinds of object stores, and what each can do
     object_writes        new bytes in a store: `s3`, `azure_blobs`, `gcs`, by conditions
     os_errors            errors of the system and of stores, as errors of this package
 

@@ -26,7 +26,6 @@ from secure_bloom.storage.local import LocalFile, open_local
 from secure_bloom.storage.open_folder import OpenFolder
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import (
-    OBJECT_SCHEMES,
     is_object_uri,
     local_path,
     name_of,
@@ -208,7 +207,7 @@ def create_file(path: str, content: bytes, *, like: str) -> None:
 
 
 def _create_object(path: str, content: bytes, pattern: InputFile) -> None:
-    if OBJECT_SCHEMES[object_uri(path).scheme.lower()] != "s3":
+    if not object_uri(path).kind.takes_commits:
         raise UnsupportedFeatureError(
             "commits are written to S3 and to local disks, not to other stores",
             hint="use the table's own engine for other stores",

@@ -13,13 +13,11 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from pyarrow import fs
 
-from secure_bloom.errors import FileChangedError, FormatError, imported_for
+from secure_bloom.errors import FileChangedError, FormatError
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.object_writer import (
     NO_CONDITIONS,
@@ -28,8 +26,9 @@ from secure_bloom.storage.object_writer import (
     StoredObject,
     uploaded_parts,
 )
-from secure_bloom.storage.objects import arrow_location, mark_of, store_errors
+from secure_bloom.storage.objects import arrow_location, store_errors
 from secure_bloom.storage.paths import is_object_uri
+from secure_bloom.storage.stores import Sdk, store_of
 
 
 def write_beside(
@@ -67,46 +66,6 @@ def write_beside(
         raise
 
 
-def _s3() -> ModuleType:
-    from secure_bloom.storage import s3
-
-    return s3
-
-
-def _azure() -> ModuleType:
-    from secure_bloom.storage import azure_blobs
-
-    return azure_blobs
-
-
-def _gcs() -> ModuleType:
-    from secure_bloom.storage import gcs
-
-    return gcs
-
-
-@dataclass(frozen=True, slots=True)
-class _Sdk:
-    """The package that writes to a store, and the extra that installs its SDK."""
-
-    load: Callable[[], ModuleType]
-    store: str
-    extra: str
-
-
-#: pyarrow's name of a store -> who writes it, and reads ranges on a condition.
-_SDKS = {
-    "s3": _Sdk(_s3, "S3", "aws"),
-    "abfs": _Sdk(_azure, "Azure", "azure"),
-    "gcs": _Sdk(_gcs, "Google Cloud Storage", "gcp"),
-}
-
-
-def has_sdk(filesystem: Any) -> bool:
-    """Return whether there is an SDK for the store of a file system, installed or not."""
-    return filesystem.type_name in _SDKS
-
-
 def replace_object(
     source: InputFile,
     keep: int,
@@ -124,7 +83,7 @@ def replace_object(
     """
     filesystem, key = arrow_location(path)
     with store_errors(path), source.exclusive():
-        if has_sdk(filesystem):
+        if store_of(filesystem).module:
             sdk, target = stored_at(path, filesystem, key)
             with sdk.errors(path):
                 origin = _origin(source, target)
@@ -133,10 +92,9 @@ def replace_object(
                     origin,
                     source.check_unchanged,
                     must_be_new=must_be_new,
-                    over=None if over is None else mark_of(over.identity, filesystem),
+                    over=None if over is None else store_of(filesystem).mark(over.identity),
                 )
-                size: int = write.replace(source, keep, tail)
-            return size
+                return write.replace(source, keep, tail)
         return _replace_file(source, keep, tail, path, must_be_new=must_be_new)
 
 
@@ -165,7 +123,7 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
         with store_errors(path):
             filesystem.delete_file(key)
         return True
-    mark = mark_of(only.identity, filesystem)
+    mark = store_of(filesystem).mark(only.identity)
     if mark is None or not conditions_at(path).removals:
         return False
     sdk, target = stored_at(path, filesystem, key)
@@ -177,25 +135,22 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
 def conditions_at(path: str) -> Conditions:
     """Return the conditions that the store of ``path`` honours."""
     filesystem, key = arrow_location(path)
-    if not has_sdk(filesystem):
+    if not store_of(filesystem).module:
         return NO_CONDITIONS
     sdk, target = stored_at(path, filesystem, key)
     with sdk.errors(path):
-        found: Conditions = sdk.conditions(target)
-    return found
+        return sdk.conditions(target)
 
 
-def stored_at(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
-    """Return the module of the store of the object, and the object.
+def stored_at(path: str, filesystem: Any, key: str) -> tuple[Sdk, StoredObject]:
+    """Return the module with the requests to the store of an object, and the object.
 
     Raises MissingExtraError without the store's SDK.
     """
-    sdk = _SDKS[filesystem.type_name]
-    with imported_for(f"writing to {sdk.store}", sdk.extra):
-        package = sdk.load()
-    store, client = package.connect(path, filesystem)
+    sdk = store_of(filesystem).sdk()
+    store, client = sdk.connect(path, filesystem)
     bucket, _, name = key.partition("/")
-    return package, StoredObject(path=path, bucket=bucket, key=name, store=store, client=client)
+    return sdk, StoredObject(path=path, bucket=bucket, key=name, store=store, client=client)
 
 
 def _origin(source: InputFile, target: StoredObject) -> Origin | None:
@@ -203,7 +158,7 @@ def _origin(source: InputFile, target: StoredObject) -> Origin | None:
     if not is_object_uri(source.path):
         return None
     filesystem, key = arrow_location(source.path)
-    mark = mark_of(source.identity, filesystem)
+    mark = store_of(filesystem).mark(source.identity)
     # Without a mark a copy could take ranges of two different objects.
     if mark is None or filesystem.type_name != arrow_location(target.path)[0].type_name:
         return None

@@ -25,12 +25,11 @@ from secure_bloom.storage.inputs import END, Extent, InputFile
 from secure_bloom.storage.os_errors import GONE, system_errors
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import S3Settings, settings_for
+from secure_bloom.storage.stores import store_of
 
 #: Names of the metadata that changes with every write.
 _GENERATION = "generation"
 _WRITE_MARKS = ("ETag", "etag", _GENERATION)
-#: Store -> the part of an identity that its conditions take.
-_MARK_AT = {"s3": 3, "abfs": 3, "gcs": 5}
 #: Bytes that are fetched ahead of one object.
 _AHEAD = 8 * 1024 * 1024
 #: Smaller objects are put whole, as S3 has no parts that are smaller.
@@ -185,12 +184,6 @@ def open_object(path: str) -> ObjectFile:
     """Open an object-store URI for reading. Raises the errors of :func:`open_input`."""
     with store_errors(path):
         return ObjectFile(path)
-
-
-def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | None:
-    """Return the part of an identity that conditions compare, or None if there is none."""
-    mark = identity[_MARK_AT[filesystem.type_name]] if filesystem.type_name in _MARK_AT else None
-    return mark.decode() if isinstance(mark, bytes) else None
 
 
 def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
@@ -360,8 +353,7 @@ class ObjectTree(Tree):
 
     def _infos(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
         filesystem, key = arrow_location(folder)
-        # pyarrow lists no folders for Google's store, only keys.
-        names_folders = filesystem.type_name != "gcs"
+        names_folders = store_of(filesystem).lists_folders
         with store_errors(folder):
             infos: list[fs.FileInfo] = filesystem.get_file_info(
                 fs.FileSelector(key, recursive=recursive or not names_folders, allow_not_found=True)

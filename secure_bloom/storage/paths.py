@@ -20,18 +20,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.storage.stores import STORE_OF_SCHEME, ObjectStore
 
-#: Scheme that a user may write -> scheme that pyarrow knows.
-OBJECT_SCHEMES = {
-    "s3": "s3",
-    "s3a": "s3",
-    "s3n": "s3",
-    "gs": "gs",
-    "gcs": "gcs",
-    "abfs": "abfs",
-    "abfss": "abfss",
-    "hdfs": "hdfs",
-}
 #: pyarrow has 25 connections to a store; with more the requests wait for each other.
 _OBJECTS_AT_ONCE = 24
 #: Files whose sizes are looked at.
@@ -57,12 +47,12 @@ class ObjectUri:
 
     def store(self) -> str:
         """Return the URI of the whole store for pyarrow: without the key, with the query."""
-        return self._with(self.kind, "/")
+        return self._with(self.kind.schemes[self.scheme.lower()], "/")
 
     @property
-    def kind(self) -> str:
-        """The scheme by which pyarrow knows the store: s3 for s3a, too."""
-        return OBJECT_SCHEMES[self.scheme.lower()]
+    def kind(self) -> ObjectStore:
+        """The kind of store that the URI's scheme names."""
+        return STORE_OF_SCHEME[self.scheme.lower()]
 
     def at(self, key: str) -> ObjectUri:
         """Return the URI of another key in the store."""
@@ -81,8 +71,8 @@ def is_object_uri(path: str) -> bool:
     scheme = _SCHEME.match(path)
     if scheme is None or scheme[1].lower() == "file":
         return False
-    if scheme[1].lower() not in OBJECT_SCHEMES:
-        known = ", ".join(f"{name}://" for name in OBJECT_SCHEMES)
+    if scheme[1].lower() not in STORE_OF_SCHEME:
+        known = ", ".join(f"{name}://" for name in STORE_OF_SCHEME)
         raise UnsupportedFeatureError(
             f"no way to read {scheme[0]} paths", hint=f"local paths, file: and {known} can be read"
         )

@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import io
 import re
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.storage.inputs import END, Extent, InputFile
-from secure_bloom.storage.objects import ObjectFile, arrow_location, mark_of
+from secure_bloom.storage.objects import ObjectFile, arrow_location
+from secure_bloom.storage.stores import Sdk, store_of
 
 if TYPE_CHECKING:
     from secure_bloom.storage.object_writer import StoredObject
 
 #: Answer to a request for a range: first and last byte, and the size of the object.
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-#: pyarrow's names of stores that have ranges from the end.
-_FROM_THE_END = ("s3", "gcs")
 _CHANGED = "the object was changed after it was read"
 
 
@@ -35,10 +33,10 @@ class PinnedObject(ObjectFile):
     is_pinned = True
 
     def __init__(
-        self, sdk: ModuleType, target: StoredObject, size: int, identity: tuple[object, ...]
+        self, sdk: Sdk, target: StoredObject, size: int, identity: tuple[object, ...]
     ) -> None:
         self._sdk, self._target = sdk, target
-        self._mark = mark_of(identity, arrow_location(target.path)[0])
+        self._mark = store_of(arrow_location(target.path)[0]).mark(identity)
         name = target.key.rpartition("/")[2]
         InputFile.__init__(
             self, path=target.path, location=target.path, name=name, size=size, identity=identity
@@ -58,8 +56,7 @@ class PinnedObject(ObjectFile):
         # Some stores ignore conditions.
         if answer.marks != self.identity[2:]:
             raise FileChangedError(_CHANGED, path=self.path)
-        content: bytes = answer.content
-        return content
+        return answer.content
 
 
 class ObjectStream(io.RawIOBase):
@@ -122,7 +119,7 @@ def open_pinned_object(path: str, listed_size: int | None) -> PinnedObject | Non
 
 
 def _end(path: str, listed_size: int | None) -> Extent | None:
-    if arrow_location(path)[0].type_name in _FROM_THE_END:
+    if store_of(arrow_location(path)[0]).has_ends:
         return -END, 0
     return None if not listed_size else (max(0, listed_size - END), listed_size)
 
@@ -133,17 +130,17 @@ def reopen_pinned_object(path: str, size: int, identity: tuple[object, ...]) -> 
         found = _stored_at(path)
     except SecureBloomError:
         return None
-    if found is None or mark_of(identity, arrow_location(path)[0]) is None:
+    if found is None or store_of(arrow_location(path)[0]).mark(identity) is None:
         return None
     return PinnedObject(*found, size, identity)
 
 
-def _stored_at(path: str) -> tuple[ModuleType, StoredObject] | None:
+def _stored_at(path: str) -> tuple[Sdk, StoredObject] | None:
     """Return the store's module and the object, or None for a store without an SDK."""
-    from secure_bloom.storage.object_writes import has_sdk, stored_at
+    from secure_bloom.storage.object_writes import stored_at
 
     filesystem, key = arrow_location(path)
-    if not has_sdk(filesystem):
+    if not store_of(filesystem).module:
         return None
     try:
         return stored_at(path, filesystem, key)

@@ -133,7 +133,7 @@ class StagedFile:
             if self.folder.status(self.name) is not None:
                 raise FileChangedError("the file is there already", path=self._target) from exc
             raise
-        # The next writer may have removed the name as a leftover, and may have given it to its file.
+        # The next writer may have removed the name as a leftover, and given it to its own file.
         if self._named and self.folder.holds(self._temporary, self.fd):
             with contextlib.suppress(OSError):  # else the next writer removes it
                 self.folder.unlink(self._temporary)

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import below, is_object_uri, join, local_path
-from secure_bloom.storage.paths import OBJECT_SCHEMES, absolute_path, object_uri
+from secure_bloom.storage.paths import absolute_path, object_uri
 
 LOG_FOLDER = "_delta_log"
 #: The folder below the log for parts of a checkpoint that only names them.
@@ -166,9 +166,8 @@ def _object(folder: str, path: str) -> str:
     if not is_object_uri(path):
         raise UnsupportedFeatureError("the log of a table in an object store names no object")
     table, named = object_uri(folder), object_uri(path)
-    same = OBJECT_SCHEMES[table.scheme.lower()] == OBJECT_SCHEMES[named.scheme.lower()]
     # Opened with the table's credentials: a log must not lead a reader to another bucket.
-    if not same or table.authority != named.authority:
+    if table.kind is not named.kind or table.authority != named.authority:
         raise UnsupportedFeatureError("the log names a file in another bucket or store")
     # In the table's own spelling of the store, so that a file has one path and s3a equals s3.
     return str(table.at(_inside(unquote(named.key))))

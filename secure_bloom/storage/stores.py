@@ -1,0 +1,132 @@
+"""The kinds of object stores, one record each: their schemes, their abilities, and their package.
+
+A new kind of store is a record of :data:`STORES` and a module with the requests to its SDK, which
+offers the names of :class:`Sdk`.  All other modules of ``storage`` ask the record.  Importing this
+module loads no SDK, and not pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from secure_bloom.errors import UnsupportedFeatureError, imported_for
+
+if TYPE_CHECKING:
+    from secure_bloom.storage.inputs import Extent
+    from secure_bloom.storage.object_writer import (
+        Conditions,
+        ObjectWriter,
+        RangeAnswer,
+        StoredObject,
+    )
+
+
+class Sdk(Protocol):
+    """The module with the requests to one kind of store, through the store's own SDK."""
+
+    @property
+    def Writer(self) -> type[ObjectWriter]:  # noqa: N802 - a class
+        """The subclass of ``ObjectWriter`` that writes one object."""
+
+    def connect(self, path: str, filesystem: Any, /) -> tuple[str, Any]:
+        """Return the name of the store of a path, and the client for it."""
+
+    def errors(self, path: str, /) -> AbstractContextManager[None]:
+        """Raise exceptions of the SDK as errors of this package about ``path``."""
+
+    def conditions(self, target: StoredObject, /) -> Conditions:
+        """Return the conditions that the store honours."""
+
+    def read_range(self, target: StoredObject, extent: Extent, mark: str | None, /) -> RangeAnswer:
+        """Return bytes of an object, of the one with this mark if it is given."""
+
+    def remove(self, target: StoredObject, mark: str, /) -> None:
+        """Remove an object if its mark is ``mark``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectStore:
+    """One kind of object store.
+
+    Attributes:
+        name: The store's name in messages.
+        arrow_name: The ``type_name`` of pyarrow's file system.
+        schemes: Each scheme that a user may write, with the scheme that pyarrow knows.
+        module: The module with the requests to the SDK. None if pyarrow writes the objects.
+        extra: The extra of this package that installs the SDK.
+        mark_at: The place, in the identity of an open object, of the mark that conditions compare.
+        has_ends: Whether a request may ask for the last bytes of an object of unknown size.
+        lists_folders: Whether pyarrow's listings have folders, and not only keys.
+        takes_commits: Whether commits of a table's log are written here.
+    """
+
+    name: str
+    arrow_name: str
+    schemes: Mapping[str, str]
+    module: str | None = None
+    extra: str = ""
+    mark_at: int | None = None
+    has_ends: bool = False
+    lists_folders: bool = True
+    takes_commits: bool = False
+
+    def sdk(self) -> Sdk:
+        """Return the module with the requests to the store's SDK.
+
+        Raises MissingExtraError if the SDK is not installed.
+        """
+        if self.module is None:
+            raise UnsupportedFeatureError(f"{self.name} is written through pyarrow, without an SDK")
+        with imported_for(f"writing to {self.name}", self.extra):
+            return cast(Sdk, import_module(self.module))
+
+    def mark(self, identity: tuple[object, ...]) -> str | None:
+        """Return the part of an object's identity that conditions compare, or None."""
+        mark = None if self.mark_at is None else identity[self.mark_at]
+        return mark.decode() if isinstance(mark, bytes) else None
+
+
+STORES: Final = (
+    ObjectStore(
+        name="S3",
+        arrow_name="s3",
+        schemes={"s3": "s3", "s3a": "s3", "s3n": "s3"},
+        module="secure_bloom.storage.s3",
+        extra="aws",
+        mark_at=3,  # the entity tag
+        has_ends=True,
+        takes_commits=True,
+    ),
+    ObjectStore(
+        name="Google Cloud Storage",
+        arrow_name="gcs",
+        schemes={"gs": "gs", "gcs": "gcs"},
+        module="secure_bloom.storage.gcs",
+        extra="gcp",
+        mark_at=5,  # the generation
+        has_ends=True,
+        lists_folders=False,
+    ),
+    ObjectStore(
+        name="Azure",
+        arrow_name="abfs",
+        schemes={"abfs": "abfs", "abfss": "abfss"},
+        module="secure_bloom.storage.azure_blobs",
+        extra="azure",
+        mark_at=3,  # the entity tag
+    ),
+    ObjectStore(name="HDFS", arrow_name="hdfs", schemes={"hdfs": "hdfs"}),
+)
+#: The kind of store of each scheme that a user may write.
+STORE_OF_SCHEME: Final = {scheme: store for store in STORES for scheme in store.schemes}
+
+
+def store_of(filesystem: Any) -> ObjectStore:
+    """Return the record of a file system of pyarrow. Files of a disk have one without abilities."""
+    known = {store.arrow_name: store for store in STORES}
+    name = filesystem.type_name
+    return known.get(name) or ObjectStore(name=name, arrow_name=name, schemes={})
