@@ -1,4 +1,4 @@
-"""Appends to a file in place: the mark, superseded footers, and recovery after a kill.
+"""Appends to a file in place: the mark, and recovery after a kill.
 
     old file | mark | filters | zeros | footer
                "secure-bloom append " | offset of the mark (8, LE)
@@ -18,27 +18,25 @@ for the page that contains it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from secure_bloom.bloom.stored import filter_extent, read_bloom_filter
+from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
-from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, SecureBloomError
+from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
 from secure_bloom.parquet.structures.metadata import (
-    ColumnChunk,
     ColumnIndex,
     ColumnMetaData,
     OffsetIndex,
 )
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import (
-    APPEND_ALIGNMENT,
     InputFile,
     name_of,
     open_input,
@@ -117,7 +115,7 @@ def _extents(file: InputFile, footer: Footer) -> Iterator[Extent]:
             yield start, end
             # Some writers (Polars, parquet-java until 1.11) repeat the metadata after the pages.
             if chunk.column_chunk.file_offset == end:
-                yield end, end + _metadata_size(file, end, footer.tail.offset)
+                yield end, end + metadata_size(file, end, footer.tail.offset)
             yield from _indexes(file, chunk)
             # Decoded and not only measured: the tags prove that these bytes are what the footer
             # calls them.
@@ -133,7 +131,8 @@ def _data(file: InputFile, chunk: Chunk) -> Extent:
     return start, start + length
 
 
-def _metadata_size(file: InputFile, start: int, end: int) -> int:
+def metadata_size(file: InputFile, start: int, end: int) -> int:
+    """Return the size of the ColumnMetaData at ``start``, or 0 if there is none before ``end``."""
     stored = file.read_at(start, min(_WINDOW, end - start))
     try:
         _, size = measured_record(ColumnMetaData, stored)
@@ -183,88 +182,6 @@ def _all_pieces(file: InputFile, start: int, end: int, holds: Callable[[bytes], 
 
 def _is_zero(data: bytes) -> bool:
     return data.count(0) == len(data)
-
-
-def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
-    """Return each old footer with the mark after it, in file order. No key is needed."""
-    # A cell may hold a file with marks of its own: only marks after all data count.
-    first, found, limit = _known_end(footer), [], footer.tail.offset
-    for mark, behind in find_marks(file, limit, first):
-        try:
-            start = read_tail(file, end=mark).offset
-        except SecureBloomError:
-            continue
-        # A footer that says it begins before the mark in front of it is none.
-        if first <= start and behind <= limit:
-            found.append((start, behind))
-            limit = start
-    return found[::-1]
-
-
-def reclaimed_end(file: InputFile, footer: Footer, replaced: Mapping[int, int]) -> int:
-    """Return the offset where new filters may start if the file is replaced.
-
-    ``replaced`` has the filters to be replaced: their starts by their ends.  The space of those
-    right before the footer is used again.  So is the space of everything that appends have left:
-    superseded footers, and filters that nothing points to.
-    """
-    end = _walked_back(footer.tail.offset, replaced)
-    # Appends end on a block: most files without one are known by it, and not looked through.
-    old = [] if file.size % APPEND_ALIGNMENT else find_old_footers(file, footer)
-    kept = _kept_end(file, footer, replaced) if old else None
-    if kept is None:
-        return end
-    # From the first superseded footer on, everything is ours.
-    first = old[0][0]
-    return min(end, _walked_back(first, replaced) if kept <= first else kept)
-
-
-def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
-    """Walk back from ``end``, filter by filter, to the end of the part that stays. Return it."""
-    while end in replaced:
-        end = replaced[end]
-    return end
-
-
-def _known_end(footer: Footer) -> int:
-    """Return the end of the pages and indexes that the footer shows without keys of columns."""
-    ends = [0]
-    for group, chunks in zip(footer.row_groups, footer.column_chunks, strict=True):
-        ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
-        for chunk in chunks:
-            ends += _index_ends(chunk)
-            # None where the column's metadata is encrypted under its own key.
-            meta = chunk.meta_data
-            if meta is not None:
-                starts = filter(None, (meta.dictionary_page_offset, meta.data_page_offset))
-                ends.append(min(starts, default=0) + meta.total_compressed_size)
-    # Offsets may lie, and none can lead beyond the footer that names it.
-    return min(max(ends), footer.tail.offset)
-
-
-def _kept_end(file: InputFile, footer: Footer, replaced: Mapping[int, int]) -> int | None:
-    """Return the end of the last part that the footer points to and that stays.
-
-    Return None if a key is not available, because the filters of that column are not known.
-    """
-    ends = [0]
-    try:
-        for row_group, chunks in enumerate(footer.column_chunks):
-            for column, entry in enumerate(chunks):
-                chunk = footer.chunk(row_group, column)
-                ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]
-                extent = filter_extent(file, chunk)
-                # A filter that goes holds nothing back; one that stays does, wherever it is.
-                if extent is not None and replaced.get(sum(extent)) != extent[0]:
-                    ends.append(sum(extent))
-    except KeyUnavailableError:
-        return None
-    return max(ends)
-
-
-def _index_ends(chunk: ColumnChunk) -> Iterator[int]:
-    yield (chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0)
-    yield (chunk.column_index_offset or 0) + (chunk.column_index_length or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from secure_bloom.adding.in_place import append_mark, reclaimed_end
+from secure_bloom.adding.free_space import Replaced, reclaimed_end
+from secure_bloom.adding.in_place import append_mark
 from secure_bloom.adding.report import READERS, FilterReport
 from secure_bloom.adding.request import FilterRequest, WantedFilters
 from secure_bloom.bloom.build import BuiltFilter, build_filter
@@ -118,7 +119,9 @@ def plan_rewrite(
     # is copied whole anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
-    keep = file.size if append else _reclaimed_end(file, footer, outcomes)
+    keep = file.size if append else reclaimed_end(file, footer, _replaced(outcomes))
+    # A file that stays whole gets what an append writes, so its old footer is found again.
+    append = keep == file.size
     # The mark precedes the filters, so it moves them.
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request.wanted)
@@ -253,18 +256,18 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
         raise
 
 
-def _reclaimed_end(file: InputFile, footer: Footer, outcomes: list[ChunkOutcome]) -> int:
-    """Return the offset where new filters may start.
+def _replaced(outcomes: list[ChunkOutcome]) -> Replaced:
+    """Return the chunks whose filters are replaced, and the extents of the filters.
 
-    Each filter whose space is used again was read as a filter before, so a footer with wrong
-    offsets cannot make this function overwrite data.
+    Each filter whose space is used again was read as a filter before.
     """
-    replaced = {
-        outcome.old.offset + outcome.old.length: outcome.old.offset
+    return {
+        (outcome.task.chunk.row_group, outcome.task.chunk.column): (
+            None if outcome.old is None else (outcome.old.offset, outcome.old.end)
+        )
         for outcome in outcomes
-        if isinstance(outcome, NewFilter) and outcome.old is not None
+        if isinstance(outcome, NewFilter)
     }
-    return reclaimed_end(file, footer, replaced)
 
 
 def _lay_out(

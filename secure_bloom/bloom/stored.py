@@ -43,6 +43,11 @@ class StoredBloomFilter:
     length: int
     filter: SplitBlockBloomFilter
 
+    @property
+    def end(self) -> int:
+        """The offset after its last byte."""
+        return self.offset + self.length
+
 
 def encode_bloom_filter(
     bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None

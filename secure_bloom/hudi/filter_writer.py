@@ -12,6 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
+from secure_bloom.adding.free_space import reclaimed_end
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.rewrite_plan import Mapper, RewritePlan, new_tail
@@ -164,9 +165,9 @@ class RecordKeyRewriter(FileRewriter):
         for part in parts:
             built.insert_packed(part)
         plain = with_entry(footer, built, key_range(parts), column=self.column)
-        append = self.mode.in_place
         # An append keeps the old footer too: a crash can then cut back to it.
-        keep = file.size if append else footer.tail.offset
+        keep = file.size if self.mode.in_place else reclaimed_end(file, footer, {})
+        append = keep == file.size
         report = self._built_report(footer, chunks, built, old, parts)
         tail = new_tail(close_footer(footer, plain), keep, append=append)
         return RewritePlan(keep=keep, tail=tail, filters=(report,))

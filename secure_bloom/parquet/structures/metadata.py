@@ -311,6 +311,7 @@ class ColumnMetaData(Structure):
     total_compressed_size = Required(7, I64)
     key_value_metadata = Optional(8, list_of(struct_of(KeyValue)))
     data_page_offset = Required(9, I64)
+    index_page_offset = Optional(10, I64)
     dictionary_page_offset = Optional(11, I64)
     statistics = Optional(12, struct_of(Statistics))
     encoding_stats = Optional(13, list_of(struct_of(PageEncodingStats)))
