@@ -70,6 +70,12 @@ def column(name: str, kind: Any = "long", **metadata: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
+def mapped(name: str, number: int, kind: Any = "string") -> dict[str, Any]:
+    """A column whose name in files is ``col-NUMBER``."""
+    physical = {"delta.columnMapping.physicalName": f"col-{number}"}
+    return column(name, kind, **physical, **{"delta.columnMapping.id": number})
+
+
 def protocol(*features: str, reader: int = 3) -> dict[str, Any]:
     fields: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": 7}
     if reader >= 3:

@@ -68,7 +68,7 @@ FLOORS: list[dict[str, str]] = [
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 #: The parts of the room ``encryption``, from the lowest to the highest.
 PARTS_OF_ENCRYPTION = [
-    {"cipher", "configuration"},
+    {"cipher", "configuration", "confusables", "likeness"},
     {"kms"},
     {"policy", "policy_tables", "spark_ddl", "spark_properties"},
     {"trust"},

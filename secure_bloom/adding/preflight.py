@@ -86,8 +86,10 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
         refusal = _refusal(path, footer, wanted)
         if footer.row_groups and refusal is None:
             # One row group shows the keys; all are checked when the file is planned.
-            for ordinal in wanted.resolve(footer.leaves):
-                request.guard.check(footer.chunk(0, ordinal))
+            ordinals = wanted.resolve(footer.leaves)
+            alike = request.guard.lookalikes(footer.leaves, ordinals)
+            for ordinal in ordinals:
+                request.guard.check(footer.chunk(0, ordinal), like=alike.get(ordinal))
         return Survey(
             path=path,
             columns=tuple(leaf.name for leaf in footer.leaves),

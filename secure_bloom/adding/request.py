@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, located
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.schema import Leaf, select
 from secure_bloom.storage import InputFile, open_input
@@ -96,12 +96,43 @@ class FilterGuard:
         """Return the same guard, by the names that the table's files have for the columns."""
         return self if self.policy is None else FilterGuard(self.policy.renamed(stored))
 
-    def check(self, chunk: Chunk) -> None:
+    def with_lookalikes(self, known: Iterable[str]) -> FilterGuard:
+        """Return the guard with rules for columns of a table that are like sensitive ones.
+
+        The files of a mapped table have other names, which are like none.
+        """
+        if self.policy is None:
+            return self
+        paths = [tuple(name.split(".")) for name in sorted(known)]
+        # Not by similar names: whether the table lacks the sensitive column is not known here.
+        present = [tuple(name.split(".")) for name in self.policy.columns]
+        alike = self.policy.likeness.lookalikes(paths, present)
+        rules = {
+            name: replace(self.policy.columns[like], path=name, bloom=None)
+            for path, like in alike.items()
+            if (name := ".".join(path))
+        }
+        policy = replace(self.policy, columns={**self.policy.columns, **rules})
+        return FilterGuard(policy) if rules else self
+
+    def lookalikes(self, leaves: Sequence[Leaf], ordinals: Iterable[int]) -> Mapping[int, str]:
+        """Return the sensitive columns that those of these leaves are like, by their ordinals."""
+        if self.policy is None:
+            return {}
+        wanted = {leaves[ordinal].path: ordinal for ordinal in ordinals}
+        alike = self.policy.likeness.lookalikes(wanted, [leaf.path for leaf in leaves])
+        return {wanted[path]: name for path, name in alike.items()}
+
+    def check(self, chunk: Chunk, *, like: str | None = None) -> None:
         """Raise PolicyError unless the chunk is under the key that the policy names for it.
 
         A filter of a sensitive column must never be written in clear, or under another key.
+        ``like`` is the sensitive column that this one is like.
         """
         self._check_readers(chunk)
+        if like is not None and self.policy is not None and chunk.cipher is None:
+            with located(row_group=chunk.row_group):
+                raise self.policy.alike_error(chunk.leaf.name, like)
         rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
         if rule is None:
             return
@@ -147,7 +178,9 @@ class FilterRequest:
 
         ``stored`` maps a name to them. ``known`` are the columns of the table.
         """
-        return FilterRequest(self.wanted.renamed(stored, known), self.guard.renamed(stored))
+        return FilterRequest(
+            self.wanted.renamed(stored, known), self.guard.with_lookalikes(known).renamed(stored)
+        )
 
 
 def filter_request(

@@ -189,12 +189,13 @@ def _tasks(
         # All columns are checked before the first chunk is opened: it takes no key to see a mistake
         # in the request.
         require_filterable(footer.leaves[ordinal])
+    alike = request.guard.lookalikes(footer.leaves, wanted)
     for row_group in range(len(footer.row_groups)) if row_groups is None else sorted(row_groups):
         for ordinal, options in wanted.items():
             chunk = footer.chunk(row_group, ordinal)
             # The key is checked before a value is read: no filter of a sensitive column is built
             # from one in clear, or written under another key.
-            request.guard.check(chunk)
+            request.guard.check(chunk, like=alike.get(ordinal))
             yield Task(
                 file=file, chunk=chunk, options=options, replace=request.wanted.replace_filters
             )

@@ -13,6 +13,7 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.rekeying.protection import check_lookalikes
 from secure_bloom.rekeying.rekey_report import RekeyReport
 from secure_bloom.rekeying.rekey_run import bare_targets, rekey_paths, rekey_tasks
 from secure_bloom.rekeying.rekey_work import FileProgress, decryption, reencryption, rotation
@@ -261,10 +262,14 @@ def open_delta_reencryption(
     wanted = _loaded(policy)
     # Names of keys are left out of the history: an encrypted footer hides those of its columns.
     operation = Operation(
-        name=REENCRYPT, parameters={}, is_secret=lambda path: wanted.key_for(path) is not None
+        name=REENCRYPT,
+        parameters={},
+        is_secret=lambda path: wanted.key_in_any_spelling(path) is not None,
     )
     secret = [name for name, rule in wanted.columns.items() if rule.key is not None]
     run = open_run(folder, operation, chosen, columns=secret, commit_every=commit_every)
+    # By the table's names: the files of a mapped table have others, which are like none.
+    check_lookalikes(wanted, run.names.paths())
     return run, wanted.renamed(run.stored)
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from secure_bloom.auditing.checks import (
     column_filters,
     column_keys,
+    column_names,
     contradictions,
     leaks,
     unreferenced_bytes,
@@ -94,7 +95,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     leaks.check_schemas,
     unreferenced_bytes.check_gaps,
     column_filters.check_doubts,
-    leaks.check_spelling,
+    column_names.check_spelling,
     _check_repeated_values,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (

@@ -164,7 +164,21 @@ def _problems(
     if not loaded.footer_key:
         return loaded, list(problems), leaves
     paths = None if table is None else [leaf.path for leaf in leaves]
-    return loaded, [*problems, *spark_problems(loaded, paths)], leaves
+    found: list[SecureBloomError] = [*problems, *spark_problems(loaded, paths)]
+    known = {problem.column for problem in found}
+    alike = _lookalikes(loaded, paths or ())
+    # A rule whose column is not there has a problem already, which names the similar column.
+    found += [error for like, error in alike if like not in known]
+    return loaded, found, leaves
+
+
+def _lookalikes(
+    policy: KeyPolicy, paths: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, PolicyError]]:
+    """Yield a problem for each column without a key that is like one that has a key, and that."""
+    clear = [path for path in paths if policy.key_for(path) is None]
+    for path, like in policy.likeness.lookalikes(clear, paths).items():
+        yield like, policy.alike_error(".".join(path), like)
 
 
 def _useless_filters(policy: KeyPolicy, leaves: Iterable[Leaf]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from secure_bloom.calling.options import (
 )
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring, KmsClient, NamedKeys
+from secure_bloom.encryption.likeness import Likeness
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
     ColumnRule,
@@ -78,6 +79,7 @@ class KeyPolicy:
     older_keys: frozenset[str] = frozenset()
     accepted: tuple[AcceptedFinding, ...] = ()
     duckdb_reads: bool = False
+    _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         mode = member_of(FooterMode, "footer_mode", self.footer_mode)
@@ -211,6 +213,34 @@ class KeyPolicy:
             if rule is not None and rule.key is not None:
                 return rule.key
         return None
+
+    @property
+    def likeness(self) -> Likeness:
+        """The names of the policy's columns, for comparison with those of files."""
+        if not self._likeness:
+            secrets = (path for path, rule in self.columns.items() if rule.key is not None)
+            self._likeness.append(Likeness(self.columns, secrets))
+        return self._likeness[0]
+
+    def key_in_any_spelling(self, path: Sequence[str]) -> str | None:
+        """Return the master key of the leaf at ``path``, also if an engine takes it for another.
+
+        Spark takes ``Email`` for ``email``, and each engine ``tags.list.item`` for
+        ``tags.list.element``. A rule for exactly this leaf comes first, with a key or without one.
+        """
+        key = self.key_for(path)
+        name = self.likeness.same_column(path) if key is None else None
+        return key if name is None else self.columns[name].key
+
+    def alike_error(self, column: str, like: str) -> PolicyError:
+        """Return the error for a column in clear whose name is like that of a sensitive one."""
+        return PolicyError(
+            f"it would be in clear, and its name is like {like}, to which the policy gives key "
+            f"{self.columns[like].key}",
+            hint=f"name the column in the policy, [columns.{toml_string(column)}]: with that key, "
+            "or without a key if it may be in clear",
+            column=column,
+        )
 
     def bloom_columns(self) -> dict[str, BloomFilterOptions]:
         """Return dotted path -> options of each column that gets a filter, in file order."""

@@ -8,7 +8,7 @@ file should be.  Encryption.md 5.4 and 5.5.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,12 +67,12 @@ class Trust:
             raise _weaker(f"the policy says {_GCM}, the file has {_CTR}, whose pages have no tag")
 
     def key_for(self, path: Sequence[str]) -> str | None:
-        """Return the master key that must protect a column.
+        """Return the master key that must protect a column, in whatever spelling engines take.
 
         Return None if the column may be in clear.
         """
         policy = self.enforced_policy
-        return None if policy is None else policy.key_for(path)
+        return None if policy is None else policy.key_in_any_spelling(path)
 
     def check_column(self, path: Sequence[str], *, is_encrypted: bool) -> None:
         """Raise PolicyError for a column in clear to which the policy gives a key."""
@@ -81,6 +81,19 @@ class Trust:
         rule = None if is_encrypted else self.key_for(path)
         if rule is not None:
             raise _weaker(f"the policy says key {rule}, the column is stored in clear")
+
+    def check_names(
+        self, clear: Iterable[tuple[str, ...]], present: Collection[tuple[str, ...]]
+    ) -> None:
+        """Raise PolicyError if a column in clear is like a sensitive column of the policy.
+
+        For writers of what shows values: ``clear`` are the columns whose values it would show, and
+        ``present`` all columns of the file.
+        """
+        policy = self.enforced_policy
+        if policy is not None:
+            for path, like in policy.likeness.lookalikes(clear, present).items():
+                raise policy.alike_error(".".join(path), like)
 
     def check_key_length(self, place: str, bits: int) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""

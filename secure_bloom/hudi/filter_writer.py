@@ -159,6 +159,8 @@ class RecordKeyRewriter(FileRewriter):
             kept = self._report(footer, old.filter, action="kept", reason="it was there already")
             return RewritePlan(keep=file.size, tail=(), filters=(kept,))
         chunks = list(key_chunks(footer, self.column))
+        clear = {chunk.leaf.path for chunk in chunks if chunk.cipher is None}
+        keys.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
         # All keys are held before the filter is made: its size depends on how many there are.
         parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
         built = self.options.empty_filter(sum(map(len, parts)))

@@ -293,6 +293,9 @@ class _Builder:
                 hint="secure-bloom add puts an encrypted filter into the file itself; "
                 "allow_clear_index (--allow-clear-index) builds this one all the same",
             )
+        if not self._allow_clear_index:
+            clear = {chunk.leaf.path for it in sources for group in it.chunks for chunk in group}
+            self._resolver.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
         return sources
 
 

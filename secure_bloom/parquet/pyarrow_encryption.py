@@ -139,6 +139,9 @@ def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
         path = rule.path.split(".")
         if rule.key is not None and not any(leaf[: len(path)] == path for leaf in leaves):
             raise PolicyError("the schema has no such column", column=rule.path)
+    clear = [tuple(leaf) for leaf in leaves if policy.key_for(leaf) is None]
+    for column, like in policy.likeness.lookalikes(clear, list(map(tuple, leaves))).items():
+        raise policy.alike_error(".".join(column), like)
     found: dict[str, list[str]] = {}
     for leaf in leaves:
         key = policy.key_for(leaf)

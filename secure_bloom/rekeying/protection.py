@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.calling.options import FooterMode
@@ -66,6 +66,18 @@ def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Prote
 def _column(policy: KeyPolicy, leaf: Leaf, rest: KeyUse | None) -> KeyUse | None:
     name = policy.own_key_for(leaf.path)
     return rest if name is None else KeyUse(name=name)
+
+
+def check_lookalikes(policy: KeyPolicy | None, columns: Collection[tuple[str, ...]]) -> None:
+    """Raise PolicyError for a column that would be in clear and is named like a sensitive one.
+
+    ``columns`` are all columns of a file or a table, by their paths.
+    """
+    if policy is None:
+        return
+    clear = [path for path in columns if policy.key_for(path) is None]
+    for path, like in policy.likeness.lookalikes(clear, columns).items():
+        raise policy.alike_error(".".join(path), like)
 
 
 def missing_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:

@@ -38,6 +38,7 @@ from secure_bloom.rekeying.new_footer import FooterChange
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, TwoKms, new_file_keys
 from secure_bloom.rekeying.protection import (
     Protection,
+    check_lookalikes,
     found_protection,
     wanted_protection,
     wraps_as_wanted,
@@ -129,6 +130,7 @@ class Reencryption:
             open_footer = unlock_to_read if self.policy is None else unlock
             footer = open_footer(read_tail(file), keys)
             before = found_protection(footer)
+            check_lookalikes(self.policy, [leaf.path for leaf in footer.leaves])
             wanted = wanted_protection(self.policy, footer.leaves)
             report = partial(rekeyed_file, file, footer.leaves, before=before, started=started)
             if self._is_left(target) and self._is_done(footer, before, wanted):

@@ -67,6 +67,14 @@ class ColumnMapping:
             for member in self.members.values()
         )
 
+    def paths(self) -> list[tuple[str, ...]]:
+        """Return the paths of the table's columns, without lists, maps and what is inside them."""
+        return [
+            (member.name, *path)
+            for member in self.members.values()
+            for path in ([()] if member.inside is None else member.inside.paths())
+        ]
+
     def pairs(self) -> Iterator[tuple[str, str, ColumnMapping | None]]:
         """Yield the name of each field in the table and in files, and what is inside the field."""
         for stored, member in self.members.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from secure_bloom.auditing.naming import plain_name
 from testing.tables import Mode, customers
 from tests.auditing.examples import (
     Example,
@@ -21,12 +20,6 @@ def test_a_key_that_would_drive_a_terminal_is_not_named(tmp_path: Path) -> None:
     (finding,) = Example(path=path).audit().findings
     assert finding.id == "key-material-damaged"
     assert finding.message.isprintable()
-
-
-def test_spellings_are_one_name_and_names_of_marks_alone_are_not() -> None:
-    assert plain_name(["E_Mail"]) == plain_name(["email"])
-    assert plain_name(["address", "e-mail"]) != plain_name(["email"])
-    assert plain_name(["\N{OLD KEY}"]) != plain_name(["\N{LOCK}"])
 
 
 def test_values_of_a_sensitive_partition_are_in_no_path_of_a_report(tmp_path: Path) -> None:

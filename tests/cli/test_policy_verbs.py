@@ -216,3 +216,17 @@ def test_a_schema_in_the_place_of_a_table_gets_the_option(
     ):
         code, _, err = run(capsys, "init", given)
         assert (code, hint in err) == (2, True), err
+
+
+def test_a_column_like_a_sensitive_one_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pa.table({"id": [1], "email": ["a"], "E_mail": ["a"]}), tmp_path / "x.parquet")
+    policy = policy_of(tmp_path, "email")
+    code, _, said = run(capsys, "check", str(policy), "--table", str(tmp_path / "x.parquet"))
+    assert code != 0
+    assert "E_mail" in said
+    assert '[columns."E_mail"]' in said
+    policy.write_text(policy.read_text() + "[columns.E_mail]\n")
+    code, out, _ = run(capsys, "check", str(policy), "--table", str(tmp_path / "x.parquet"))
+    assert (code, "nothing is wrong" in out) == (0, True)

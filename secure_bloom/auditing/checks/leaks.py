@@ -5,21 +5,11 @@ A column in clear under a similar name is checked too.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from secure_bloom.auditing.checks.filter_search import begins_with_page
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata, has_attributes
-from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.naming import (
-    are_alike,
-    column_levels,
-    is_typo,
-    names_within,
-    plain_name,
-)
-from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.auditing.rules.leak_rules import (
     ENCODING_DATA_IN_CLEAR,
     HUDI_KEYS_IN_CLEAR,
@@ -32,11 +22,11 @@ from secure_bloom.auditing.rules.leak_rules import (
 )
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
+from secure_bloom.encryption.likeness import column_levels
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
 from secure_bloom.parquet.footer.opened import Footer
-from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import is_object_uri
@@ -230,49 +220,3 @@ def texts_of(footer: Footer) -> dict[str, str]:
     """Return the key-value metadata of a footer."""
     texts: list[KeyValue] = footer.metadata.key_value_metadata or []
     return {text.key: text.value or "" for text in texts}
-
-
-#: The most columns in clear that are compared, each with every rule.
-_MOST_COMPARED = 2_000
-
-
-def check_spelling(subject: FooterSubject) -> Findings:
-    """Check that no column in clear, at any depth, has a name like a sensitive column's."""
-    policy = subject.of.request.policy
-    secrets = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
-    present, in_clear = {leaf.path for leaf in subject.footer.leaves}, _in_clear(subject)
-    called: defaultdict[str, list[Leaf]] = defaultdict(list)
-    for leaf in in_clear:
-        for name in names_within(leaf.path):
-            called[name].append(leaf)
-    for secret in secrets:
-        # A column of the right name may be beside it: Spark takes the two for one, and a log of
-        # changes repeats all columns in `before` and `after`.
-        wanted = plain_name(secret)
-        spellings = {wanted, *(name for name in called if is_typo(name, wanted))}
-        alike = dict.fromkeys(leaf for name in sorted(spellings) for leaf in called.get(name, ()))
-        depth = len(secret)
-        if not any(list(path[:depth]) == secret for path in present):
-            found = (leaf for leaf in in_clear if are_alike(leaf.path[:depth], secret))
-            alike |= dict.fromkeys(found)
-        for leaf in alike:
-            yield _alike_finding(subject, leaf, ".".join(secret))
-
-
-def _alike_finding(subject: FooterSubject, leaf: Leaf, secret: str) -> Finding:
-    return subject.of.finding(
-        COLUMN_ALIKE,
-        f"the policy has {secret}; this column, stored in clear, is spelt like it or is inside "
-        "a column that is",
-        column=leaf.name,
-    )
-
-
-def _in_clear(subject: FooterSubject) -> list[Leaf]:
-    found = {
-        chunk.leaf.name: chunk.leaf
-        for chunk in subject.chunks
-        # A column with a rule of its own is meant to be in clear.
-        if not chunk.is_sensitive and chunk.leaf.name not in subject.of.request.policy.columns
-    }
-    return list(found.values())[:_MOST_COMPARED]
