@@ -54,7 +54,8 @@ _OPPOSITES = {
 _OPPOSITES |= {after: before for before, after in _OPPOSITES.items()}
 #: Other spellings, as Python and SQL have them.
 _SPELLINGS = {"==": Operator.EQUAL, "<>": Operator.NOT_EQUAL}
-_NULL_TESTS = {Operator.IS_NULL, Operator.IS_NOT_NULL}
+#: Operators that take no value.
+NULL_TESTS = {Operator.IS_NULL, Operator.IS_NOT_NULL}
 _LISTS = {Operator.IN, Operator.NOT_IN}
 #: Deeper than anyone writes; trees are walked by recursion, so they need a limit.
 MAX_DEPTH = 100
@@ -80,7 +81,7 @@ class Condition:
     has_null: bool = False
 
     def __post_init__(self) -> None:
-        if self.operator not in _NULL_TESTS and any(map(_is_null, self.values)):
+        if self.operator not in NULL_TESTS and any(map(_is_null, self.values)):
             raise PolicyError(
                 f"{self.operator} with null is never true",
                 hint="ask for `is null` or `is not null`",
@@ -220,7 +221,7 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
             hint="operators are " + ", ".join(Operator),
             column=column,
         )
-    if found in _NULL_TESTS:
+    if found in NULL_TESTS:
         if value is not None:
             raise PolicyError(f"{found} takes no value", column=column)
         return Condition(column=column, operator=found, path=path)

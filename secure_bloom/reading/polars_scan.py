@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from secure_bloom.errors import MissingExtraError, PolicyError
 from secure_bloom.predicates.from_polars import from_polars
-from secure_bloom.predicates.tree import AllOf, Condition, Predicate, leaves
+from secure_bloom.predicates.tree import (
+    NULL_TESTS,
+    AllOf,
+    Condition,
+    Operator,
+    Predicate,
+    leaves,
+)
 from secure_bloom.reading.read_request import Question
 
 if TYPE_CHECKING:
@@ -38,25 +45,21 @@ def scan(table: Table) -> pl.LazyFrame:
     def source(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        left = rows
-        read = _asked(table, schema, columns, predicate, rows)
-        for batch in read.batches():
+        if predicate is not None:
+            # A predicate that is an error of Polars is one even if no row is left to it.
+            nulls.filter(predicate)
+        for batch in _asked(table, nulls.schema, columns, predicate, rows).batches():
             frame = pl.DataFrame(pa.Table.from_batches([batch]))
             frame = frame if predicate is None else frame.filter(predicate)
-            frame = frame if columns is None else frame.select(columns)
-            frame = frame if left is None else frame.head(left)
-            left = None if left is None else left - frame.height
-            yield frame
-            if left == 0:
-                return
+            yield frame if columns is None else frame.select(columns)
 
-    shown = pl.DataFrame(schema.empty_table()).schema
-    return register_io_source(source, schema=shown)
+    nulls = pl.DataFrame(schema.empty_table()).clear(1)
+    return register_io_source(source, schema=nulls.schema)
 
 
 def _asked(
     table: Table,
-    schema: pa.Schema,
+    schema: pl.Schema,
     columns: list[str] | None,
     predicate: pl.Expr | None,
     rows: int | None,
@@ -65,19 +68,13 @@ def _asked(
     if columns is not None and predicate is not None:
         names = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
     # Polars asks for no column at all where it only counts rows.
-    names = names or (None if names is None else schema.names[:1])
-    found = None if predicate is None else _pushed(predicate, schema)
-    limit = rows if predicate is None else None
-    try:
-        return table.ask(Question(found, columns=names, limit=limit))
-    except PolicyError:
-        if found is None:
-            raise
-        # A value of another type than the column's: Polars casts one of them.
-        return table.ask(Question(columns=names, limit=limit))
+    names = names or (None if names is None else schema.names()[:1])
+    # Polars counts rows before it applies the predicate, so no row may be left out then.
+    found = None if predicate is None or rows is not None else _pushed(predicate, schema)
+    return table.ask(Question(found, columns=names, limit=rows))
 
 
-def _pushed(predicate: pl.Expr, schema: pa.Schema) -> Predicate | None:
+def _pushed(predicate: pl.Expr, schema: pl.Schema) -> Predicate | None:
     """Return what a predicate says that means the same here, or None.
 
     Rows for which the predicate is true are among those for which the result is true.
@@ -96,7 +93,56 @@ def _joined_by_and(predicate: pl.Expr) -> list[pl.Expr]:
     return predicate.meta.pop() if is_and else []
 
 
-def _means_the_same(condition: Condition, schema: pa.Schema) -> bool:
-    """Return whether no value is rounded: Polars rounds numbers to the type of a FLOAT column."""
-    name = condition.path[0] if condition.path else condition.column
-    return name in schema.names and not pa.types.is_floating(schema.field(name).type)
+def _means_the_same(condition: Condition, schema: pl.Schema) -> bool:
+    """Return whether Polars compares the values of the column as they are, in their usual order."""
+    import polars as pl
+
+    found = _member(condition.path or (condition.column,), schema)
+    if found is None:
+        return False
+    if condition.operator in NULL_TESTS:
+        return True
+    kinds = {_kind(value) for value in condition.values}
+    if isinstance(found, pl.Enum | pl.Categorical):
+        # An Enum is ordered by its categories, and a Categorical may be.
+        return condition.operator in _EQUALITIES and kinds <= {pl.String}
+    # A value of another type is cast, or the column is, and either may round.
+    kind = _kind_of(found)
+    return kind is not None and kinds <= {kind}
+
+
+def _member(path: tuple[str, ...], schema: pl.Schema) -> pl.DataType | None:
+    """Return the type of a column, or of a member of a structure, or None if there is none."""
+    import polars as pl
+
+    found: pl.DataType | None = pl.Struct(schema)
+    for name in path:
+        found = found.to_schema().get(name) if isinstance(found, pl.Struct) else None
+    return found
+
+
+def _kind(value: object) -> object:
+    """Return the kind of a literal. The bound of a beginning is a text."""
+    import polars as pl
+
+    if not isinstance(value, pa.Scalar):
+        return pl.String
+    return _kind_of(pl.Series(pa.nulls(0, value.type)).dtype)
+
+
+def _kind_of(dtype: pl.DataType) -> object:
+    """Return what types have in common that Polars compares exactly.
+
+    Return None for floating-point types: Polars rounds numbers to them.  Of two timestamps of
+    different units, Polars takes the coarser unit.
+    """
+    import polars as pl
+
+    if dtype.is_float() or dtype.is_nested():
+        return None
+    if dtype.is_integer():
+        return "integer"
+    return pl.Decimal if isinstance(dtype, pl.Decimal) else dtype
+
+
+_EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
