@@ -128,9 +128,11 @@ Each type was written by pyarrow in each of the encodings of its row, got filter
 Spark has `spark.sql.timeType.enabled` set. Its verdicts are parquet-java's, of types that Spark
 does not read or looks up without filters too.
 
-DuckDB before 2.0 does not find binary values (BYTE_ARRAY without a type) with bytes that are not
-printable ASCII, because it hashes the text of the constant instead of its bytes: 1.5.5 lost 199 of
-199 values. DuckDB 2.0.0 finds all of them.
+Some readers look for other bytes than the format says. Filters hold these too, so no row is lost:
+DuckDB before 2.0 looks for the text of binary values (BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY without a
+type), DuckDB 2.0 for FLOAT16 as a FLOAT, and DataFusion before 55 (deltalake 1.1 to 1.6.2) for
+decimals in FIXED_LEN_BYTE_ARRAY as 16 bytes. Filters of other writers, and of secure-bloom 0.2 and
+earlier, do not hold the texts and the 16 bytes: `add --replace-filters` builds them anew.
 
 [Iceberg's Java library](iceberg.md#icebergs-java-library) was asked about whole tables.
 

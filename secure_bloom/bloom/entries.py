@@ -11,13 +11,16 @@ Some values are inserted in a second form, because some reader looks for that fo
 - a FLOAT16 also as the four bytes of a FLOAT: otherwise DuckDB (seen in 2.0.0) would lose every
   row, because it looks for these bytes instead of the format's;
 - a BYTE_ARRAY decimal also without the leading bytes that only repeat its sign: readers look
-  numbers up in their shortest form.
+  numbers up in their shortest form;
+- a FIXED_LEN_BYTE_ARRAY decimal also as 16 bytes: DataFusion before 55, and deltalake 1.1 to 1.6.2
+  with it, look for these, whatever the width of the column;
+- a binary value also as the text that DuckDB shows for it: DuckDB before 2.0 looks for this text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +36,7 @@ from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, is
 
 def forms(leaf: Leaf) -> int:
     """Return the number of forms in which a value of ``leaf`` is inserted into its filter."""
-    return 2 if is_float16(leaf) or _is_byte_array_decimal(leaf) else 1
+    return 1 if _second_form_of(leaf) is None else 2
 
 
 def insert_entries(
@@ -47,8 +50,10 @@ def insert_entries(
         values = as_arrays(leaf, values)
     entries = _with_nans(_with_both_zeros(values))
     _insert(bloom_filter, entries)
-    if forms(leaf) > 1:
-        _insert(bloom_filter, _second_form(entries))
+    second_form = _second_form_of(leaf)
+    if second_form is not None:
+        for more in second_form(entries):
+            _insert(bloom_filter, more)
 
 
 def count_missed(
@@ -81,19 +86,93 @@ def _hashes(entries: Entries) -> Iterator[NDArray[np.uint64]]:
     return xxh64.fixed_chunks(entries)
 
 
-def _second_form(entries: Entries) -> Entries:
-    if isinstance(entries, Binary):
-        return _without_padding(entries)
+def _second_form_of(leaf: Leaf) -> Callable[[Entries], Iterator[Entries]] | None:
+    """Return the function that gives values of the column in their second form, if there is one."""
+    if is_float16(leaf):
+        return _as_floats
+    is_fixed = leaf.type is Type.FIXED_LEN_BYTE_ARRAY
+    if leaf.logical.kind is Kind.DECIMAL and is_fixed:
+        return None if leaf.width == _INT128 else _as_int128
+    if leaf.logical.kind is Kind.DECIMAL and leaf.type is Type.BYTE_ARRAY:
+        return _without_padding
+    return _as_shown_text if leaf.logical.kind is Kind.BYTES else None
+
+
+def _as_floats(entries: Entries) -> Iterator[Entries]:
     # Exact: every FLOAT16 is a FLOAT.
-    return entries.astype("<f4")
+    yield _fixed(entries).astype("<f4")
 
 
-def _is_byte_array_decimal(leaf: Leaf) -> bool:
-    return leaf.type is Type.BYTE_ARRAY and leaf.logical.kind is Kind.DECIMAL
+#: The width of the decimals of DataFusion.
+_INT128: Final = 16
 
 
-def _without_padding(numbers: Binary) -> Binary:
-    """Remove leading bytes of big-endian numbers that only repeat the sign."""
+def _as_int128(entries: Entries) -> Iterator[Entries]:
+    """Yield big-endian numbers of one width as numbers of 16 bytes."""
+    numbers = _fixed(entries)
+    width = numbers.dtype.itemsize
+    stored = np.ascontiguousarray(numbers).view(np.uint8).reshape(-1, width)
+    wide = np.empty((len(numbers), _INT128), np.uint8)
+    wide[:] = np.where(stored[:, :1] < 0x80, 0x00, 0xFF)
+    # A wider number has leading bytes that only repeat its sign.
+    kept = min(width, _INT128)
+    wide[:, _INT128 - kept :] = stored[:, width - kept :]
+    yield wide.view(f"V{_INT128}").ravel()
+
+
+#: How DuckDB shows a byte: printable ASCII as it is, but for quotes and backslashes.
+_SHOWN: Final = [
+    bytes([byte]) if 32 <= byte < 127 and byte not in b"\\'\"" else b"\\x%02X" % byte
+    for byte in range(256)
+]
+_SHOWN_LENGTHS: Final = np.array([len(text) for text in _SHOWN], np.int64)
+_SHOWN_BYTES: Final = np.array([list(text.ljust(4)) for text in _SHOWN], np.uint8)
+#: About how many bytes are shown at a time: the arrays take some 70 bytes for each.
+_PIECE: Final = 256 * 1024
+
+
+def _as_shown_text(entries: Entries) -> Iterator[Entries]:
+    """Yield binary values as DuckDB shows them, such as ``ab\\x00`` for three bytes."""
+    values = entries if isinstance(entries, Binary) else _as_binary(entries)
+    first = 0
+    while first < len(values):
+        end = values.offsets[first] + _PIECE
+        # At least one value, however long it is.
+        last = max(first + 1, int(np.searchsorted(values.offsets, end, "right")) - 1)
+        yield _shown(values, first, last)
+        first = last
+
+
+def _shown(values: Binary, first: int, last: int) -> Binary:
+    offsets = values.offsets[first : last + 1].astype(np.int64)
+    data = values.data[offsets[0] : offsets[-1]]
+    offsets -= offsets[0]
+    lengths = _SHOWN_LENGTHS[data]
+    for byte in range(values.prefix):
+        lengths[offsets[:-1] + byte] = 0
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    sources = np.repeat(np.arange(len(data)), lengths)
+    shown = _SHOWN_BYTES[data[sources], np.arange(len(sources)) - ends[sources]]
+    return Binary(offsets=ends[offsets], data=shown)
+
+
+def _as_binary(entries: NDArray[Any]) -> Binary:
+    width = entries.dtype.itemsize
+    data = np.ascontiguousarray(entries).view(np.uint8)
+    return Binary(offsets=np.arange(len(entries) + 1) * width, data=data)
+
+
+def _fixed(entries: Entries) -> NDArray[Any]:
+    if isinstance(entries, Binary):
+        raise TypeError("values of one width are wanted")
+    return entries
+
+
+def _without_padding(entries: Entries) -> Iterator[Entries]:
+    """Yield big-endian numbers without leading bytes that only repeat the sign."""
+    numbers = entries
+    if not isinstance(numbers, Binary):
+        raise TypeError("values of any length are wanted")
     offsets, data = numbers.offsets, numbers.data
     kept = np.ones(len(data), np.bool_)
     # Values of PLAIN pages follow their lengths, which are no part of the number.
@@ -110,7 +189,7 @@ def _without_padding(numbers: Binary) -> Binary:
         kept[starts] = False
         starts = starts + 1
     kept_before = np.concatenate([[0], np.cumsum(kept)])
-    return Binary(offsets=kept_before[offsets], data=data[kept])
+    yield Binary(offsets=kept_before[offsets], data=data[kept])
 
 
 def _with_both_zeros(values: Entries) -> Entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from secure_bloom.bloom.entries import count_missed, forms, insert_entries
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ConvertedType, FieldRepetitionType, Type
-from secure_bloom.parquet.value_arrays import Binary
+from secure_bloom.parquet.value_arrays import Binary, EncodedValues
 from testing.thrift.metadata import SchemaElement
 
 
@@ -54,6 +55,69 @@ def test_a_decimal_of_bytes_is_found_in_its_shortest_form_too() -> None:
     found = filtered(column, values)
     assert all(map(found.check, [*stored, b"\x05", b"\x80"]))
     assert count_missed(found, values) == 0
+
+
+@pytest.mark.parametrize("width", [2, 9, 15, 16, 17, 20])
+def test_a_decimal_of_one_width_is_found_as_sixteen_bytes_too(width: int) -> None:
+    column = leaf(
+        Type.FIXED_LEN_BYTE_ARRAY,
+        converted_type=ConvertedType.DECIMAL,
+        type_length=width,
+        precision=4,
+        scale=2,
+    )
+    assert forms(column) == (1 if width == 16 else 2)
+    numbers = [-5, 7, 0, 999, -999]
+    stored = b"".join(number.to_bytes(width, "big", signed=True) for number in numbers)
+    values = np.frombuffer(stored, f"V{width}")
+    for entries in (
+        values,
+        EncodedValues(content=np.frombuffer(stored, np.uint8), count=len(numbers), width=width),
+    ):
+        found = filtered(column, entries)
+        for size in (width, 16):
+            assert all(found.check(number.to_bytes(size, "big", signed=True)) for number in numbers)
+    assert count_missed(filtered(column, values), values) == 0
+
+
+SHOWN = {
+    b"": "",
+    b"plain": "plain",
+    b"\x00\xabz": r"\x00\xABz",
+    b"it's": r"it\x27s",
+    b'a"\\': r"a\x22\x5C",
+    bytes([31, 32, 126, 127]): r"\x1F ~\x7F",
+}
+
+
+@pytest.mark.parametrize("prefix", [0, 4])
+@pytest.mark.parametrize("piece", [1, 4, 1 << 18])
+def test_bytes_are_found_as_the_text_that_duckdb_shows_too(
+    monkeypatch: pytest.MonkeyPatch, prefix: int, piece: int
+) -> None:
+    monkeypatch.setattr("secure_bloom.bloom.entries._PIECE", piece)
+    column = leaf(Type.BYTE_ARRAY)
+    assert forms(column) == 2
+    stored = [len(value).to_bytes(4, "little")[:prefix] + value for value in SHOWN]
+    values = Binary(
+        offsets=np.cumsum([0, *map(len, stored)]),
+        data=np.frombuffer(b"".join(stored), np.uint8),
+        prefix=prefix,
+    )
+    found = filtered(column, values)
+    for value, shown in SHOWN.items():
+        assert found.check(value)
+        assert found.check(shown.encode())
+    assert duckdb.execute(
+        "SELECT list(x::VARCHAR) FROM (SELECT unnest(?) x)", [list(SHOWN)]
+    ).fetchone() == (list(SHOWN.values()),)
+
+
+def test_bytes_of_one_width_are_found_as_text_too() -> None:
+    column = leaf(Type.FIXED_LEN_BYTE_ARRAY, type_length=2)
+    found = filtered(column, np.frombuffer(b"a\x00\xffb", "V2"))
+    assert all(map(found.check, [b"a\x00", b"\xffb", rb"a\x00", rb"\xFFb"]))
+    assert forms(leaf(Type.BYTE_ARRAY, converted_type=ConvertedType.UTF8)) == 1
 
 
 def test_values_that_a_filter_lacks_are_counted() -> None:

@@ -2,7 +2,8 @@
 
 ``tests/vectors/filters/30d71ee.json`` has a digest of the filters of each case, and of the whole
 file where it is plain.  ``python -m tests.interop.test_same_bytes`` prints it for the package
-that is imported: it was made by that commit, where numba computed the filters.
+that is imported: it was made by that commit, where numba computed the filters.  Only the digests of
+decimals of one width and of binary values are later: they have got a second form.
 """
 
 from __future__ import annotations
