@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +69,9 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     "--column",
     "column_texts",
     multiple=True,
-    required=True,
     metavar="NAME[:fpp=F][:items=N]",
-    help="A column, or the key of a map as m[k]; may be repeated.",
+    help="A column, or the key of a map as m[k]; may be repeated. Of a table, by default the "
+    "columns of its own options.",
 )
 @click.option(
     "--allow-clear-index",
@@ -81,6 +82,13 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     "--replace-damaged",
     is_flag=True,
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
+)
+@click.option("--where", help="Of a table: index files of these partitions alone.")
+@click.option(
+    "--since", type=int, metavar="SNAPSHOT", help="Of a table: index files added after a snapshot."
+)
+@click.option(
+    "--commit-every", type=int, metavar="N", help="Of a table: commit after every N files."
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Write nothing. Report what a run would do.")
 @with_jobs_option
@@ -94,23 +102,29 @@ def build_command(
     verbose: bool,
     **options: Any,
 ) -> int:
-    """Build FILE.index beside each Parquet FILE, with a Bloom filter of each column.
+    """Build the index of each Parquet file at PATH, with a Bloom filter of each column.
 
     Without items=N a filter is sized for the distinct values it gets.  Other entries of an index
-    that is there already stay.  Paimon reads an index that the table's manifest lists.
+    that is there already stay.
+
+    A table, given alone, is its folder or paimon://WAREHOUSE/DATABASE.TABLE.  Its live files get
+    indexes, and a snapshot lists them, so that Paimon asks them.  Beside other files the index is
+    FILE.index.
 
     \b
+    secure-bloom paimon build lake/default.db/orders --column id --where "day = '2026-11-20'"
+    secure-bloom paimon build paimon:///data/lake/default.orders --since 41
     secure-bloom paimon build out/ --column id --column "tags[city]:fpp=0.01"
     secure-bloom paimon build out/ --column id:items=1000000 --dry-run
 
     Exit code: 0 done, 2 error.
     """
+    from secure_bloom.paimon.build import build_indexes
     from secure_bloom.paimon.column_filter import IndexOptions
-    from secure_bloom.paimon.index_builder import build_indexes
 
     columns = parse_settings(column_texts, {"fpp": float, "items": int})
     indexes = {name: IndexOptions(**settings) for name, settings in columns.items()}
-    report = build_indexes(paths, indexes, **access.arguments(), **options)
+    report = build_indexes(paths, indexes or None, **access.arguments(), **options)
     return print_and_exit_code(report, print_built, as_json=as_json, verbose=verbose)
 
 
@@ -245,9 +259,14 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
     ]
     if rows:
         print_table(_BUILT_HEADERS, rows)
+    for commit in report.commits:
+        what = "would commit" if commit.snapshot is None else f"snapshot {commit.snapshot}"
+        print_line(f"{what}: indexes of {counted(len(commit.files), 'file')}")
     for file in report.files if verbose else ():
         for kept in file.kept:
             print_line(f"kept: {file.path}, {kept}")
+    for note, count in Counter(file.note for file in report.files if file.note).items():
+        print_note(f"{counted(count, 'file')}: {note}")
     for note in report.notes:
         print_note(note)
 

@@ -23,7 +23,13 @@ from secure_bloom.calling import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.paimon.bloom_filter64 import BloomFilter64, sizing
-    from secure_bloom.paimon.column_filter import BuildReport, IndexOptions, IndexReport
+    from secure_bloom.paimon.build import build_index, build_indexes
+    from secure_bloom.paimon.column_filter import (
+        BuildReport,
+        IndexCommit,
+        IndexOptions,
+        IndexReport,
+    )
     from secure_bloom.paimon.comparisons import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
     from secure_bloom.paimon.data_types import (
@@ -33,21 +39,20 @@ if TYPE_CHECKING:
         hash_longs,
         hash_value,
     )
-    from secure_bloom.paimon.index_builder import build_index, build_indexes
     from secure_bloom.paimon.index_description import ShowReport, show
     from secure_bloom.paimon.index_probe import PaimonProbe, Rules, must_read, probe
     from secure_bloom.paimon.physical_values import typed_forms
 
 _HOMES = {
     "bloom_filter64": ["BloomFilter64", "sizing"],
-    "index_builder": ["build_index", "build_indexes"],
+    "build": ["build_index", "build_indexes"],
     "container": ["ColumnIndexes", "FileIndex", "Index"],
     "index_description": ["ShowReport", "show"],
     "physical_values": ["typed_forms"],
     "data_types": ["hash_bytes", "hash_long", "hash_longs", "DataType", "hash_value"],
     "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
     "index_probe": ["PaimonProbe", "Rules", "must_read", "probe"],
-    "column_filter": ["BuildReport", "IndexOptions", "IndexReport"],
+    "column_filter": ["BuildReport", "IndexCommit", "IndexOptions", "IndexReport"],
 }
 
 __all__ = [
@@ -59,6 +64,7 @@ __all__ = [
     "DataType",
     "FileIndex",
     "Index",
+    "IndexCommit",
     "IndexOptions",
     "IndexReport",
     "Operator",

@@ -32,6 +32,7 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from secure_bloom.reports.base import Report, counted_files
+from secure_bloom.reports.text import counted
 from secure_bloom.storage import InputFile
 
 
@@ -73,31 +74,59 @@ class ColumnReport:
     shows: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexReport(Report):
     """One data file's index: its path, its size in bytes, and the parts that were built or kept.
 
-    A signed data file whose key is missing is not ``verified``: its content may be forged.
+    A small index of a file of a table is in the table's manifest: then it has no path.  A file that
+    gets no index is ``unchanged``, and ``note`` says why.  A signed data file whose key is missing
+    is not ``verified``: its content may be forged.
     """
 
     path: str
-    status: Literal["built", "failed"]
+    status: Literal["built", "unchanged", "failed"]
     index: str | None = None
     bytes: int | None = None
     columns: tuple[ColumnReport, ...] = ()
     kept: tuple[str, ...] = ()
     verified: bool = True
+    note: str | None = None
     error: str | None = None
     hint: str | None = None
     causes: tuple[str, ...] = ()
 
+    ROWS: ClassVar = ("columns",)
+
+    def _document(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _summary(self) -> str:
+        return f"{self.status}, {counted(len(self.columns), 'column')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexCommit:
+    """A snapshot of a table that lists new indexes, and the data files that got them.
+
+    ``snapshot`` is None in a dry run.
+    """
+
+    snapshot: int | None
+    operation: str
+    files: tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BuildReport(Report):
-    """The indexes of a run. With ``dry_run`` nothing was written."""
+    """The indexes of a run, and the ``commits`` of a run on a table.
+
+    With ``dry_run`` nothing was written. ``table_notes`` are about the table as a whole.
+    """
 
     files: tuple[IndexReport, ...]
     dry_run: bool = False
+    commits: tuple[IndexCommit, ...] = ()
+    table_notes: tuple[str, ...] = ()
 
     ROWS: ClassVar = ("files", "columns")
 
@@ -110,10 +139,16 @@ class BuildReport(Report):
     def notes(self) -> tuple[str, ...]:
         """Notes on encrypted columns whose index everyone can read. Each column is named once."""
         shown = {c.column: c.shows for file in self.files for c in file.columns if c.shows}
-        return tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
+        columns = tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
+        return columns + self.table_notes
 
     def _document(self) -> dict[str, Any]:
-        return {"files": [asdict(file) for file in self.files], "dry_run": self.dry_run}
+        return {
+            "files": [asdict(file) for file in self.files],
+            "dry_run": self.dry_run,
+            "commits": [asdict(commit) for commit in self.commits],
+            "notes": list(self.notes),
+        }
 
     def _summary(self) -> str:
         return counted_files((file.status for file in self.files), dry_run=self.dry_run)

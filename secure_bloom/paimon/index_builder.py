@@ -8,18 +8,13 @@ Other indexes in an existing index file are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from os import PathLike
 from typing import TypeAlias
 
-from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,
@@ -30,7 +25,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.paimon.column_filter import (
-    BuildReport,
+    ColumnReport,
     ColumnSource,
     IndexOptions,
     IndexReport,
@@ -42,9 +37,7 @@ from secure_bloom.paimon.index_files import index_path, read_beside, read_whole
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.running.parallelism import chosen_parallelism, each_file
-from secure_bloom.storage import InputFile, find_unmanaged, open_input, replace_tail
-from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
+from secure_bloom.storage import InputFile, open_input, replace_tail
 
 #: The most times that a build starts again because another build was faster.
 _TRIES = 10
@@ -103,15 +96,20 @@ class IndexMerge:
         Raises the damage unless that is wanted.
         """
         if not self.replace_damaged:
-            damage.hint = damage.hint or (
-                "replace_damaged (--replace-damaged) writes a new one in its place; "
-                "name all columns that the index shall have"
-            )
-            raise damage
+            raise damage_hint(damage)
         merged = FileIndex().with_indexes(indexes)
         if not self.dry_run:
             replace_tail(file, 0, (merged.to_bytes(),), output=index_path(file))
         return merged
+
+
+def damage_hint(damage: FormatError) -> FormatError:
+    """Return the error of a damaged index, with a hint that says how to replace it."""
+    damage.hint = damage.hint or (
+        "replace_damaged (--replace-damaged) writes a new one in its place; "
+        "name all columns that the index shall have"
+    )
+    return damage
 
 
 #: The first bytes of other files that have an index beside them, and of an index itself.
@@ -120,171 +118,39 @@ _OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an in
 Columns: TypeAlias = Mapping[str, IndexOptions] | Names
 
 
-@checked_arguments
-def build_index(
-    data_file: str | PathLike[str],
-    columns: Columns,
-    *,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    allow_clear_index: bool = False,
-    replace_damaged: bool = False,
-    dry_run: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-) -> IndexReport:
-    """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltFilters:
+    """The filters of one data file, with the report of each."""
 
-    Other indexes in an existing index file are kept.  The index file is written whole or not at
-    all, and the data file is not changed.
-
-    Args:
-        data_file: The data file.
-        columns: Top-level columns, or keys of maps, ``m[k]``; names, or a mapping to options.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
-        allow_clear_index: Index encrypted columns too, although the index is in clear.
-        replace_damaged: Write a new index in place of an unreadable one.
-        dry_run: Write nothing, but report what a run would do.
-        allow_unverified: Read a signed file whose footer key is missing.
-        allow_unprotected: Read a file that is protected less than the policy says.
-
-    Returns:
-        A report of the index.
-
-    Raises:
-        PolicyError: A column is encrypted, and ``allow_clear_index`` is not given.
-        FormatError: The existing index is damaged.
-    """
-    access = Access.of(
-        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-    )
-    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
-    builder = _Builder(columns, access.resolver(), allow_clear_index=allow_clear_index, merge=merge)
-    report = builder.build(as_path(data_file))
-    warn_unverified(() if report.verified else (report.path,))
-    return report
+    reports: tuple[ColumnReport, ...]
+    indexes: NamedIndexes
+    is_verified: bool
 
 
-@checked_arguments
-def build_indexes(
-    paths: Paths,
-    columns: Columns,
-    *,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    allow_clear_index: bool = False,
-    replace_damaged: bool = False,
-    dry_run: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    jobs: int | None = None,
-) -> BuildReport:
-    """Build the index of each data file at ``paths``, as :func:`build_index` does.
+class FilterBuilder:
+    """Builds the filters of the files of one run, which has one set of keys."""
 
-    A file that fails is reported and does not stop the others.  Many small files are shared by
-    processes, and each process asks the policy's KMS itself.
-
-    Args:
-        paths: Data files, folders or globs.
-        columns: Top-level columns, or keys of maps, ``m[k]``; names, or a mapping to options.
-        keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
-        allow_clear_index: Index encrypted columns too, although the index is in clear.
-        replace_damaged: Write a new index in place of an unreadable one.
-        dry_run: Write nothing, but report what a run would do.
-        allow_unverified: Read a signed file whose footer key is missing.
-        allow_unprotected: Read a file that is protected less than the policy says.
-        jobs: Number of cores; by default all.
-
-    Returns:
-        A report with a record for each file.
-
-    Raises:
-        PolicyError: The request cannot be met.  No index was written.
-
-    Example:
-        >>> sb.paimon.build_indexes("plain/", "email")
-        <BuildReport: 1 file (1 built)>
-    """
-    access = Access.of(
-        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-    )
-    open_work = partial(
-        _reporter,
-        columns,
-        access,
-        IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run),
-        allow_clear_index=allow_clear_index,
-    )
-    work = open_work()
-    paths = find_unmanaged(as_paths(paths))
-    parallelism = chosen_parallelism(
-        len(paths), jobs, mean_size=mean_size(paths), at_once=files_at_once(paths)
-    )
-    done = each_file(work, open_work, paths, parallelism, lost=_failed)
-    with closing(done):
-        found = dict(done)
-    # Files are done in any order, and reported in that of their paths.
-    files = tuple(found[index] for index in range(len(paths)))
-    warn_unverified(file.path for file in files if not file.verified)
-    return BuildReport(files=files, dry_run=dry_run)
-
-
-def _reporter(
-    columns: Columns, access: Access, merge: IndexMerge, *, allow_clear_index: bool
-) -> Callable[[str], IndexReport]:
-    """Return the function that works on one file, in this process or another."""
-    resolver = access.resolver()
-    return _Builder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge).report
-
-
-class _Builder:
-    """Builds the indexes of one run, which has one request and one set of keys."""
-
-    def __init__(
-        self, columns: Columns, resolver: KeyResolver, *, allow_clear_index: bool, merge: IndexMerge
-    ) -> None:
-        self._columns = _as_options(columns)
+    def __init__(self, resolver: KeyResolver, *, allow_clear_index: bool) -> None:
         self._resolver = resolver
         self._allow_clear_index = allow_clear_index
-        self._merge = merge
 
-    def report(self, path: str) -> IndexReport:
-        """Return the report of :meth:`build`, or of its failure with an error of this package."""
-        try:
-            return self.build(path)
-        except SecureBloomError as error:
-            return _failed(path, error)
+    def filters(self, file: InputFile, columns: Mapping[str, IndexOptions]) -> BuiltFilters:
+        """Return the filters of these columns of a file. Nothing is written."""
+        refuse_other_formats(file)
+        footer = unlock_to_read(read_tail(file), file_keys(self._resolver, file))
+        built = [build_filter(file, source) for source in self._sources(footer, columns)]
+        return BuiltFilters(
+            reports=tuple(report for report, _ in built),
+            indexes=[(report.column, index) for report, index in built],
+            is_verified=footer.is_verified,
+        )
 
-    def build(self, path: str) -> IndexReport:
-        """Build one index and write it."""
-        with located(path=path), open_input(path) as file:
-            _refuse_other_formats(file)
-            footer = self._opened(file)
-            built = [build_filter(file, source) for source in self._sources(footer)]
-            indexes = [(report.column, index) for report, index in built]
-            merged = self._merge.write(file, indexes)
-            return IndexReport(
-                path=path,
-                status="built",
-                index=index_path(file),
-                bytes=len(merged.to_bytes()),
-                columns=tuple(report for report, _ in built),
-                kept=tuple(_kept_indexes(merged, indexes)),
-                verified=footer.is_verified,
-            )
-
-    def _opened(self, file: InputFile) -> Footer:
-        return unlock_to_read(read_tail(file), file_keys(self._resolver, file))
-
-    def _sources(self, footer: Footer) -> list[ColumnSource]:
+    def _sources(self, footer: Footer, columns: Mapping[str, IndexOptions]) -> list[ColumnSource]:
         """Return the columns of the file that get filters.
 
         Raises PolicyError if one of them is encrypted, unless the caller allows it.
         """
-        wanted = self._columns.items()
-        sources = [column_source(footer, name, options) for name, options in wanted]
+        sources = [column_source(footer, name, options) for name, options in columns.items()]
         encrypted = [source.column.name for source in sources if source.is_encrypted]
         if encrypted and not self._allow_clear_index:
             raise PolicyError(
@@ -299,11 +165,53 @@ class _Builder:
         return sources
 
 
-def _failed(path: str, error: SecureBloomError) -> IndexReport:
+class FileBuilder:
+    """Builds the indexes of one run, which has one request, and writes them beside the files."""
+
+    def __init__(
+        self, columns: Columns, resolver: KeyResolver, *, allow_clear_index: bool, merge: IndexMerge
+    ) -> None:
+        self._columns = as_options(columns)
+        self._filters = FilterBuilder(resolver, allow_clear_index=allow_clear_index)
+        self._merge = merge
+
+    def report(self, path: str) -> IndexReport:
+        """Return the report of :meth:`build`, or of its failure with an error of this package."""
+        try:
+            return self.build(path)
+        except SecureBloomError as error:
+            return failed_report(path, error)
+
+    def build(self, path: str) -> IndexReport:
+        """Build one index and write it."""
+        with located(path=path), open_input(path) as file:
+            built = self._filters.filters(file, self._columns)
+            merged = self._merge.write(file, built.indexes)
+            return IndexReport(
+                path=path,
+                status="built",
+                index=index_path(file),
+                bytes=len(merged.to_bytes()),
+                columns=built.reports,
+                kept=tuple(kept_indexes(merged, built.indexes)),
+                verified=built.is_verified,
+            )
+
+
+def file_builder(
+    columns: Columns, access: Access, merge: IndexMerge, *, allow_clear_index: bool
+) -> FileBuilder:
+    """Return the builder of the indexes of single files, with its keys."""
+    resolver = access.resolver()
+    return FileBuilder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge)
+
+
+def failed_report(path: str, error: SecureBloomError) -> IndexReport:
+    """Return the report of a file that failed."""
     return IndexReport(path=path, status="failed", **failure_of(error))
 
 
-def _as_options(columns: Columns) -> dict[str, IndexOptions]:
+def as_options(columns: Columns) -> dict[str, IndexOptions]:
     """Return the options of each column. A single text is the name of one column."""
     names = as_names("columns", columns)
     if not names:
@@ -319,7 +227,8 @@ def _as_options(columns: Columns) -> dict[str, IndexOptions]:
     return dict(columns)
 
 
-def _refuse_other_formats(file: InputFile) -> None:
+def refuse_other_formats(file: InputFile) -> None:
+    """Raise UnsupportedFeatureError for a file that is no Parquet file, but of a known format."""
     first = file.read_at(0, min(file.size, max(map(len, _OTHER_FORMATS))))
     for magic, name in _OTHER_FORMATS.items():
         if first.startswith(magic):
@@ -329,7 +238,8 @@ def _refuse_other_formats(file: InputFile) -> None:
             )
 
 
-def _kept_indexes(merged: FileIndex, built: list[tuple[str, Index]]) -> Iterator[str]:
+def kept_indexes(merged: FileIndex, built: NamedIndexes) -> Iterator[str]:
+    """Yield the indexes of a container that were not built now, each as ``column: type``."""
     new = {(name, index.type) for name, index in built}
     for column in merged.columns:
         for index in column.indexes:

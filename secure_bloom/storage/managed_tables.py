@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -28,17 +29,23 @@ class TableLog(enum.StrEnum):
     DELTA = "a Delta table"
     HUDI = "a Hudi table"
     ICEBERG = "an Iceberg table"
+    PAIMON = "a Paimon table"
     STREAMING = "a table of Spark Structured Streaming"
 
 
-#: Iceberg's log has a common name, so it counts for what is in it.
-_COMMON_NAME = "metadata"
+#: The logs of Iceberg and Paimon have common names, so they count for what is in them.
+_MARKS = {
+    # Anywhere in the name: a compressed one ends in .metadata.json.gz.
+    "metadata": re.compile(r".*\.metadata\.json.*", re.DOTALL),
+    "schema": re.compile(r"schema-[0-9]+"),
+}
 #: The folder of each log.
 _FOLDERS = {
     "_delta_log": TableLog.DELTA,
     ".hoodie": TableLog.HUDI,
     "_spark_metadata": TableLog.STREAMING,
-    _COMMON_NAME: TableLog.ICEBERG,
+    "metadata": TableLog.ICEBERG,
+    "schema": TableLog.PAIMON,
 }
 _HINT = "read the table with its own engine, or write its rows to plain Parquet files"
 _HINTS = {
@@ -47,8 +54,9 @@ _HINTS = {
     TableLog.ICEBERG: "the catalog knows which file counts: give add and the verbs that read "
     "iceberg://CATALOG/NAMESPACE.TABLE; those that read take the metadata file too, "
     "metadata/*.metadata.json",
+    TableLog.PAIMON: "secure-bloom paimon build TABLE gives the table's folder indexes that its "
+    "readers ask; give the verbs that read the table's folder, or read it with its own engine",
 }
-_ICEBERG_MARK = ".metadata.json"
 
 
 def find_unmanaged(
@@ -167,7 +175,7 @@ def _refuse_lost_log(folder: str, names: Mapping[str, bool | None]) -> None:
     """Refuse a folder in which a log should be, but cannot be read."""
     # A link to a disk that is not mounted: without its log, the table would pass for plain files.
     for name, is_folder in names.items():
-        if is_folder is False and name != _COMMON_NAME:
+        if is_folder is False and name not in _MARKS:
             raise UnsupportedFeatureError(
                 f"{_FOLDERS[name]} whose log cannot be read: {name} is a file, or a link that "
                 "leads nowhere",
@@ -177,7 +185,6 @@ def _refuse_lost_log(folder: str, names: Mapping[str, bool | None]) -> None:
 
 
 def _is_log(tree: Tree, folder: str, name: str) -> bool:
-    if _FOLDERS[name] is not TableLog.ICEBERG:
+    if name not in _MARKS:
         return True
-    # Anywhere in the name: a compressed one ends in .metadata.json.gz.
-    return any(_ICEBERG_MARK in inside for inside in tree.names(tree.join(folder, name)))
+    return any(_MARKS[name].fullmatch(inside) for inside in tree.names(tree.join(folder, name)))

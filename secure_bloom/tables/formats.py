@@ -22,13 +22,15 @@ from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.managed_tables import refuse_above
 from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog
 from secure_bloom.tables.live_file import TableVersion
+from secure_bloom.tables.paimon_names import is_named, table_folder
 
 if TYPE_CHECKING:
     from secure_bloom.storage.column_mapping import ColumnMapping
     from secure_bloom.tables.iceberg_table import IcebergFile
     from secure_bloom.tables.live_file import LiveFile
+    from secure_bloom.tables.paimon_table import PaimonFile
 
-    ListedFile: TypeAlias = LiveFile | IcebergFile | None
+    ListedFile: TypeAlias = LiveFile | IcebergFile | PaimonFile | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,16 @@ class ListedTable:
     place: str
     files: Mapping[str, ListedFile]
     column_mapping: ColumnMapping | None = None
+    #: The names in files that differ from file to file, by the paths of the files.
+    mappings: Mapping[str, ColumnMapping] = field(default_factory=dict)
     location: str | None = None
     schema: Callable[[], frozenset[str]] = frozenset
     partition_columns: tuple[str, ...] = ()
     state: Any = field(default=None, repr=False)
+
+    def names_of(self, path: str) -> ColumnMapping | None:
+        """Return what a file calls the columns, or None if it has the table's names."""
+        return self.mappings.get(path, self.column_mapping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +180,22 @@ def _iceberg_to_write(paths: Sequence[str]) -> str | None:
     return named
 
 
+def _paimon(path: str, at: TableVersion) -> ListedTable:
+    from secure_bloom.tables.paimon_table import paimon_table, require_parquet
+
+    found = paimon_table(table_folder(path), at)
+    require_parquet(found)
+    return ListedTable(
+        log=TableLog.PAIMON,
+        place=found.folder,
+        files=found.files,
+        mappings={file.path: found.mapping(file) for file in found.files.values()},
+        location=found.folder if is_named(path) else None,
+        schema=found.column_names,
+        state=found,
+    )
+
+
 def _streaming(folder: str, at: TableVersion) -> ListedTable:
     from secure_bloom.tables.streaming_sink import committed_files
 
@@ -200,7 +224,7 @@ def below_key(file: Hashable, top: Hashable) -> str | None:
     return None
 
 
-NO_VERSIONS: Final = "only Delta and Iceberg tables have versions that can be read"
+NO_VERSIONS: Final = "only Delta, Iceberg and Paimon tables have versions that can be read"
 FORMATS: Final = (
     TableFormat(
         log=TableLog.ICEBERG,
@@ -209,8 +233,9 @@ FORMATS: Final = (
         may_write=_iceberg_to_write,
     ),
     TableFormat(log=TableLog.DELTA, list_files=_delta, may_write=_delta_to_write),
+    TableFormat(log=TableLog.PAIMON, list_files=_paimon, recognize=is_named),
     TableFormat(log=TableLog.STREAMING, list_files=_streaming),
 )
 #: The logs by which tables are found in folders.  That of an Iceberg table is not enough: the
 #: catalog knows which of its metadata files counts.
-READ_LOGS: Final = frozenset({TableLog.DELTA, TableLog.STREAMING})
+READ_LOGS: Final = frozenset({TableLog.DELTA, TableLog.PAIMON, TableLog.STREAMING})

@@ -187,8 +187,7 @@ class _Listed:
         table = named.list_files(path, self._at)
         self._tables[path] = table
         self._files |= table.files
-        if table.column_mapping is not None:
-            self._names |= dict.fromkeys(table.files, table.column_mapping)
+        self._names |= {it: names for it in table.files if (names := table.names_of(it))}
         self.take(table.files)
 
     def take_inside(
@@ -221,8 +220,8 @@ class _Listed:
         for stored, shown in _within(tree, table, path, listed.files):
             found.append(shown)
             self._files[shown] = listed.files[stored]
-            if listed.column_mapping is not None:
-                self._names[shown] = listed.column_mapping
+            if names := listed.names_of(stored):
+                self._names[shown] = names
         return found
 
     def _table(self, log: TableLog, tree: Tree, table: str) -> ListedTable:

@@ -112,7 +112,7 @@ def test_a_table_that_was_moved_is_refused(sink: Path) -> None:
 
 
 def test_it_has_no_versions_and_takes_no_filters(sink: Path) -> None:
-    with pytest.raises(PolicyError, match="only Delta and Iceberg tables have versions"):
+    with pytest.raises(PolicyError, match="only Delta, Iceberg and Paimon tables have"):
         sb.read_table(sink, version=0)
     with pytest.raises(UnsupportedFeatureError, match="Structured Streaming"):
         sb.add_bloom_filters(sink, columns=["id"])

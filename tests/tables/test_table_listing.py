@@ -110,7 +110,7 @@ def test_links_lead_to_the_live_files(table: Path, tmp_path: Path) -> None:
 
 def test_a_version_is_one_of_a_delta_table(tmp_path: Path) -> None:
     pq.write_table(orders(1), tmp_path / "x.parquet")
-    with pytest.raises(PolicyError, match="only Delta and Iceberg tables have versions"):
+    with pytest.raises(PolicyError, match="only Delta, Iceberg and Paimon tables have"):
         sb.inspect(tmp_path, version=0)
 
 

@@ -1,0 +1,275 @@
+"""Choose the data files of a Paimon table that get indexes, and the columns of each.
+
+An index rules a file out by the values of its rows alone.  So it may serve only a file whose rows
+are the table's rows: in a table with a primary key a newer file may replace a row, and a reader
+that left the newer file out would show the old row.  There, every file may have indexes of key
+columns, because all versions of a row have the same key.  Other columns are indexed in files that
+are not merged with others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
+from secure_bloom.paimon.column_filter import IndexOptions
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.predicates.binding import bind
+from secure_bloom.predicates.evaluation import true_rows
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import leaves
+from secure_bloom.tables.paimon_rows import Value, text_of
+from secure_bloom.tables.paimon_schema import AtomicType, PaimonSchema
+from secure_bloom.tables.paimon_snapshot import read_snapshot
+from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable, partition_types
+
+_OPTION: Final = "file-index.bloom-filter."
+_THRESHOLD: Final = "file-index.in-manifest-threshold"
+_DEFAULT_THRESHOLD = 500
+_SIZE = re.compile(
+    r"\s*(\d{1,15})\s*(|b|bytes|k|kb|kibibytes|m|mb|mebibytes|g|gb)\s*", re.IGNORECASE
+)
+_UNITS = {"k": 10, "m": 20, "g": 30}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenFile:
+    """A data file that gets an index: the options of its columns, by the table's names.
+
+    ``stored`` maps the name of each column in the table to its name in the file.
+    """
+
+    file: PaimonFile
+    options: Mapping[str, IndexOptions]
+    stored: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The files that get an index, and the reason of each file that gets none."""
+
+    wanted: tuple[ChosenFile, ...]
+    skipped: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSelection:
+    """The caller's choice: ``where`` on partition columns, ``since`` the number of a snapshot."""
+
+    where: str | None = None
+    since: int | None = None
+
+    def files(self, table: PaimonTable) -> list[PaimonFile]:
+        """Return the selected live files of the table."""
+        files = list(table.files.values())
+        if self.since is not None:
+            before = read_snapshot(table.folder, self.since).live.values()
+            known = {entry.place for entry in before}
+            files = [file for file in files if file.entry.place not in known]
+        return files if self.where is None else _where(table, files, self.where)
+
+
+def choose(
+    table: PaimonTable, selection: TableSelection, columns: Mapping[str, IndexOptions]
+) -> Chosen:
+    """Return the files that get an index of some of the ``columns``."""
+    refuse_unservable(table)
+    merged = _merged_buckets(table.files.values())
+    wanted: list[ChosenFile] = []
+    skipped: dict[str, str] = {}
+    for file in selection.files(table):
+        if not file.is_parquet:
+            skipped[file.path] = "not a Parquet file"
+            continue
+        usable, reasons = _usable(table, file, columns, is_merged=_is_merged(table, file, merged))
+        if usable:
+            options = {name: columns[name] for name in usable}
+            wanted.append(ChosenFile(file=file, options=options, stored=usable))
+        else:
+            skipped[file.path] = "; ".join(reasons)
+    return Chosen(wanted=tuple(wanted), skipped=skipped)
+
+
+def refuse_unservable(table: PaimonTable) -> None:
+    """Raise UnsupportedFeatureError for a table whose rows are put together of several files."""
+    if table.schema.is_on("data-evolution.enabled"):
+        raise UnsupportedFeatureError(
+            "a table with data-evolution.enabled: the columns of a row may be in several files, "
+            "and an index of one file says nothing about the others",
+            path=table.folder,
+        )
+    kind = table.schema.options.get("type", "table")
+    if kind not in ("table", "materialized-table"):
+        raise UnsupportedFeatureError(
+            f"a Paimon table of type {kind}: its files are not in snapshots", path=table.folder
+        )
+
+
+def _merged_buckets(files: Iterable[PaimonFile]) -> frozenset[tuple[bytes, int]]:
+    """Return the buckets with files of several levels, or with files of level 0."""
+    levels: dict[tuple[bytes, int], set[int]] = defaultdict(set)
+    for file in files:
+        levels[file.bucket].add(file.level)
+    # The files of one level above 0 have keys of their own each.
+    return frozenset(bucket for bucket, found in levels.items() if len(found) > 1 or 0 in found)
+
+
+def _is_merged(table: PaimonTable, file: PaimonFile, merged: frozenset[tuple[bytes, int]]) -> bool:
+    """Return whether rows of the file are merged with those of other files."""
+    if not table.schema.primary_keys:
+        return False
+    if table.schema.is_on("deletion-vectors.enabled"):
+        # Rows that newer files replace are deleted by the vector of the file.
+        return file.level == 0
+    return file.bucket in merged
+
+
+def _usable(
+    table: PaimonTable, file: PaimonFile, columns: Iterable[str], *, is_merged: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Return the columns that an index of the file may have, by their names in the file.
+
+    The second part has the reasons why others get none.
+    """
+    usable: dict[str, str] = {}
+    reasons: list[str] = []
+    for name in columns:
+        top, bracket, key = name.partition("[")
+        reason, stored = _stored(table.schema, file.schema, top)
+        if reason is None and is_merged and top not in table.schema.primary_keys:
+            reason = (
+                f"column {name} is not part of the primary key, and the file's rows are merged "
+                "with those of other files until it is compacted"
+            )
+        if reason is None:
+            usable[name] = stored + bracket + key
+        else:
+            reasons.append(reason)
+    return usable, reasons
+
+
+def _stored(current: PaimonSchema, schema: PaimonSchema, name: str) -> tuple[str | None, str]:
+    """Return why a column gets no index in a file of this schema, and its name there."""
+    column = current.named(name)
+    found = None if column is None else schema.with_id(column.id)
+    if column is None or found is None:
+        return f"column {name} was added after the file was written", ""
+    if found.type != column.type and not _hash_alike(found.atomic, column.atomic):
+        return (
+            f"column {name} had a type with other hashes when the file was written",
+            "",
+        )
+    return None, found.name
+
+
+#: Types of which equal values have one hash.
+_ALIKE: Final = (
+    frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"}),
+    frozenset({"CHAR", "VARCHAR", "STRING"}),
+    frozenset({"BINARY", "VARBINARY", "BYTES"}),
+)
+
+
+def _hash_alike(one: AtomicType | None, other: AtomicType | None) -> bool:
+    if one is None or other is None:
+        return False
+    if any(one.root in alike and other.root in alike for alike in _ALIKE):
+        return True
+    # NOT NULL alone may differ, and the length of a decimal, which has no filter.
+    return (one.root, one.length) == (other.root, other.length)
+
+
+def options_of_table(table: PaimonTable) -> dict[str, IndexOptions]:
+    """Return the columns of the table's own options, with their sizes.
+
+    Raises PolicyError if the table has no such option.
+    """
+    options = table.schema.options
+    names = [each.strip() for each in options.get(f"{_OPTION}columns", "").split(",")]
+    found = {name: _index_options(table, name) for name in names if name}
+    if not found:
+        raise PolicyError(
+            f"no column is named, and the table has no option {_OPTION}columns",
+            hint="name columns: --column id",
+            path=table.folder,
+        )
+    return found
+
+
+def _index_options(table: PaimonTable, name: str) -> IndexOptions:
+    options = table.schema.options
+    items, fpp = (options.get(f"{_OPTION}{name}.{part}") for part in ("items", "fpp"))
+    with located(path=table.folder, column=name):
+        try:
+            sized = {} if items is None else {"items": int(items)}
+            return IndexOptions(**sized, **({} if fpp is None else {"fpp": float(fpp)}))  # type: ignore[arg-type]
+        except ValueError:
+            raise PolicyError(f"the table's options {_OPTION}{name} are not numbers") from None
+
+
+def threshold_of(table: PaimonTable) -> int:
+    """Return the size in bytes up to which an index goes into the manifest."""
+    text = table.schema.options.get(_THRESHOLD)
+    if text is None:
+        return _DEFAULT_THRESHOLD
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise PolicyError(f"the table's option {_THRESHOLD} is not a size", path=table.folder)
+    return int(found[1]) << _UNITS.get(found[2][:1].lower(), 0)
+
+
+def require_columns(table: PaimonTable, columns: Iterable[str]) -> None:
+    """Raise PolicyError for a column that the table does not have."""
+    known = table.column_names()
+    for name in columns:
+        if name not in known and name.partition("[")[0] not in known:
+            raise unknown_column(name, sorted(known), (table.folder,))
+
+
+def _where(table: PaimonTable, files: Sequence[PaimonFile], text: str) -> list[PaimonFile]:
+    predicate = from_text(text)
+    keys = table.schema.partition_keys
+    for condition in leaves(predicate):
+        if condition.column not in keys:
+            known = f"they are {', '.join(keys)}" if keys else "the table has none"
+            raise PolicyError(
+                f"where: {condition.column!r} is not a partition column of the table",
+                hint="where chooses files by partition columns alone, as in day = '2026-11-20'; "
+                + known,
+                path=table.folder,
+            )
+    kinds = partition_types(table.schema)
+    values = pa.table(
+        {
+            name: _column([file.partition[at] for file in files], kind)
+            for at, (name, kind) in enumerate(zip(keys, kinds, strict=True))
+        }
+    )
+    chosen = true_rows(bind(predicate, values.schema), values).to_pylist()
+    return [file for file, is_chosen in zip(files, chosen, strict=True) if is_chosen]
+
+
+_ARROW: Final = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DATE": pa.date32(),
+}
+
+
+def _column(values: Sequence[Value], kind: AtomicType) -> pa.Array:
+    """Return the values of a partition column."""
+    if kind.root == "DATE":
+        return pa.array(values, pa.int32()).cast(pa.date32())
+    if kind.root in _ARROW:
+        return pa.array(values, _ARROW[kind.root])
+    texts = [None if value is None else text_of(value, kind, legacy=True) for value in values]
+    return pa.array(texts, pa.string())
