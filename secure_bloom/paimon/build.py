@@ -160,13 +160,13 @@ def build_indexes(
     table = table_alone(given)
     if table is not None:
         # Imported for tables alone: most runs are over files.
-        from secure_bloom.paimon.table_files import TableSelection
+        from secure_bloom.paimon.table_files import IndexSelection
         from secure_bloom.paimon.table_run import IndexRequest, build_table, run_here
 
         request = IndexRequest(
             columns=columns,
             access=access,
-            selection=TableSelection(where=where, since=since),
+            selection=IndexSelection(where=where, since=since),
             commit_every=commit_every,
             allow_clear_index=allow_clear_index,
             replace_damaged=replace_damaged,

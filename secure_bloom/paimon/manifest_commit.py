@@ -38,8 +38,8 @@ from secure_bloom.tables.paimon_snapshot import (
     DELETE,
     MANIFEST_FOLDER,
     SNAPSHOT_FOLDER,
-    Entry,
     Identity,
+    PaimonEntry,
     PaimonSnapshot,
     latest_snapshot,
     snapshot_path,
@@ -66,7 +66,7 @@ class NewIndex:
     ``entry`` is the entry of the data file for which it was built.
     """
 
-    entry: Entry
+    entry: PaimonEntry
     name: str | None
     embedded: bytes | None = field(default=None, repr=False)
 
@@ -84,7 +84,7 @@ class NewIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class CommittedIndexes:
     """The result of a commit: the snapshot after it, and the indexes that it has.
 
     ``snapshot`` is None if no entry was live any more, and nothing was written.
@@ -99,7 +99,7 @@ def commit(
     snapshot: PaimonSnapshot,
     indexes: Sequence[NewIndex],
     partition_types: Sequence[AtomicType],
-) -> Committed:
+) -> CommittedIndexes:
     """List the indexes in a new snapshot, as far as their entries are still live.
 
     Raises FileChangedError if other writers are always first, UnfinishedWriteError if it is unknown
@@ -120,10 +120,10 @@ def commit(
         )
         # A snapshot without a change would only make others try again.
         if latest is None or not live:
-            return Committed(snapshot=None, indexes=())
+            return CommittedIndexes(snapshot=None, indexes=())
         if _is_published(folder, latest, live, partition_types):
             _update_hint(folder, latest.id + 1)
-            return Committed(snapshot=latest.id + 1, indexes=live)
+            return CommittedIndexes(snapshot=latest.id + 1, indexes=live)
         # The pause is random: of two writers that were too late together, one tries again earlier.
         time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -163,7 +163,7 @@ def _is_published(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _CommitPlan:
     """The files of a commit in the folder of manifests, and the content of its snapshot."""
 
     files: Mapping[str, bytes]
@@ -172,7 +172,7 @@ class _Plan:
 
 def _plan(
     snapshot: PaimonSnapshot, indexes: Sequence[NewIndex], types: Sequence[AtomicType]
-) -> _Plan:
+) -> _CommitPlan:
     run = uuid.uuid4()
     files: dict[str, bytes] = {}
     metas: list[dict[str, Any]] = []
@@ -189,7 +189,7 @@ def _plan(
     schema = united(snapshot.lists)
     files |= {lists[0]: encode(schema, before), lists[1]: encode(schema, metas)}
     document = _document(snapshot, lists, [len(files[name]) for name in lists])
-    return _Plan(files=files, snapshot=json.dumps(document, separators=(",", ":")).encode())
+    return _CommitPlan(files=files, snapshot=json.dumps(document, separators=(",", ":")).encode())
 
 
 def _by_schema(indexes: Sequence[NewIndex]) -> list[tuple[Any, list[NewIndex]]]:
@@ -337,4 +337,4 @@ def remove(paths: Iterable[str]) -> None:
 
 def identity(index: NewIndex) -> Identity:
     """Return the identity that the data file gets with its index."""
-    return Entry(record=index.added(), schema=index.entry.schema).identity
+    return PaimonEntry(record=index.added(), schema=index.entry.schema).identity

@@ -39,7 +39,7 @@ _UNITS = {"k": 10, "m": 20, "g": 30}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenFile:
+class IndexableFile:
     """A data file that gets an index: the options of its columns, by the table's names.
 
     ``stored`` maps the name of each column in the table to its name in the file.
@@ -51,15 +51,15 @@ class ChosenFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class IndexableFiles:
     """The files that get an index, and the reason of each file that gets none."""
 
-    wanted: tuple[ChosenFile, ...]
+    wanted: tuple[IndexableFile, ...]
     skipped: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSelection:
+class IndexSelection:
     """The caller's choice: ``where`` on partition columns, ``since`` the number of a snapshot."""
 
     where: str | None = None
@@ -76,12 +76,12 @@ class TableSelection:
 
 
 def choose(
-    table: PaimonTable, selection: TableSelection, columns: Mapping[str, IndexOptions]
-) -> Chosen:
+    table: PaimonTable, selection: IndexSelection, columns: Mapping[str, IndexOptions]
+) -> IndexableFiles:
     """Return the files that get an index of some of the ``columns``."""
     refuse_unservable(table)
     merged = _merged_buckets(table.files.values())
-    wanted: list[ChosenFile] = []
+    wanted: list[IndexableFile] = []
     skipped: dict[str, str] = {}
     for file in selection.files(table):
         if not file.is_parquet:
@@ -90,10 +90,10 @@ def choose(
         usable, reasons = _usable(table, file, columns, is_merged=_is_merged(table, file, merged))
         if usable:
             options = {name: columns[name] for name in usable}
-            wanted.append(ChosenFile(file=file, options=options, stored=usable))
+            wanted.append(IndexableFile(file=file, options=options, stored=usable))
         else:
             skipped[file.path] = "; ".join(reasons)
-    return Chosen(wanted=tuple(wanted), skipped=skipped)
+    return IndexableFiles(wanted=tuple(wanted), skipped=skipped)
 
 
 def refuse_unservable(table: PaimonTable) -> None:

@@ -23,15 +23,15 @@ from secure_bloom.paimon.column_filter import BuildReport, IndexCommit, IndexOpt
 from secure_bloom.paimon.index_builder import Columns, as_options, failed_report
 from secure_bloom.paimon.manifest_commit import (
     KIND,
-    Committed,
+    CommittedIndexes,
     NewIndex,
     commit,
     identity,
     remove,
 )
 from secure_bloom.paimon.table_files import (
-    ChosenFile,
-    TableSelection,
+    IndexableFile,
+    IndexSelection,
     choose,
     options_of_table,
     require_columns,
@@ -65,7 +65,7 @@ class IndexRequest:
 
     columns: Columns | None
     access: Access
-    selection: TableSelection
+    selection: IndexSelection
     commit_every: int | None = None
     allow_clear_index: bool = False
     replace_damaged: bool = False
@@ -88,13 +88,13 @@ def build_table(path: str, request: IndexRequest, runner: Runner) -> BuildReport
         replace_damaged=request.replace_damaged,
         dry_run=request.dry_run,
     )
-    run = _Run(table=table, columns=columns, request=request, work=work, runner=runner)
+    run = _IndexRun(table=table, columns=columns, request=request, work=work, runner=runner)
     run.build()
     return run.report()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
+class _IndexRun:
     """One run on a table: the reports so far, and the snapshots that it has committed."""
 
     table: PaimonTable
@@ -123,7 +123,7 @@ class _Run:
         self._skip(chosen.skipped)
         step = self.request.commit_every or max(1, len(chosen.wanted))
         for start in range(0, len(chosen.wanted), step):
-            files: Sequence[ChosenFile] = chosen.wanted[start : start + step]
+            files: Sequence[IndexableFile] = chosen.wanted[start : start + step]
             for _ in range(_ROUNDS):
                 files = self._again(self._step(files))
                 if not files:
@@ -135,7 +135,7 @@ class _Run:
                 path=path, status="unchanged", note=f"skipped: {reason}"
             )
 
-    def _step(self, files: Sequence[ChosenFile]) -> list[str]:
+    def _step(self, files: Sequence[IndexableFile]) -> list[str]:
         """Build the indexes of some files and commit them. Return the files that came too late."""
         tasks = [_task(each, new_run()) for each in files]
         written = {task.path: sibling(task.path, task.new_name) for task in tasks}
@@ -182,10 +182,10 @@ class _Run:
                 replace_tail(file, 0, (result.embedded,), output=path, must_be_new=True)
         return IndexResult(report=replace(result.report, index=path), name=task.new_name)
 
-    def _publish(self, indexes: Sequence[NewIndex], written: Iterable[str]) -> Committed:
+    def _publish(self, indexes: Sequence[NewIndex], written: Iterable[str]) -> CommittedIndexes:
         snapshot = self.table.snapshot
         if snapshot is None:
-            return Committed(snapshot=None, indexes=())
+            return CommittedIndexes(snapshot=None, indexes=())
         types = partition_types(self.table.schema)
         try:
             return commit(self.table.folder, snapshot, indexes, types)
@@ -201,14 +201,14 @@ class _Run:
             IndexCommit(snapshot=snapshot, operation=KIND, files=tuple(sorted(paths)))
         )
 
-    def _again(self, late: Sequence[str]) -> list[ChosenFile]:
+    def _again(self, late: Sequence[str]) -> list[IndexableFile]:
         """Return the files that got another index meanwhile. Report the others as gone."""
-        if self.commits and not self.request.dry_run:
-            # The run's own commit, or another writer's, is the latest.
+        if (late or self.commits) and not self.request.dry_run:
+            # Another writer's snapshot, or the run's own, is the latest.
             self.table = paimon_table(self.table.folder)
         if not late:
             return []
-        chosen = choose(self.table, TableSelection(), self.columns)
+        chosen = choose(self.table, IndexSelection(), self.columns)
         again = [each for each in chosen.wanted if each.file.path in late]
         gone = set(late) - {each.file.path for each in again}
         for path in gone:
@@ -216,7 +216,7 @@ class _Run:
         return again
 
 
-def _task(chosen: ChosenFile, run: str) -> IndexTask:
+def _task(chosen: IndexableFile, run: str) -> IndexTask:
     file = chosen.file
     name = file.entry.file["_FILE_NAME"]
     return IndexTask(

@@ -55,7 +55,7 @@ def decode(content: bytes, room: MemoryShare) -> AvroFile:
     Raises FormatError for damaged bytes, UnsupportedFeatureError for a codec or a schema that is
     not read here, and MemoryBudgetError for more records than there is room for.
     """
-    cursor = _Cursor(content)
+    cursor = _AvroCursor(content)
     if cursor.take(len(MAGIC)) != MAGIC:
         raise FormatError("not an Avro file: it does not begin with Obj and 1")
     metadata = cursor.metadata()
@@ -230,7 +230,7 @@ _DECOMPRESS: Final[dict[str, Callable[[bytes, int], bytes]]] = {
 }
 
 
-class _Cursor:
+class _AvroCursor:
     """The bytes of a container file, read one part after the other."""
 
     def __init__(self, data: bytes) -> None:

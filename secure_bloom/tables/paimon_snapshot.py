@@ -36,7 +36,7 @@ Identity: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PaimonEntry:
     """An entry of a manifest as it is, and the Avro schema of its manifest."""
 
     record: dict[str, Any] = field(repr=False)
@@ -82,7 +82,7 @@ class PaimonSnapshot:
     id: int
     document: Mapping[str, Any] = field(repr=False)
     lists: tuple[AvroFile, ...] = field(repr=False)
-    live: Mapping[Identity, Entry] = field(repr=False)
+    live: Mapping[Identity, PaimonEntry] = field(repr=False)
     taken: frozenset[Identity] = field(repr=False)
 
     @property
@@ -160,7 +160,7 @@ def read_index_manifest(folder: str, snapshot: PaimonSnapshot) -> tuple[dict[str
     return _read(folder, name, decoding_room()).records
 
 
-def _entries(folder: str, lists: Sequence[AvroFile], room: MemoryShare) -> Iterator[Entry]:
+def _entries(folder: str, lists: Sequence[AvroFile], room: MemoryShare) -> Iterator[PaimonEntry]:
     names = [_name(record, "_FILE_NAME") for each in lists for record in each.records]
     manifests = in_order(
         lambda name: _read(folder, name, room), names, files_at_once([folder]), room=_AHEAD
@@ -168,11 +168,11 @@ def _entries(folder: str, lists: Sequence[AvroFile], room: MemoryShare) -> Itera
     for manifest in manifests:
         for record in manifest.records:
             _check(record)
-            yield Entry(record=record, schema=manifest.schema)
+            yield PaimonEntry(record=record, schema=manifest.schema)
 
 
-def _merged(entries: Iterator[Entry]) -> tuple[dict[Identity, Entry], set[Identity]]:
-    live: dict[Identity, Entry] = {}
+def _merged(entries: Iterator[PaimonEntry]) -> tuple[dict[Identity, PaimonEntry], set[Identity]]:
+    live: dict[Identity, PaimonEntry] = {}
     taken: set[Identity] = set()
     for entry in entries:
         if entry.record["_KIND"] == ADD:

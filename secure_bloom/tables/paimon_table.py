@@ -29,7 +29,7 @@ from secure_bloom.tables.paimon_schema import (
     read_schema,
 )
 from secure_bloom.tables.paimon_snapshot import (
-    Entry,
+    PaimonEntry,
     PaimonSnapshot,
     latest_snapshot,
     plain_name,
@@ -67,7 +67,7 @@ class PaimonFile:
     """
 
     path: str
-    entry: Entry = field(repr=False)
+    entry: PaimonEntry = field(repr=False)
     schema: PaimonSchema = field(repr=False)
     partition: tuple[Value, ...] = field(repr=False)
     vector: PaimonVector | None
@@ -140,7 +140,7 @@ def paimon_table(folder: str, at: TableVersion | None = None) -> PaimonTable:
     table of a newer format, and FormatError for damaged metadata.
     """
     snapshot = _snapshot(folder, at or TableVersion())
-    schemas = _Schemas(folder)
+    schemas = _PaimonSchemas(folder)
     with located(path=folder):
         is_latest = at is None or at.is_latest
         number = schemas.latest() if is_latest or snapshot is None else snapshot.schema_id
@@ -171,7 +171,7 @@ def _snapshot(folder: str, at: TableVersion) -> PaimonSnapshot | None:
     return latest_snapshot(folder) if at.snapshot is None else read_snapshot(folder, at.snapshot)
 
 
-class _Schemas:
+class _PaimonSchemas:
     """The schemas of a table. Each is read once."""
 
     def __init__(self, folder: str) -> None:
@@ -209,8 +209,8 @@ def _atomic(schema: PaimonSchema, name: str) -> AtomicType:
 
 def _file(
     folder: str,
-    entry: Entry,
-    schemas: _Schemas,
+    entry: PaimonEntry,
+    schemas: _PaimonSchemas,
     current: PaimonSchema,
     vectors: Mapping[tuple[bytes, int, str], PaimonVector],
 ) -> PaimonFile:
