@@ -79,6 +79,11 @@ class ReplacedFile:
     added: str
 
 
+#: The names of two sizes in the metrics of a Delta commit, and of an Iceberg snapshot.
+_REMOVED = ("numRemovedBytes", "removed-files-size")
+_ADDED = ("numAddedBytes", "added-files-size")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCommit:
     """A version of a table that a run made, or in a dry run the version that it would make.
@@ -92,6 +97,19 @@ class TableCommit:
     operation: str
     metrics: Mapping[str, str]
     files: tuple[ReplacedFile, ...]
+
+    @property
+    def bytes_removed(self) -> int:
+        """The size of the files that left the table."""
+        return self._bytes(_REMOVED)
+
+    @property
+    def bytes_added(self) -> int:
+        """The size of the files that took their places."""
+        return self._bytes(_ADDED)
+
+    def _bytes(self, names: Iterable[str]) -> int:
+        return sum(int(self.metrics.get(name, 0)) for name in names)
 
 
 class NotedFile(Protocol):

@@ -147,12 +147,13 @@ def _new_filters(report: AddReport) -> dict[str, float]:
 def print_commits(commits: Iterable[TableCommit], *, dry_run: bool) -> None:
     """Print a line for each commit."""
     for commit in commits:
-        removed, added = commit.metrics["numRemovedBytes"], commit.metrics["numAddedBytes"]
+        # A snapshot of Iceberg gets its id when it is written, so a dry run has none.
+        version = "a new version" if commit.version is None else f"version {commit.version}"
         restated = int(commit.metrics.get("numUpdatedStatistics", 0))
         print_line(
-            f"{'would be ' if dry_run else 'committed '}version {commit.version}: "
+            f"{'would be ' if dry_run else 'committed '}{version}: "
             f"{commit.operation}, {counted(len(commit.files), 'file')} replaced, "
-            f"{human_bytes(int(removed))} by {human_bytes(int(added))}"
+            f"{human_bytes(commit.bytes_removed)} by {human_bytes(commit.bytes_added)}"
             + (f", bounds of {counted(restated, 'other file')} dropped" if restated else "")
         )
 

@@ -34,7 +34,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import join, open_input
-from secure_bloom.storage.dispatch import create_file
+from secure_bloom.storage.dispatch import create_file, may_arrive
 from secure_bloom.tables import Snapshot, snapshot
 from secure_bloom.tables.commit_times import in_commit_timestamp
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
@@ -92,6 +92,7 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
     # Random, so that equal bytes in the log are our own commit and not another writer's.
     transaction = str(uuid.uuid4())
     pause = _FIRST_PAUSE
+    tried: dict[bytes, tuple[Replacement, ...]] = {}
     for _ in range(_ATTEMPTS):
         standing = still_live(table, replacements, operation)
         # Nothing is committed for no file: a version without a change would only make others try
@@ -99,6 +100,7 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
         if not standing:
             return Committed(table=table, version=None, replaced=())
         content = commit_content(table, standing, operation, transaction)
+        tried[content] = standing
         if _is_created(table, content):
             return Committed(table=table, version=table.version + 1, replaced=standing)
         # The pause is random: of two writers that were too late together, one tries again earlier.
@@ -106,12 +108,24 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
         pause = min(2 * pause, _LONGEST_PAUSE)
         # The whole log is read, not only the new commits: one of them may have brought a feature
         # that rules us out.
-        table = open_table(table.folder)
+        before, table = table, open_table(table.folder)
+        # A store may refuse an attempt because an earlier one is still under way, and arrives.
+        mine = tried.get(_content(before.version + 1, table) or b"")
+        if mine is not None:
+            return Committed(table=before, version=before.version + 1, replaced=mine)
     raise FileChangedError(
         f"other writers were first {_ATTEMPTS} times, so nothing was committed",
         hint="run again when fewer programs write to the table",
         path=table.folder,
     )
+
+
+def _content(version: int, table: Snapshot) -> bytes | None:
+    """Return the commit of a version that the table has reached, or None for a later version."""
+    if version > table.version:
+        return None
+    path = log_file(table.folder, version)
+    return _found(path, FileChangedError("another writer was first", path=path))
 
 
 def still_live(
@@ -178,8 +192,10 @@ def _is_created(table: Snapshot, content: bytes) -> bool:
     except UnfinishedWriteError:
         raise
     except SecureBloomError as error:
-        # After an error of a network the commit may be there all the same.
+        # After an error of a network the commit may be there all the same, now or a little later.
         if _found(path, error) != content:
+            if may_arrive(path, error):
+                raise _unknown(path, error) from error
             raise
     return True
 
@@ -192,11 +208,15 @@ def _found(path: str, error: SecureBloomError) -> bytes | None:
     except MissingPathError:
         return None
     except SecureBloomError:
-        raise UnfinishedWriteError(
-            f"it is unknown whether the commit is in the log: {error}",
-            hint="look at the table's history; the new files of this run stay until VACUUM",
-            path=path,
-        ) from error
+        raise _unknown(path, error) from error
+
+
+def _unknown(path: str, error: SecureBloomError) -> UnfinishedWriteError:
+    return UnfinishedWriteError(
+        f"it is unknown whether the commit is in the log: {error}",
+        hint="look at the table's history; the new files of this run stay until VACUUM",
+        path=path,
+    )
 
 
 #: The newest version of the protocol for writers that is known here.

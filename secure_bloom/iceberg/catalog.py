@@ -79,6 +79,15 @@ class CommitTable:
     def refresh(self) -> None:
         """Read the table from the catalog again.
 
+        Raises the errors of :meth:`reload`, and UnsupportedFeatureError for a table that this
+        package does not commit to any more.
+        """
+        self.reload()
+        refuse_unwritable(self)
+
+    def reload(self) -> None:
+        """Read the table from the catalog again, also one that is not committed to any more.
+
         Raises FileChangedError if another table has the name now.
         """
         fresh = load_table(self.path)
@@ -87,7 +96,6 @@ class CommitTable:
                 "the table was dropped meanwhile, and another one has its name", path=self.path
             )
         self.table, self.grant = fresh, store_grant(fresh, self.path)
-        refuse_unwritable(self)
 
     def commit(self, requirements: Sequence[Any], updates: Sequence[Any]) -> None:
         """Ask the catalog for a change of the table. Raises the exceptions of pyiceberg."""

@@ -19,8 +19,13 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestContent, ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
 
-from secure_bloom.errors import FileChangedError, SecureBloomError, UnfinishedWriteError
-from secure_bloom.iceberg.catalog import CommitTable
+from secure_bloom.errors import (
+    FileChangedError,
+    MissingPathError,
+    SecureBloomError,
+    UnfinishedWriteError,
+)
+from secure_bloom.iceberg.catalog import CommitTable, refuse_unwritable
 from secure_bloom.iceberg.live_files import Manifests, paths_with_deleted_rows
 from secure_bloom.iceberg.replacing_snapshot import NewDataFile, SnapshotWriter
 from secure_bloom.tables.iceberg_catalog import catalog_errors, is_busy, is_denied
@@ -114,7 +119,7 @@ def commit(
     while standing:
         # The id of a snapshot is random, so a snapshot with this id is our own.
         writer = SnapshotWriter(table, manifests, table.metadata.new_snapshot_id())
-        if _is_committed(table, writer, standing, properties):
+        if _is_committed(table, manifests, writer, standing, properties):
             return SnapshotCommit(snapshot_id=writer.snapshot_id, replaced=standing)
         if next(retries, None) is None:
             raise FileChangedError(
@@ -123,18 +128,25 @@ def commit(
                 "property commit.retry.num-retries",
                 path=table.path,
             )
-        table.refresh()
+        # `_is_committed` has read the table again.
+        refuse_unwritable(table)
         standing = tuple(still_standing(table, manifests, base, standing))
     return SnapshotCommit(snapshot_id=None, replaced=())
 
 
 def _is_committed(
     table: CommitTable,
+    manifests: Manifests,
     writer: SnapshotWriter,
     replacements: Sequence[NewDataFile],
     properties: Mapping[str, str],
 ) -> bool:
-    """Try to commit once. Return False if another writer was faster."""
+    """Try to commit once. Return False if another writer was faster.
+
+    A layer below the catalog may repeat a request whose first answer was lost, and then any
+    refusal can be the answer to our own commit.  So no file is removed before the table was read
+    again.
+    """
     try:
         with catalog_errors(table.path):
             requirements, updates = writer.changes(replacements, properties)
@@ -144,33 +156,50 @@ def _is_committed(
     try:
         table.commit(requirements, updates)
     except Exception as exc:
-        if isinstance(exc, CommitFailedException) or is_busy(exc):
-            _remove(table, writer)
-            return False
         # A store that denies a metadata file is asked before the catalog's own record changes.
-        if type(exc).__name__ in _NOTHING_DONE or is_denied(exc):
+        is_refused = type(exc).__name__ in _NOTHING_DONE or is_denied(exc)
+        may_arrive = not (is_refused or isinstance(exc, CommitFailedException) or is_busy(exc))
+        try:
+            if _is_there(table, manifests, writer, replacements):
+                return True
+        except SecureBloomError as error:
+            # Of a table that was dropped nothing is read any more.
+            if may_arrive or not isinstance(error, MissingPathError | FileChangedError):
+                raise _unknown(table, writer) from exc
             _remove(table, writer)
+            raise
+        if may_arrive:
+            raise _unknown(table, writer) from exc
+        _remove(table, writer)
+        if is_refused:
             with catalog_errors(table.path):
                 raise
-        return _is_there(table, writer, exc)
+        return False
     return True
 
 
-def _is_there(table: CommitTable, writer: SnapshotWriter, error: Exception) -> bool:
-    """Return True if the snapshot is in the table after the catalog's answer was lost.
+def _is_there(
+    table: CommitTable,
+    manifests: Manifests,
+    writer: SnapshotWriter,
+    replacements: Sequence[NewDataFile],
+) -> bool:
+    """Read the table again. Return whether it has our snapshot, or one of our files."""
+    table.reload()
+    if table.metadata.snapshot_by_id(writer.snapshot_id) is not None:
+        return True
+    # Another writer may have expired our snapshot already, while our files are live.
+    live = manifests.live(table.head)
+    return any(it.new in live for it in replacements)
 
-    Raises UnfinishedWriteError if it is not, because the request may still arrive.
-    """
-    with suppress(SecureBloomError):
-        table.refresh()
-        if table.metadata.snapshot_by_id(writer.snapshot_id) is not None:
-            return True
-    raise UnfinishedWriteError(
+
+def _unknown(table: CommitTable, writer: SnapshotWriter) -> UnfinishedWriteError:
+    return UnfinishedWriteError(
         f"the catalog did not say whether it took the commit of snapshot {writer.snapshot_id}",
         hint="look at the table's snapshots; if that one is not there, the table's own removal of "
         "orphan files takes what this run wrote",
         path=table.path,
-    ) from error
+    )
 
 
 def _remove(table: CommitTable, writer: SnapshotWriter) -> None:

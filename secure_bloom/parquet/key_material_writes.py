@@ -49,7 +49,7 @@ from secure_bloom.storage import (
     sibling,
     write_new,
 )
-from secure_bloom.storage.dispatch import remove_file
+from secure_bloom.storage.dispatch import may_arrive, remove_file
 from secure_bloom.storage.rewritten_file import RewrittenFile
 
 #: A change of a material file is tried so often while other runs change it, too.
@@ -83,11 +83,12 @@ def replace_with_material(
         except UnfinishedWriteError:
             # The data may be the new one.
             raise
-        except (SecureBloomError, OSError):
+        except (SecureBloomError, OSError) as error:
             # The file that is there now decides.  If this fails too, references are left that
             # nothing names.
-            with suppress(SecureBloomError):
-                _remove_unnamed(source, path, added)
+            if not may_arrive(path, error):
+                with suppress(SecureBloomError):
+                    _remove_unnamed(source, path, added)
             raise
         return size, _retired(source, path, kept.keys() - new.keys())
 

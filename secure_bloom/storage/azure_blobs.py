@@ -22,7 +22,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -314,9 +314,17 @@ class BlobWriter(ObjectWriter):
         try:
             request(**attributes.fields, **attributes.scope, **self._condition())
         except HttpResponseError as error:
-            if self._must_be_new and code_of(error) in _IS_THERE:
+            if code_of(error) not in _IS_THERE:
+                raise
+            with suppress(HttpResponseError):
+                if self._is_there():
+                    return
+            if self._must_be_new:
                 raise already_there(self._target) from error
             raise
+
+    def _range(self, extent: Extent) -> RangeAnswer:
+        return read_range(self._target, extent, None)
 
     def _send(self, upload: str, scope: Mapping[str, str], number: int, part: Part) -> BlobBlock:
         # All ids of a blob's blocks must have one length (Put Block).

@@ -17,7 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from secure_bloom.errors import FileChangedError, FormatError, UnsupportedFeatureError
+from secure_bloom.errors import (
+    AccessDeniedError,
+    FileChangedError,
+    FormatError,
+    MissingExtraError,
+    MissingPathError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.storage.append import append_local
 from secure_bloom.storage.durable_writes import remove_sidecar, write_all
 from secure_bloom.storage.folder_trees import LocalTree, Tree
@@ -175,6 +182,24 @@ def has_conditional_writes(path: str) -> bool:
     from secure_bloom.storage.object_writes import conditions_at
 
     return conditions_at(path).writes
+
+
+#: Errors that say for certain that a store has not done what it was asked for.
+_ANSWERS = (
+    AccessDeniedError,
+    FileChangedError,
+    MissingExtraError,
+    MissingPathError,
+    UnsupportedFeatureError,
+)
+
+
+def may_arrive(path: str, error: Exception) -> bool:
+    """Return whether a write that failed may still take effect.
+
+    A request to a store whose answer was lost may be under way. A local write has ended.
+    """
+    return is_object_uri(path) and not isinstance(error, _ANSWERS)
 
 
 def refuse_append(paths: Iterable[str]) -> None:

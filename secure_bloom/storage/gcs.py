@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 from urllib.parse import parse_qs
 
@@ -193,9 +193,15 @@ class GoogleWriter(ObjectWriter):
                 if_generation_match=self._condition(),
             )
         except PreconditionFailed as error:
+            with suppress(GoogleAPICallError):
+                if self._is_there():
+                    return
             if self._must_be_new:
                 raise already_there(self._target) from error
             raise
+
+    def _range(self, extent: Extent) -> RangeAnswer:
+        return read_range(self._target, extent, None)
 
     def _condition(self) -> int | None:
         if self._must_be_new:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 
 from secure_bloom.errors import FileChangedError, SecureBloomError
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import CHANGED, error_of
 from secure_bloom.storage.rewritten_file import OldRange
 
@@ -176,6 +176,9 @@ class ObjectWriter(ABC):
         #: The mark of the object that may be replaced; None for any.
         self._expected = origin.mark if origin is not None and self._in_place else over
         self._is_copying = False
+        #: The bytes that were sent, by number, and those at the end of them.
+        self._sent = 0
+        self._end = b""
 
     def replace(self, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
         """Write the first ``keep`` bytes of source and the tail as the object. Return its size."""
@@ -188,6 +191,8 @@ class ObjectWriter(ABC):
 
     def write(self, parts: Iterator[Part]) -> int:
         """Write the parts. Return the size of the new object in bytes."""
+        self._sent = 0
+        parts = self._noted(parts)
         first = next(parts)
         second = next(parts, None)
         # The number of parts is looked at before anything is sent: an upload in parts takes three
@@ -197,6 +202,28 @@ class ObjectWriter(ABC):
             return len(first)
         rest = () if second is None else (second,)
         return self._upload(itertools.chain((first, *rest), parts))
+
+    def _noted(self, parts: Iterator[Part]) -> Iterator[Part]:
+        for part in parts:
+            self._sent += part.length if isinstance(part, OldRange) else len(part)
+            self._end = b"" if isinstance(part, OldRange) else part
+            yield part
+
+    def _is_there(self) -> bool:
+        """Return whether the store has what was sent, although it refused the request.
+
+        The SDK, or a layer below, may repeat a request whose first answer was lost. The repeat
+        meets the object of the first one.  An object in parts is known by its size and its last
+        part, which has the footer.
+        """
+        if not self._end:
+            return False
+        found = self._range((self._sent - len(self._end), self._sent))
+        return found.content == self._end and found.place.endswith(f"/{self._sent}")
+
+    @abstractmethod
+    def _range(self, extent: Extent) -> RangeAnswer:
+        """Return bytes of the object at the target."""
 
     @abstractmethod
     def _put(self, content: bytes) -> None:

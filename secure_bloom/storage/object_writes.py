@@ -17,7 +17,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from secure_bloom.errors import FileChangedError, FormatError
+from secure_bloom.errors import FileChangedError, FormatError, MissingPathError
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.object_writer import (
     NO_CONDITIONS,
@@ -127,8 +127,14 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
     if mark is None or not conditions_at(path).removals:
         return False
     sdk, target = stored_at(path, filesystem, key)
-    with sdk.errors(path):
-        sdk.remove(target, mark)
+    try:
+        with sdk.errors(path):
+            sdk.remove(target, mark)
+    except (FileChangedError, MissingPathError):
+        # A repeated request finds the object gone that the first one has removed.
+        with store_errors(path):
+            if filesystem.get_file_info(key).type != fs.FileType.NotFound:
+                raise
     return True
 
 

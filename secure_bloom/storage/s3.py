@@ -57,7 +57,6 @@ from secure_bloom.storage.s3_connection import (
     connect,
     errors,
     is_conflict,
-    was_repeated,
     where,
 )
 
@@ -300,6 +299,8 @@ def _refuses(request: Any, **fields: Any) -> bool:
 _CANNOT_COPY = frozenset({"AccessDenied", "403", "NotImplemented", "501"})
 #: Answer of a store that wants parts of one size, where ours were not.
 _UNEVEN = "InvalidPart"
+#: Answer to a completion when the upload was completed before, or aborted.
+_ENDED = "NoSuchUpload"
 #: Fields of the answer to a part that the completion repeats.
 _PART_FIELDS = ("ETag", "Checksum")
 
@@ -335,15 +336,19 @@ class S3Writer(ObjectWriter):
         try:
             self._client.put_object(**where(self._target), **fields, Body=content)
         except ClientError as error:
-            # If the answer to the first attempt was lost, the second one found our own object.
-            if is_conflict(error) and was_repeated(error) and self._holds(content):
-                return
-            raise self._refusal(error) from error
+            if not self._has_done(error):
+                raise self._refusal(error) from error
 
-    def _holds(self, content: bytes) -> bool:
-        answer = self._client.get_object(**where(self._target))
-        # One byte more, to notice a longer object.
-        return bool(answer["Body"].read(len(content) + 1) == content)
+    def _has_done(self, error: ClientError) -> bool:
+        """Return whether a refused request has taken effect, as :meth:`_is_there` says."""
+        if not is_conflict(error) and code_of(error) != _ENDED:
+            return False
+        with suppress(ClientError):
+            return self._is_there()
+        return False
+
+    def _range(self, extent: Extent) -> RangeAnswer:
+        return read_range(self._target, extent, None)
 
     def _upload(self, parts: Iterator[Part]) -> int:
         attributes = self._checked_attributes()
@@ -373,7 +378,8 @@ class S3Writer(ObjectWriter):
         except ClientError as error:
             if code_of(error) == _UNEVEN and self._is_copying:
                 raise CannotCopyError from error
-            raise self._refusal(error) from error
+            if not self._has_done(error):
+                raise self._refusal(error) from error
 
     def _refusal(self, error: ClientError) -> Exception:
         return already_there(self._target) if self._must_be_new and is_conflict(error) else error

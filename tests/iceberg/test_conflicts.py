@@ -17,7 +17,13 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+)
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -201,6 +207,65 @@ def test_an_outcome_that_nobody_knows(
     assert ids(table) == list(range(300))
     report = sb.add_bloom_filters(NAME, columns=["email"])
     assert len(report.commits) == (0 if arrives else 1)
+    assert ids(table) == list(range(300))
+
+
+REFUSALS = [
+    CommitFailedException("branch main has changed"),
+    BadRequestError("cannot commit"),
+    ForbiddenError("not allowed"),
+    AuthorizationExpiredError("the token has expired"),
+    RuntimeError("unforeseen"),
+]
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_a_refusal_that_is_the_answer_to_our_own_commit(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, error: Exception, is_expired: bool
+) -> None:
+    """The first answer was lost, and a layer below the catalog has asked a second time."""
+    table = people(catalog)
+    asked = CommitTable.commit
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        asked(self, *given)
+        if is_expired:
+            # Another writer adds rows, and expires our snapshot, before anybody looks for it.
+            mine = table.refresh().current_snapshot()
+            assert mine is not None
+            table.append(rows(300))
+            table.maintenance.expire_snapshots().by_id(mine.snapshot_id).commit()
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert [file.status for file in report.files] == ["added"] * 3
+    assert len(report.commits[0].files) == 3
+    assert ids(table) == list(range(400 if is_expired else 300))
+    assert not sb.add_bloom_filters(NAME, columns=["email"]).failed
+
+
+@pytest.mark.parametrize("error", REFUSALS[:4], ids=lambda it: type(it).__name__)
+def test_a_refusal_after_which_the_catalog_cannot_be_read_keeps_the_files(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    table = people(catalog)
+    asked = CommitTable.commit
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        asked(self, *given)
+        patch.setattr("secure_bloom.iceberg.catalog.load_table", broken)
+        raise error
+
+    def broken(*_: object) -> None:
+        raise sb.PolicyError("the catalog does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        with pytest.raises(UnfinishedWriteError, match="did not say"):
+            sb.add_bloom_filters(NAME, columns=["email"])
     assert ids(table) == list(range(300))
 
 

@@ -10,17 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import (
     AccessDeniedError,
     FileChangedError,
     PolicyError,
     SecureBloomError,
+    UnfinishedWriteError,
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.dispatch import create_file
+from secure_bloom.storage.dispatch import create_file, remove_file
 from testing.storage import Bucket
 from testing.store_proxy import StoreProxy, store_proxy
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced
@@ -306,3 +309,104 @@ def test_many_writers_of_one_object_lose_no_update(bucket: Bucket) -> None:
     assert refused == 3 + 2 + 1
     (content,) = bucket.objects().values()
     assert sorted(content.decode().split("+")) == ["0", "1", "2", "3", "start"]
+
+
+#: What the second request of a repeated one gets, after the first one has done its work.
+REPEATED = [
+    pytest.param(412, "PreconditionFailed", id="precondition"),
+    pytest.param(409, "ConditionalRequestConflict", id="conflict"),
+]
+
+
+@SIZES
+@pytest.mark.parametrize(("status", "code"), REPEATED)
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_layer_below_repeats_the_write_and_meets_its_own_object(
+    proxy: StoreProxy, old: bytes, status: int, code: str, is_new: bool
+) -> None:
+    bucket, file = fill(proxy, old)
+    output = bucket.uri("new.parquet") if is_new else None
+    # The last request of a write: the only one that makes the object visible.
+    only = "POST /" if old is LARGE else f"PUT /{bucket.name}"
+    but = "uploads" if old is LARGE else None
+    proxy.tell(fail={"status": status, "code": code, "after": True, "only": only, "but": but})
+    replace_tail(file, len(old) - 100, TAIL, output=output, must_be_new=is_new)
+    proxy.tell(fail=None)
+    assert bucket.objects()["new.parquet" if is_new else KEY] == new(old)
+
+
+def test_an_object_of_another_writer_is_not_taken_for_our_own(proxy: StoreProxy) -> None:
+    bucket, file = fill(proxy, SMALL)
+    bucket.put("new.parquet", body=new(SMALL)[:-1])
+    with pytest.raises(FileChangedError):
+        replace_tail(
+            file, len(SMALL) - 100, TAIL, output=bucket.uri("new.parquet"), must_be_new=True
+        )
+    assert bucket.objects()["new.parquet"] == new(SMALL)[:-1]
+
+
+def test_a_removal_that_is_repeated_meets_nothing(proxy: StoreProxy) -> None:
+    bucket = Bucket(proxy.port)
+    bucket.put("material.json", body=b"{}")
+    with open_input(bucket.uri("material.json")) as stored:
+        proxy.tell(
+            fail={
+                "status": 404,
+                "code": "NoSuchKey",
+                "after": True,
+                "only": "DELETE /",
+                "but": ".secure",
+            }
+        )
+        remove_file(bucket.uri("material.json"), only=stored)
+    proxy.tell(fail=None)
+
+
+@pytest.mark.parametrize(("status", "code"), [*REPEATED, pytest.param(0, "", id="lost")])
+@pytest.mark.parametrize("from_then_on", [False, True])
+def test_a_commit_to_a_delta_log_that_meets_its_own_version(
+    proxy: StoreProxy, tmp_path: Path, status: int, code: str, from_then_on: bool
+) -> None:
+    """The new files of the run stay: the version names them."""
+    deltalake = pytest.importorskip("deltalake")
+    table = tmp_path / "t"
+    for number in range(2):
+        rows = pa.table({"id": range(100 * number, 100 * number + 100)})
+        deltalake.write_deltalake(table, rows, mode="append")
+    bucket = Bucket(proxy.port)
+    for path in table.rglob("*"):
+        if path.is_file():
+            bucket.put(f"t/{path.relative_to(table)}", body=path.read_bytes())
+    proxy.tell(
+        fail={
+            "status": status,
+            "code": code,
+            "after": True,
+            "from_then_on": from_then_on,
+            "only": f"PUT /{bucket.name}/t/_delta_log/",
+        }
+    )
+    report = sb.add_bloom_filters(bucket.uri("t"), columns="id", jobs=1)
+    proxy.tell(fail=None)
+    assert [file.status for file in report.files] == ["added"] * 2
+    assert [(it.version, len(it.files)) for it in report.commits] == [(2, 2)]
+    assert sorted(sb.read_table(bucket.uri("t"))["id"].to_pylist()) == list(range(200))
+    assert not sb.add_bloom_filters(bucket.uri("t"), columns="id").commits
+
+
+def test_a_commit_that_may_still_arrive_keeps_the_files_of_the_run(
+    proxy: StoreProxy, tmp_path: Path
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": range(100)}))
+    bucket = Bucket(proxy.port)
+    for path in (tmp_path / "t").rglob("*"):
+        if path.is_file():
+            bucket.put(f"t/{path.relative_to(tmp_path / 't')}", body=path.read_bytes())
+    proxy.tell(
+        fail={"status": 0, "from_then_on": True, "only": f"PUT /{bucket.name}/t/_delta_log/"}
+    )
+    with pytest.raises(UnfinishedWriteError, match="unknown whether the commit is in the log"):
+        sb.add_bloom_filters(bucket.uri("t"), columns="id", jobs=1)
+    proxy.tell(fail=None)
+    assert len([name for name in bucket.objects() if ".sb-" in name]) == 1
