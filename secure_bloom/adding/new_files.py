@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import unicodedata
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -36,16 +38,38 @@ def is_marked(name: str, run: str) -> bool:
     return bool(_RUN.fullmatch(run)) and f".sb-{run}." in name
 
 
-def marked_name(name: str, run: str, *, unique: str) -> str:
+def new_paths(old: Iterable[str], new: Callable[[str, bool], str]) -> dict[str, str]:
+    """Return the new path of each old one. No two old paths get one new path.
+
+    ``new`` returns the new path of an old one. Its second argument is whether the name is to be a
+    hash of the old path, because another old path has got the same new path.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for path in old:
+        place = new(path, False)
+        if _as_stored(place) in taken:
+            place = new(path, True)
+        taken.add(_as_stored(place))
+        found[path] = place
+    return found
+
+
+def _as_stored(path: str) -> str:
+    """Return a text that is equal for two paths that some file system takes for one."""
+    return unicodedata.normalize("NFC", unquote(path).casefold())
+
+
+def marked_name(name: str, run: str, *, unique: str, hashed: bool = False) -> str:
     """Return the name of the file that replaces the one called ``name``.
 
-    If that is too long for a file system, it becomes a hash of ``unique``, the whole path of the
-    old file, because two long names may begin alike.
+    With ``hashed``, or if the name is too long for a file system, it is a hash of ``unique``, the
+    whole path of the old file, because two long names may begin alike.
     """
     stem, suffix = _split(_MARK.sub("", name))
     marked = f"{stem}.sb-{run}{suffix}"
     # A log may have the name percent-encoded, the file system has it decoded.
-    if len(unquote(marked).encode()) <= _NAME_MAX:
+    if not hashed and len(unquote(marked).encode()) <= _NAME_MAX:
         return marked
     return f"part-{hashlib.sha256(unique.encode()).hexdigest()}.sb-{run}{suffix}"
 

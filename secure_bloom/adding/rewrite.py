@@ -142,7 +142,9 @@ class FileRewriter(ABC):
         if self.mode.dry_run:
             return ()
         if plan.is_empty and (target is None or self.mode.only_changes):
-            remove_leftovers(file.path)
+            # A table's files are never replaced, and their paths may lead through links.
+            if target is None:
+                remove_leftovers(file.path)
             return ()
         if self.mode.in_place:
             append_tail(file, plan.tail)

@@ -35,6 +35,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.dispatch import create_file, may_arrive
+from secure_bloom.storage.paths import without_links
 from secure_bloom.tables import Snapshot, snapshot
 from secure_bloom.tables.commit_times import in_commit_timestamp
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
@@ -185,7 +186,9 @@ def _is_created(table: Snapshot, content: bytes) -> bool:
     """Create the next version. Return False if another writer has created it."""
     path = log_file(table.folder, table.version + 1)
     try:
-        create_file(path, content, like=log_file(table.folder, table.version))
+        create_file(
+            without_links(path, table.folder), content, like=log_file(table.folder, table.version)
+        )
     except FileChangedError as error:
         # A store may have taken our first request, and refuse the second one for it.
         return _found(path, error) == content

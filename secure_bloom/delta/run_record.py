@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,7 +37,8 @@ from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.tables.delta_log_files import LOG_FOLDER, resolve
+from secure_bloom.storage.paths import without_links
+from secure_bloom.tables.delta_log_files import LOG_FOLDER, resolve, sort_names
 
 _NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")
 #: The kernel makes a new id at each start.  Locks are the kernel's, so they say nothing elsewhere.
@@ -109,7 +111,12 @@ def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
 def remove_files(folder: str, files: Iterable[str]) -> None:
     """Remove new files that no version names, and the files that belong to them."""
     for file in files:
-        remove_new_file(resolve(folder, file))
+        remove_new_file(new_file(folder, file))
+
+
+def new_file(folder: str, path: str) -> str:
+    """Return the path of a new file, by its path in the log: no folder on the way is a link."""
+    return without_links(resolve(folder, path), folder)
 
 
 def clean_up(folder: str) -> None:
@@ -131,7 +138,7 @@ def clean_up(folder: str) -> None:
 def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: str) -> None:
     fd = opened.open(name, os.O_RDONLY)
     try:
-        if not try_lock(fd):
+        if not _is_mine(fd) or not try_lock(fd):
             return
         record = _record(fd)
         # Written under another start of the kernel, or on another machine: its lock may be held
@@ -146,6 +153,16 @@ def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: 
         opened.unlink(name)
     finally:
         close(fd)
+
+
+def _is_mine(fd: int) -> bool:
+    """Return whether only this user can have written the record.
+
+    What a record names is removed, so nobody else may name a file for this user's runs.
+    """
+    status = os.fstat(fd)
+    is_private = status.st_nlink == 1 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and is_private
 
 
 def _record(fd: int) -> dict[str, Any] | None:
@@ -166,8 +183,8 @@ def _committed(folder: str, run: str, version: int) -> set[str]:
 
     Raises MissingPathError if one of these commits is gone, so that this is unknown.
     """
-    names = set(tree_of(folder).names(join(folder, LOG_FOLDER)))
-    last = max((int(it[:20]) for it in names if re.fullmatch(r"[0-9]{20}\.json", it)), default=0)
+    # The last version may have a checkpoint alone, because its commit was cleaned up.
+    last = sort_names(tree_of(folder).names(join(folder, LOG_FOLDER))).latest
     found: set[str] = set()
     for number in range(version + 1, last + 1):
         with open_input(log_file(folder, number)) as file:
@@ -198,14 +215,16 @@ def is_of_run(path: str, run: str) -> bool:
     return is_inside and is_marked(parts[-1], run)
 
 
-def new_path(path: str, run: str) -> str:
+def new_path(path: str, run: str, *, hashed: bool = False) -> str:
     """Return the path, for the log, of the file that replaces ``path``.
+
+    With ``hashed`` the name is a hash of the old path: see :func:`.new_files.new_paths`.
 
     A file of another table, which a shallow clone names by its full path, is replaced by a file in
     this table's own folder. The VACUUM of the other table would remove a file in that table.
     """
     is_elsewhere = path.startswith("/") or _SCHEME.match(path) is not None
     folder, slash, name = path.rpartition("/")
-    marked = marked_name(name, run, unique=path)
+    marked = marked_name(name, run, unique=path, hashed=hashed)
     # Beside the old file: folders of partitions are no more than names, and engines go by the log.
     return marked if is_elsewhere else f"{folder}{slash}{marked}"

@@ -7,13 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from secure_bloom.adding.new_files import new_run
+from secure_bloom.adding.new_files import new_paths, new_run
 from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
 from secure_bloom.delta.log_commit import commit, open_table
-from secure_bloom.delta.run_record import clean_up, is_of_run, new_path, recorded, remove_files
+from secure_bloom.delta.run_record import (
+    clean_up,
+    is_of_run,
+    new_file,
+    new_path,
+    recorded,
+    remove_files,
+)
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import (
     FormatError,
@@ -233,7 +240,11 @@ class _TableRun:
         self._table = table
         self._operation = operation
         self._is_dry = is_dry
-        self._new = {file.path: new_path(file.add["path"], self.name) for file in files}
+        new = new_paths(
+            (file.add["path"] for file in files),
+            lambda path, hashed: new_path(path, self.name, hashed=hashed),
+        )
+        self._new = {file.path: new[file.add["path"]] for file in files}
 
     @property
     def paths(self) -> list[str]:
@@ -253,7 +264,8 @@ class _TableRun:
     def _written(self, files: Sequence[LiveFile], work: Work) -> list[Replacement]:
         folder = self._table.folder
         tasks = [
-            FileTask(path=file.path, target=resolve(folder, self._new[file.path])) for file in files
+            FileTask(path=file.path, target=new_file(folder, self._new[file.path]))
+            for file in files
         ]
         try:
             sizes = work(tasks)

@@ -12,7 +12,7 @@ from typing import Final
 from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
 
-from secure_bloom.adding.new_files import marked_name, new_run, remove_new_file
+from secure_bloom.adding.new_files import marked_name, new_paths, new_run, remove_new_file
 from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.run import FileTask
@@ -46,6 +46,12 @@ class IcebergRun:
     name: str = field(default_factory=new_run)
     commits: list[TableCommit] = field(default_factory=list)
     _gone: list[str] = field(default_factory=list)
+    _opened: dict[str, ManifestEntry] = field(init=False)
+    #: The locations of the new files, by the paths of the old ones.
+    _new: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._opened = {self.table.location(path): it for path, it in self.chosen.wanted.items()}
 
     @property
     def paths(self) -> list[str]:
@@ -62,10 +68,6 @@ class IcebergRun:
         """The sizes of the files, by their paths."""
         return {path: it.data_file.file_size_in_bytes for path, it in self._opened.items()}
 
-    @property
-    def _opened(self) -> dict[str, ManifestEntry]:
-        return {self.table.location(path): entry for path, entry in self.chosen.wanted.items()}
-
     def skipped(self) -> Iterator[FileAddReport]:
         """Yield a report for each data file that gets no filter, with the reason."""
         for path, reason in self.chosen.skipped.items():
@@ -81,6 +83,7 @@ class IcebergRun:
     def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
         """Do the work on the files. Commit after every ``commit_every`` files."""
         entries = list(self._opened.items())
+        self._new = new_paths(self._opened, self._new_location)
         step = self.commit_every or max(1, len(entries))
         for start in range(0, len(entries), step):
             self._rewrite_some(dict(entries[start : start + step]), work, is_dry=dry_run)
@@ -102,8 +105,7 @@ class IcebergRun:
         if self.commits and not is_dry:
             # The run's own commit has moved the branch.
             self.table.refresh()
-        new = {path: self._new_location(entry) for path, entry in entries.items()}
-        replacements = self._written(entries, new, work)
+        replacements = self._written(entries, work)
         if not replacements:
             return
         if is_dry:
@@ -111,10 +113,9 @@ class IcebergRun:
             return
         self._commit(replacements)
 
-    def _written(
-        self, entries: Mapping[str, ManifestEntry], new: Mapping[str, str], work: Work
-    ) -> list[NewDataFile]:
-        opened = {path: opened_location(location) for path, location in new.items()}
+    def _written(self, entries: Mapping[str, ManifestEntry], work: Work) -> list[NewDataFile]:
+        new = self._new
+        opened = {path: self.table.new_path(new[path]) for path in entries}
         try:
             sizes = work([FileTask(path=path, target=opened[path]) for path in entries])
         except BaseException:
@@ -128,11 +129,14 @@ class IcebergRun:
             if size is not None
         ]
 
-    def _new_location(self, entry: ManifestEntry) -> str:
-        """Return the location for the new file: beside other files of its partition."""
-        old = entry.data_file
+    def _new_location(self, path: str, hashed: bool) -> str:
+        """Return the location for the new file: beside other files of its partition.
+
+        Without partitions, all files are in one folder. ``hashed`` is that of ``new_paths``.
+        """
+        old = self._opened[path].data_file
         spec = spec_of(old.spec_id, self.table)
-        name = marked_name(name_of(opened_location(old.file_path)), self.name, unique=old.file_path)
+        name = marked_name(name_of(path), self.name, unique=old.file_path, hashed=hashed)
         provider = self.table.table.location_provider()
         if spec.is_unpartitioned():
             return str(provider.new_data_location(name))

@@ -11,8 +11,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import below
+from secure_bloom.storage.paths import without_links
 from secure_bloom.storage.store_grants import StoreGrant
-from secure_bloom.tables.iceberg_catalog import catalog_errors, load_table, store_grant
+from secure_bloom.tables.iceberg_catalog import PLACES, catalog_errors, load_table, store_grant
 from secure_bloom.tables.iceberg_table import KEY_PROPERTY, names_of_structure, opened_location
 
 MAIN: Final = "main"
@@ -75,6 +76,20 @@ class CommitTable:
                 path=self.path,
             )
         return opened
+
+    def new_path(self, location: str) -> str:
+        """Return the path of a new file of the table: no folder below the table's is a link."""
+        opened, metadata = opened_location(location), self.metadata
+        places = (
+            metadata.location,
+            *(it for name in PLACES if (it := metadata.properties.get(name))),
+        )
+        # The outermost one: what lies in it was made by the table's writers.
+        roots = sorted({opened_location(it) for it in places}, key=len)
+        root = next((it for it in roots if below(opened, it) is not None), None)
+        if root is None:
+            raise FormatError("a new file would be outside the table's location", path=self.path)
+        return without_links(opened, root)
 
     def refresh(self) -> None:
         """Read the table from the catalog again.

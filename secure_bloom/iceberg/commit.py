@@ -28,6 +28,8 @@ from secure_bloom.errors import (
 from secure_bloom.iceberg.catalog import CommitTable, refuse_unwritable
 from secure_bloom.iceberg.live_files import Manifests, paths_with_deleted_rows
 from secure_bloom.iceberg.replacing_snapshot import NewDataFile, SnapshotWriter
+from secure_bloom.storage import is_object_uri
+from secure_bloom.storage.dispatch import remove_file
 from secure_bloom.tables.iceberg_catalog import catalog_errors, is_busy, is_denied
 
 #: Exceptions of a catalog after which it is certain that nothing was committed.
@@ -207,7 +209,10 @@ def _remove(table: CommitTable, writer: SnapshotWriter) -> None:
     for location in writer.written:
         # One that stays is an orphan file, which the table's own maintenance removes.
         with suppress(Exception):
-            table.io.delete(location)
+            if is_object_uri(location):
+                table.io.delete(location)
+            else:
+                remove_file(table.new_path(location))
     writer.written.clear()
 
 

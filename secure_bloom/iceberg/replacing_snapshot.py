@@ -42,6 +42,8 @@ from pyiceberg.table.update import (
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.iceberg.catalog import CommitTable
 from secure_bloom.iceberg.live_files import Manifests, group_by_spec
+from secure_bloom.storage import is_object_uri
+from secure_bloom.storage.open_folder import open_folder_of
 
 #: Totals of a summary; all but the size stay as they are.
 _TOTALS: Final = (
@@ -185,6 +187,10 @@ class SnapshotWriter:
 
     def _new_file(self, name: str) -> str:
         location = str(self.table.table.location_provider().new_metadata_location(name))
+        if not is_object_uri(location):
+            # pyiceberg writes the file, and would follow a link.
+            with open_folder_of(self.table.new_path(location), make=True):
+                pass
         # Noted first: a write that fails halfway may leave a part.
         self.written.append(location)
         return location

@@ -125,7 +125,7 @@ class Rotation:
             size = file.size
             if renewed.changes and not self.dry_run:
                 size = self._write(file, footer, renewed, target)
-            elif not self.dry_run:
+            elif not self.dry_run and target is None:
                 remove_leftovers(path)
             after = _after(footer, before, renewed.master_keys)
             report = rekeyed_file(

@@ -30,13 +30,15 @@ from secure_bloom.storage.durable_writes import remove_sidecar, write_all
 from secure_bloom.storage.folder_trees import LocalTree, Tree
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.local import LocalFile, open_local
-from secure_bloom.storage.open_folder import OpenFolder
+from secure_bloom.storage.open_folder import open_folder_of
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import (
+    fenced_parts,
     is_object_uri,
     local_path,
     name_of,
     object_uri,
+    shown_path,
 )
 from secure_bloom.storage.replace import local_replacement
 from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, staged_file
@@ -242,7 +244,8 @@ def _create_object(path: str, content: bytes, pattern: InputFile) -> None:
 
 
 def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
-    with system_errors(path), staged_file(os.path.realpath(local_path(path))) as staged:
+    target = path if fenced_parts(path) else os.path.realpath(local_path(path))
+    with system_errors(shown_path(path)), staged_file(target) as staged:
         pattern.carry_attributes(staged.fd)
         write_all(staged.fd, [content], 0)
         # The content before the name: a commit that a power cut left empty would break the table
@@ -286,8 +289,7 @@ def remove_file(path: str, *, only: InputFile | None = None) -> bool:
 
 
 def _remove_local(path: str) -> None:
-    folder_path = os.path.dirname(os.path.abspath(local_path(path)))  # noqa: PTH100, PTH120
-    with system_errors(path), OpenFolder(folder_path) as folder:
+    with system_errors(shown_path(path)), open_folder_of(path) as folder:
         # The checksum goes first: left alone, it would belong to the next file of that name.
         remove_sidecar(folder, name_of(path))
         folder.unlink(name_of(path))

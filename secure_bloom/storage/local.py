@@ -16,9 +16,9 @@ from secure_bloom.errors import FileChangedError, FormatError, MissingPathError
 from secure_bloom.storage.durable_writes import copy_head, read_all, write_all
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.locks import exclusive_lock
-from secure_bloom.storage.open_folder import READ, close, pread
+from secure_bloom.storage.open_folder import READ, close, open_folder_of, pread
 from secure_bloom.storage.os_errors import GONE, system_errors
-from secure_bloom.storage.paths import local_path
+from secure_bloom.storage.paths import fenced_parts, local_path, name_of
 
 # Other attributes are about the old bytes (security.ima) or belong to the kernel.
 _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
@@ -38,13 +38,18 @@ def identity_at(path: str) -> tuple[object, ...] | None:
         return None
 
 
+def absolute_location(path: str) -> str:
+    """Return the absolute path, with its links. A path of ``without_links`` has one already."""
+    return path if fenced_parts(path) else os.path.abspath(local_path(path))
+
+
 class LocalFile(InputFile):
     """A local file. ``location`` is its absolute path, with the symbolic links as given."""
 
     def __init__(self, path: str, fd: int) -> None:
         status = _regular(fd, path)
         self._fd = fd
-        location = os.path.abspath(local_path(path))
+        location = absolute_location(path)
         super().__init__(
             path=path,
             location=location,
@@ -187,6 +192,9 @@ def open_local(path: str) -> LocalFile:
 
 
 def _open(path: str) -> int:
+    if fenced_parts(path):
+        with open_folder_of(path) as folder:
+            return folder.open(name_of(path), READ)
     location = local_path(path)
     try:
         return os.open(location, READ)

@@ -1,4 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
+# ruff: noqa: PTH100, PTH120
 """A folder that is kept open, so that its names mean the same files all the time.
 
 A path is looked up anew at every call, and the owner of a folder on the way can put a symbolic link
@@ -19,7 +20,8 @@ import os
 import threading
 from collections.abc import Callable
 
-from secure_bloom.errors import PlatformError
+from secure_bloom.errors import PlatformError, PolicyError
+from secure_bloom.storage.paths import fenced_parts, local_path, shown_path
 
 try:
     import fcntl
@@ -33,6 +35,7 @@ __all__ = [
     "READ",
     "exchange_names",
     "fcntl",
+    "open_folder_of",
     "pread",
     "require_writing",
 ]
@@ -118,6 +121,20 @@ class OpenFolder:
     def __exit__(self, *_error: object) -> None:
         close(self._fd)
 
+    def inside(self, name: str, *, make: bool) -> OpenFolder:
+        """Open a folder in this one. A symbolic link is an error."""
+        if make:
+            try:
+                os.mkdir(name, dir_fd=self._fd)
+                self.sync()
+            except FileExistsError:
+                pass
+        found = OpenFolder.__new__(OpenFolder)
+        found._fd = os.open(
+            name, os.O_RDONLY | os.O_DIRECTORY | CLOEXEC | NOFOLLOW, dir_fd=self._fd
+        )
+        return found
+
     def open(self, name: str, flags: int) -> int:
         """Open a name, or create it readable by the owner alone.
 
@@ -188,6 +205,35 @@ class OpenFolder:
             # EINVAL: the file system has no fsync of a folder (fsync(2)).
             if exc.errno != errno.EINVAL:
                 raise
+
+
+def open_folder_of(path: str, *, make: bool = False) -> OpenFolder:
+    """Open the folder of a file. With ``make``, make it durably if it is missing.
+
+    For a path of :func:`.paths.without_links`, each folder below the root is opened by its name in
+    the folder before. Raises PolicyError if one of them is a link.
+    """
+    parts = fenced_parts(path)
+    if parts is None:
+        return OpenFolder(os.path.dirname(os.path.abspath(local_path(path))))
+    root, names = parts
+    if ".." in names:
+        raise PolicyError("the path leads out of its folder", path=shown_path(path))
+    folder = OpenFolder(root)
+    for name in names[:-1]:
+        try:
+            with folder:
+                folder = folder.inside(name, make=make)
+        except OSError as exc:
+            if exc.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise PolicyError(
+                f"{name}, a folder on the way to the file, is a link or a file",
+                hint="put the folder itself there: a table's files are neither written nor removed "
+                "through links",
+                path=shown_path(path),
+            ) from exc
+    return folder
 
 
 @functools.cache

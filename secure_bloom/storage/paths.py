@@ -146,6 +146,36 @@ def below(path: str, folder: str) -> str | None:
     return path.removeprefix(prefix) if path.startswith(prefix) else None
 
 
+#: Between the part of a local path that may lead through links, and the part that must not.  To
+#: the system it means nothing (rsync has "/./" for a like purpose).
+_FENCE = "/././"
+
+
+def without_links(path: str, root: str) -> str:
+    """Return the path of a file below ``root`` that storage opens, writes and removes as such.
+
+    A link in place of a folder below the root, or of the file, is an error: whoever may write the
+    folder could lead a run elsewhere with it.  Stores have no links: a URI is returned unchanged.
+    """
+    if is_object_uri(path):
+        return path
+    inside = below(path, root)
+    if inside is None:
+        raise PolicyError("the file would be outside the table's folder", path=path)
+    return f"{absolute_path(root)}{_FENCE}{inside}"
+
+
+def fenced_parts(path: str) -> tuple[str, list[str]] | None:
+    """Return the root of a path of :func:`without_links`, and the names below it, or None."""
+    root, fence, inside = path.rpartition(_FENCE)
+    return (root, [it for it in inside.split("/") if it not in ("", ".")]) if fence else None
+
+
+def shown_path(path: str) -> str:
+    """Return a path as an error shows it."""
+    return path.replace(_FENCE, "/")
+
+
 def name_of(path: str) -> str:
     """Return the last part of a path."""
     return (object_uri(path).key if is_object_uri(path) else path).rpartition("/")[2]

@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH112, PTH114, PTH119, PTH120
+# ruff: noqa: PTH112, PTH114, PTH119, PTH120
 """Replace a local file: at any moment the whole old file or the whole new one is there.
 
 The process may die between any two of these steps:
@@ -20,10 +20,10 @@ from functools import partial
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage.durable_writes import make_folders, remove_sidecar
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.local import identity_of
+from secure_bloom.storage.local import absolute_location, identity_of
 from secure_bloom.storage.open_folder import OpenFolder
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.paths import local_path
+from secure_bloom.storage.paths import fenced_parts, shown_path
 from secure_bloom.storage.staged_file import StagedFile, staged_file
 
 
@@ -44,18 +44,20 @@ def local_replacement(
     old file and the new file are locked until the block ends.
     """
     path = source.path if output is None else output
-    location = source.location if output is None else os.path.abspath(local_path(output))
+    location = source.location if output is None else absolute_location(output)
     target = location
+    is_fenced = fenced_parts(location) is not None
     # A link stays a link: the rename must take the place of what it leads to.  Of a file that was
     # read, the folders on the way may be links: the last one is opened, and its file compared.
-    if output is not None or os.path.islink(location):
+    if not is_fenced and (output is not None or os.path.islink(location)):
         target = os.path.realpath(location)
     if os.path.isdir(target):
-        raise PolicyError("is a folder, a file is to be written here", path=path)
+        raise PolicyError("is a folder, a file is to be written here", path=shown_path(path))
     replaced = source if output is None else over
-    with system_errors(path):
+    with system_errors(shown_path(path)):
         if output is not None:
-            make_folders(os.path.dirname(target))
+            parts = fenced_parts(location)
+            make_folders(parts[0] if parts else os.path.dirname(target))
         with source.exclusive(), _exclusive(over), staged_file(target) as staged:
             check = partial(_check, source, staged, replaced)
             check()  # before the work, as after it: the loser of a race waited

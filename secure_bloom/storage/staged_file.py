@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH118, PTH119, PTH120
+# ruff: noqa: PTH118, PTH119
 """A new local file that gets its name when it is complete, or leaves nothing.
 
 If the file system can do that, the file is built without a name (O_TMPFILE), so a kill leaves
@@ -29,8 +29,8 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage.local import identity_of
 from secure_bloom.storage.locks import try_lock
-from secure_bloom.storage.open_folder import OpenFolder, close
-from secure_bloom.storage.paths import is_object_uri, local_path
+from secure_bloom.storage.open_folder import OpenFolder, close, open_folder_of
+from secure_bloom.storage.paths import fenced_parts, is_object_uri, local_path, shown_path
 
 _NAME_MAX = 255
 #: Errors of file systems without hard links: there only the lock on the source keeps writers apart.
@@ -62,7 +62,7 @@ class StagedFile:
     """
 
     def __init__(self, folder: OpenFolder, target: str) -> None:
-        self._target = target
+        self._target = shown_path(target)
         self.folder = folder
         self.name = os.path.basename(target)
         self._temporary = temporary_name(self.name)
@@ -302,23 +302,23 @@ def remove_leftover(path: str) -> None:
     """
     if is_object_uri(path):
         return
-    target = os.path.realpath(local_path(path))
+    target = path if fenced_parts(path) else os.path.realpath(local_path(path))
     folder, name = os.path.split(target)
     # What the system refuses now is removed by a later run.
     with contextlib.suppress(OSError, SecureBloomError):
         if os.path.lexists(os.path.join(folder, temporary_name(name))):
-            with OpenFolder(folder) as opened:
+            with open_folder_of(target) as opened:
                 StagedFile(opened, target).remove_stale()
                 opened.sync()
 
 
 @contextmanager
 def staged_file(target: str) -> Iterator[StagedFile]:
-    """Yield a new file that is to replace ``target``, a real path.
+    """Yield a new file that is to replace ``target``, a real path or one of ``without_links``.
 
     It is removed unless published.
     """
-    with OpenFolder(os.path.dirname(target)) as folder:
+    with open_folder_of(target, make=True) as folder:
         staged = StagedFile(folder, target)
         try:
             staged.create()

@@ -38,7 +38,7 @@ PURPOSE: Final = "an Iceberg table"
 #: The end of the name of a metadata file.
 METADATA_SUFFIX: Final = ".metadata.json"
 #: Properties of a table that name a folder for its files.
-_PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
+PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
 #: Settings of S3: how a text is taken, and pyiceberg's names of the property.
 _SETTINGS: Final[Mapping[str, tuple[Callable[[str], Any], tuple[str, ...]]]] = {
@@ -142,7 +142,7 @@ def store_grant(table: Any, path: str) -> StoreGrant | None:
     places = {
         table.metadata.location,
         sibling(table.metadata_location, ""),
-        *(table.metadata.properties.get(name, "") for name in _PLACES),
+        *(table.metadata.properties.get(name, "") for name in PLACES),
     }
     return _grant(places, table.io.properties, path)
 

@@ -24,6 +24,7 @@ from pyiceberg.exceptions import (
     CommitStateUnknownException,
     ForbiddenError,
 )
+from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -35,6 +36,7 @@ import secure_bloom as sb
 from secure_bloom.errors import (
     FileChangedError,
     MissingPathError,
+    PolicyError,
     UnfinishedWriteError,
     UnsupportedFeatureError,
 )
@@ -48,6 +50,7 @@ from tests.iceberg.tables import (
     delete_by_vector,
     delete_equal,
     delete_positions,
+    entries,
     in_settings,
     local,
     people,
@@ -451,3 +454,51 @@ def test_kills_at_random_moments(catalog: SqlCatalog) -> None:
     assert snapshots > 6
     assert not sb.add_bloom_filters(NAME, columns=["email"]).failed
     assert sb.read_table(NAME).sort_by("id")["id"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("layout", [{}, {"write.object-storage.enabled": "true"}])
+@pytest.mark.parametrize("fails", [False, True])
+def test_data_files_of_one_name_in_several_folders(
+    catalog: SqlCatalog, layout: dict[str, str], fails: bool
+) -> None:
+    """As a table has them whose files were added where they are."""
+    table = people(catalog, **layout)
+    with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
+        for number, entry in enumerate(entries(table)):
+            old = entry.data_file
+            moved = DataFile(*(old[position] for position in range(len(old))))
+            moved.spec_id = old.spec_id
+            path = local(table.location()) / f"data/day={number}/part-0.parquet"
+            path.parent.mkdir(parents=True)
+            local(old.file_path).rename(path)
+            moved[1] = f"file://{path}"
+            snapshot.delete_data_file(old)
+            snapshot.append_data_file(moved)
+            if fails and number == 1:
+                path.write_bytes(b"PAR1 broken PAR1")
+    report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert [it.status for it in report.files].count("added") == (2 if fails else 3)
+    added = {it.added for it in report.commits[0].files}
+    assert len(added) == (2 if fails else 3)
+    assert all(local(path).exists() for path in added)
+    if not fails:
+        assert ids(table) == list(range(300))
+
+
+@pytest.mark.parametrize("folder", ["data", "metadata"])
+def test_a_link_in_place_of_a_folder_of_the_table(catalog: SqlCatalog, folder: str) -> None:
+    """Nothing is written, and nothing removed, in the folder of another table."""
+    table = people(catalog)
+    top = local(table.location())
+    other = top.parent / "victim"
+    (top / folder).rename(other)
+    (top / folder).symlink_to(other)
+    before = {path.name for path in other.iterdir()}
+    if folder == "metadata":
+        with pytest.raises(PolicyError, match="is a link"):
+            sb.add_bloom_filters(NAME, columns=["email"])
+    else:
+        report = sb.add_bloom_filters(NAME, columns=["email"])
+        assert {it.status for it in report.files} == {"failed"}
+    assert {path.name for path in other.iterdir()} == before
+    assert ids(table) == list(range(300))
