@@ -26,7 +26,7 @@ from secure_bloom.storage.object_writer import (
     StoredObject,
     uploaded_parts,
 )
-from secure_bloom.storage.objects import arrow_location, store_errors
+from secure_bloom.storage.objects import arrow_location, open_object, store_errors
 from secure_bloom.storage.paths import is_object_uri
 from secure_bloom.storage.stores import Sdk, store_of
 
@@ -101,12 +101,18 @@ def replace_object(
 def put_object(path: str, content: bytes, *, must_be_new: bool) -> None:
     """Write an object of a store with an SDK, in one request if it is small.
 
-    Raises FileChangedError for an object that ``must_be_new`` but is there.
+    Raises FileChangedError for an object that ``must_be_new`` but is there with other content: a
+    layer below may have repeated the request.
     """
     sdk, target = stored_at(path, *arrow_location(path))
-    with store_errors(path), sdk.errors(path):
-        write = sdk.Writer(target, None, _no_source, must_be_new=must_be_new)
-        write.write(uploaded_parts([content], len(content)))
+    try:
+        with store_errors(path), sdk.errors(path):
+            write = sdk.Writer(target, None, _no_source, must_be_new=must_be_new)
+            write.write(uploaded_parts([content], len(content)))
+    except FileChangedError:
+        with open_object(path) as found:
+            if found.size != len(content) or found.all_bytes() != content:
+                raise
 
 
 def _no_source() -> None:

@@ -57,6 +57,7 @@ from secure_bloom.storage.s3_connection import (
     connect,
     errors,
     is_conflict,
+    was_repeated,
     where,
 )
 
@@ -336,7 +337,10 @@ class S3Writer(ObjectWriter):
         try:
             self._client.put_object(**where(self._target), **fields, Body=content)
         except ClientError as error:
-            if not self._has_done(error):
+            # Only a caller knows whether an equal object is its own: what must be new must not be
+            # another writer's either.
+            may_be_ours = not self._must_be_new or was_repeated(error)
+            if not (may_be_ours and self._has_done(error)):
                 raise self._refusal(error) from error
 
     def _has_done(self, error: ClientError) -> bool:

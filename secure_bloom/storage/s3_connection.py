@@ -70,6 +70,12 @@ def is_conflict(error: ClientError) -> bool:
     return code_of(error) in _CONFLICTS
 
 
+def was_repeated(error: ClientError) -> bool:
+    """Return whether the SDK has sent the request more than once."""
+    answer: dict[str, Any] = error.response.get("ResponseMetadata", {})
+    return bool(answer.get("RetryAttempts"))
+
+
 def _refusal(error: ClientError, path: str) -> SecureBloomError:
     code = code_of(error)
     said = error.response.get("Error", {}).get("Message", "")

@@ -22,8 +22,9 @@ from secure_bloom.errors import (
     UnfinishedWriteError,
     UnsupportedFeatureError,
 )
-from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.storage import open_input, replace_tail, write_new
 from secure_bloom.storage.dispatch import create_file, remove_file
+from secure_bloom.storage.object_writes import put_object
 from testing.storage import Bucket
 from testing.store_proxy import StoreProxy, store_proxy
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced
@@ -325,14 +326,29 @@ def test_a_layer_below_repeats_the_write_and_meets_its_own_object(
     proxy: StoreProxy, old: bytes, status: int, code: str, is_new: bool
 ) -> None:
     bucket, file = fill(proxy, old)
-    output = bucket.uri("new.parquet") if is_new else None
     # The last request of a write: the only one that makes the object visible.
     only = "POST /" if old is LARGE else f"PUT /{bucket.name}"
     but = "uploads" if old is LARGE else None
     proxy.tell(fail={"status": status, "code": code, "after": True, "only": only, "but": but})
-    replace_tail(file, len(old) - 100, TAIL, output=output, must_be_new=is_new)
+    if is_new:
+        write_new(file, len(old) - 100, TAIL, bucket.uri("new.parquet"))
+    else:
+        replace_tail(file, len(old) - 100, TAIL)
     proxy.tell(fail=None)
     assert bucket.objects()["new.parquet" if is_new else KEY] == new(old)
+
+
+@pytest.mark.parametrize(("status", "code"), REPEATED)
+def test_a_small_file_of_a_table_whose_write_is_repeated(
+    proxy: StoreProxy, status: int, code: str
+) -> None:
+    bucket = Bucket(proxy.port)
+    proxy.tell(fail={"status": status, "code": code, "after": True, "only": "PUT"})
+    put_object(bucket.uri("m0.avro"), b"manifest", must_be_new=True)
+    proxy.tell(fail=None)
+    assert bucket.objects() == {"m0.avro": b"manifest"}
+    with pytest.raises(FileChangedError):
+        put_object(bucket.uri("m0.avro"), b"MANIFEST", must_be_new=True)
 
 
 def test_an_object_of_another_writer_is_not_taken_for_our_own(proxy: StoreProxy) -> None:
