@@ -11,6 +11,7 @@ from secure_bloom.auditing.checks import (
     column_keys,
     column_names,
     contradictions,
+    hudi_filters,
     leaks,
     unreferenced_bytes,
 )
@@ -92,6 +93,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     column_keys.check_shared_keys,
     column_keys.check_sealed_key_texts,
     leaks.check_hudi,
+    hudi_filters.check_hudi_filter,
     leaks.check_schemas,
     unreferenced_bytes.check_gaps,
     column_filters.check_doubts,

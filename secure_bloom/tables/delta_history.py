@@ -105,14 +105,53 @@ def _checkpoint_actions(path: str) -> Iterator[Action]:
 
 
 def texts_of(action: Action) -> Iterator[tuple[str, str]]:
-    """Yield the texts of an action that may contain conditions, each with its description."""
+    """Yield the texts of an action that may contain conditions, each with its description.
+
+    Names of columns alone are no such text. An entry of an object, ``{"email": "x"}``, is written
+    as the condition ``email = ''``, because what it holds is a value.
+    """
     info = _mapping(action.get("commitInfo"))
     for name, value in _mapping(info.get("operationParameters")).items():
-        yield f"the operation's {name}", value if isinstance(value, str) else json.dumps(value)
+        if (info.get("operation"), name) not in _NAMES_ONLY:
+            yield from ((f"the operation's {name}", text) for text in _conditions(value, _DEEPEST))
     metadata = _mapping(action.get("metaData"))
     for name, value in _mapping(metadata.get("configuration")).items():
         if name.startswith("delta.constraints."):
             yield "a constraint", str(value)
+
+
+#: Operations, and parameters of them that have settings of columns: none of their values.
+_NAMES_ONLY = frozenset({("ADD BLOOM FILTERS", "columns")})
+#: Objects in parameters are not nested so deeply; a hostile log would exhaust Python's stack.
+_DEEPEST = 20
+
+
+def _conditions(value: object, depth: int) -> Iterator[str]:
+    """Yield the texts in a parameter. Engines write lists and objects as texts of JSON."""
+    if isinstance(value, str):
+        inner = _json(value) if depth else None
+        if inner is None:
+            yield value
+            return
+        value = inner
+    if isinstance(value, list) and depth:
+        for each in value:
+            yield from _conditions(each, depth - 1)
+    # The description of a column, by its name and type, has no value of it.
+    elif isinstance(value, dict) and depth and not value.keys() >= {"name", "type"}:
+        for name, each in value.items():
+            if each is not None and not isinstance(each, dict | list):
+                yield f"`{name}` = ''"
+            yield from _conditions(each, depth - 1)
+
+
+def _json(text: str) -> list[Any] | dict[str, Any] | None:
+    """Return the list or the object that a text of JSON holds, or None for another text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list | dict) else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -767,6 +767,22 @@ def hudi_record_keys_without_rule(folder: Path) -> Example:
     return Example(path=sound(folder, table=table))
 
 
+@example("hudi-filter-present")
+def hudi_filter_present(folder: Path) -> Example:
+    """`hudi add` put the record keys of `email` into an encrypted footer."""
+    path = sound(folder)
+    sb.hudi.add_record_key_filter(path, column="email", keys=KEYRING)
+    return Example(path=path)
+
+
+@example("paimon-index-present")
+def paimon_index_present(folder: Path) -> Example:
+    """`x.parquet.index` beside `x.parquet`, with a Bloom filter of `city`."""
+    path = sound(folder)
+    sb.paimon.build_index(path, "city", keys=KEYRING)
+    return Example(path=path)
+
+
 @example("paimon-index-in-clear")
 def paimon_index_in_clear(folder: Path) -> Example:
     """`x.parquet.index` beside `x.parquet`, with a Bloom filter of `email`."""

@@ -11,11 +11,12 @@ from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.naming import secret_named, secret_partition
+from secure_bloom.auditing.naming import secret_named, secret_partition, short
 from secure_bloom.auditing.rules.key_rules import KEY_MATERIAL_ORPHANED
 from secure_bloom.auditing.rules.leak_rules import (
     HUDI_KEYS_IN_CLEAR,
     PAIMON_INDEX_IN_CLEAR,
+    PAIMON_INDEX_PRESENT,
     PARTITION_IN_CLEAR,
     SCHEMA_IN_CLEAR,
     SUMMARY_IN_CLEAR,
@@ -144,15 +145,16 @@ def index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
         # with the copies.
         return
     _refuse_large(file)
-    for column in container.FileIndex.from_bytes(file.all_bytes()).columns:
-        # Paimon indexes the key of a map under the name m[k].
-        name = column.name.partition("[")[0]
-        if secret_named(name.split("."), policy) is not None:
-            yield PAIMON_INDEX_IN_CLEAR.finding(
-                "an index beside the data file holds the column in clear",
-                path=file.path,
-                column=name,
-            )
+    # Paimon indexes the key of a map under the name m[k].
+    columns = container.FileIndex.from_bytes(file.all_bytes()).columns
+    names = dict.fromkeys(column.name.partition("[")[0] for column in columns)
+    secret = [name for name in names if secret_named(name.split("."), policy) is not None]
+    if not secret and names:
+        what = f"an index beside the data file, in clear: {short(', '.join(names))}"
+        yield PAIMON_INDEX_PRESENT.finding(what, path=file.path)
+    for name in secret:
+        what = "an index beside the data file holds the column in clear"
+        yield PAIMON_INDEX_IN_CLEAR.finding(what, path=file.path, column=name)
 
 
 def _check_summaries(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 #: A word in a condition, as Spark writes it (``email#12``), and what a literal begins with.
 _WORD = re.compile(r"`([^`]+)`|([^\W\d][\w.]*)")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _OLD = "entries of older versions in the log show"
 _LITERAL = re.compile(r"['\"]|=\s*-?\d|[<>]\s*-?\d")
 
@@ -163,7 +164,8 @@ class _Shown:
     def _take_texts(self, action: Action) -> None:
         for kind, text in texts_of(action):
             if _LITERAL.search(text):
-                for found in _WORD.finditer(text):
+                # Words inside a literal are no names; one in double quotes may be a name.
+                for found in _WORD.finditer(_QUOTED.sub("''", text)):
                     self._take_text((found[1] or found[2]).split("."), kind)
 
     def _take_text(self, path: list[str], kind: str) -> None:

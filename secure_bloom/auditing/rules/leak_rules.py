@@ -86,6 +86,23 @@ HUDI_KEYS_UNRULED = Rule(
     "keys are made of other columns, and repeat a sensitive one if it is among them.",
     fix="give _hoodie_record_key a key, or a rule without one where no sensitive column is in it",
 )
+HUDI_FILTER_PRESENT = Rule(
+    id="hudi-filter-present",
+    severity=Severity.NOTE,
+    meaning="A footer holds Hudi's Bloom filter of record keys, or the smallest and largest of "
+    "them, and the rules about columns in clear do not forbid it: whoever may read the footer can "
+    "ask which keys are there, also without the key of the column they come from.",
+    fix="nothing, if readers of the footer may know the record keys; else write the files again "
+    "without the filter",
+)
+PAIMON_INDEX_PRESENT = Rule(
+    id="paimon-index-present",
+    severity=Severity.NOTE,
+    meaning="A Paimon file index holds filters, in clear and without a tag, of columns to which "
+    "the policy gives no key: anyone can ask them, and change them unnoticed.",
+    fix="nothing, if the columns may be in clear; else give them a key in the policy, and audit "
+    "again",
+)
 PAIMON_INDEX_IN_CLEAR = Rule(
     id="paimon-index-in-clear",
     severity=Severity.CRITICAL,

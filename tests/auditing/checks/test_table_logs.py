@@ -160,3 +160,42 @@ def test_a_table_may_have_any_number_of_old_files(
     for ordinal in range(4):
         write(tmp_path / f"old-{ordinal}.parquet", customers(30), Mode.ENCRYPTED)
     assert ids(Example(path=tmp_path).audit()) == []
+
+
+def test_names_of_columns_that_our_own_commits_hold_are_no_values(tmp_path: Path) -> None:
+    path = sound(tmp_path)
+    commit(tmp_path, 0, protocol(), metadata(column("email", "string"), column("iban", "string")))
+    commit(tmp_path, 1, add(path.name, path.stat().st_size))
+    for columns in (["email"], {"email": 0.001, "iban": None}):
+        run = sb.add_bloom_filters(tmp_path, columns=columns, keys=KEYRING, replace_filters=True)
+        assert len(run.commits) == 1
+    report = Example(path=tmp_path).audit()
+    assert "table-log-in-clear" not in ids(report)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_shown"),
+    [
+        ({"partitionBy": '["email"]'}, False),
+        ({"zOrderBy": '["email","iban"]', "predicate": "[]"}, False),
+        ({"clusterBy": '[["email"]]'}, False),
+        ({"columns": '[{"column":{"name":"email","type":"string","metadata":{}}}]'}, False),
+        ({"predicate": "[\"(city#1 = 'email')\"]"}, False),
+        ({"properties": '{"delta.dataSkippingStatsColumns":"email,iban"}'}, False),
+        ({"predicate": "[\"(email#1 = 'a@x.example')\"]"}, True),
+        ({"predicate": "\"email\" = 'a@x.example'"}, True),
+        ({"predicate": '["`Email` IN (\\"a@x.example\\")"]'}, True),
+        ({"values": '{"email":"a@x.example"}'}, True),
+        ({"values": [{"email": 7}]}, True),
+        ({"predicate": {"condition": "email > 5"}}, True),
+    ],
+)
+def test_a_parameter_shows_values_and_not_names(
+    tmp_path: Path, parameters: dict[str, Any], is_shown: bool
+) -> None:
+    path = sound(tmp_path)
+    commit(tmp_path, 0, protocol(), metadata(column("email", "string"), column("iban", "string")))
+    commit(tmp_path, 1, add(path.name, path.stat().st_size))
+    info = {"operation": "ANY", "operationParameters": parameters}
+    commit(tmp_path, 2, {"commitInfo": info})
+    assert ("table-log-in-clear" in ids(Example(path=tmp_path).audit())) is is_shown
