@@ -18,6 +18,7 @@ from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file, sampled_values
 from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.naming import PathMask, secret_partition
+from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress
@@ -64,7 +65,8 @@ def _audits(
     if request is None:
         return
     resolver = KeyResolver(plan.keys)
-    run = AuditRun(request=request, resolver=resolver, secrets=secrets)
+    older = OlderNames(plan.tables)
+    run = AuditRun(request=request, resolver=resolver, older_names=older.of, secrets=secrets)
     work = partial(audit_file, run=run, open_file=plan.tables.open)
     paths = KeyPrefetch(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
@@ -114,7 +116,13 @@ def conclude(
 def _copy_search(
     plan: AuditPlan, request: AuditRequest, secrets: SensitiveValues
 ) -> copies.CopySearch:
-    run = AuditRun(request=request, resolver=KeyResolver(plan.keys), secrets=secrets)
+    older = OlderNames(plan.tables)
+    run = AuditRun(
+        request=request,
+        resolver=KeyResolver(plan.keys),
+        older_names=older.of,
+        secrets=secrets,
+    )
 
     def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
         return audit_file(path, run, open_file)

@@ -98,6 +98,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     unreferenced_bytes.check_gaps,
     column_filters.check_doubts,
     column_names.check_spelling,
+    column_names.check_older_names,
     _check_repeated_values,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (

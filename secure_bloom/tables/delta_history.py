@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from secure_bloom.errors import FormatError, located
+from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.storage import join, name_of
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.memory_budget import refuse_beyond
-from secure_bloom.tables.delta_actions import Action, json_lines
+from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, metadata_of
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
+from secure_bloom.tables.live_file import TableMetadata
 
 #: The columns of checkpoints and sidecar files.
 ACTION_NAMES = frozenset(
@@ -59,6 +61,22 @@ def actions_in(path: str) -> Iterator[Action]:
             yield from json_lines(read_log_file(path))
         elif name.endswith(".parquet"):
             yield from _checkpoint_actions(path)
+
+
+def metadata_in_log(table: str) -> Iterator[TableMetadata]:
+    """Yield the table's metadata of all versions that its log still has, equal ones once.
+
+    Files of the log that cannot be read are left out: reading the table reports them.
+    """
+    seen: set[str] = set()
+    for path in log_paths(table):
+        with suppress(SecureBloomError):
+            for action in actions_in(path):
+                fields = fields_of(action, "metaData")
+                schema = None if fields is None else fields.get("schemaString")
+                if fields is not None and isinstance(schema, str) and schema not in seen:
+                    seen.add(schema)
+                    yield metadata_of(fields)
 
 
 def stray_actions(path: str) -> Iterator[Action]:

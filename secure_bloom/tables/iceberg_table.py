@@ -313,6 +313,12 @@ def _location(path: str) -> str | None:
     return tree.parents(folder)[0] if name_of(folder) == METADATA_FOLDER else None
 
 
+def older_names(table: IcebergTable) -> list[ColumnMapping]:
+    """Return the names of columns in all schemas that the table's metadata has."""
+    schemas = _opened(table.path).schemas()
+    return [names_of_structure(schemas[number].as_struct()) for number in sorted(schemas)]
+
+
 def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
     """Return the columns with bounds in manifests of other snapshots, with the number of files.
 
@@ -372,12 +378,11 @@ def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
 
 
 def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
-    """Yield the dotted names of columns: the current name, or the last name of a dropped column."""
+    """Yield the dotted names of columns: the current name, and those of older schemas."""
     schemas = [table.schema(), *reversed(table.schemas().values())]
     for number in ids:
         names = (schema.find_column_name(number) for schema in schemas)
-        if name := next(filter(None, names), None):
-            yield name
+        yield from dict.fromkeys(filter(None, names))
 
 
 def _opened(path: str) -> Any:

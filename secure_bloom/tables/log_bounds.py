@@ -37,6 +37,19 @@ def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tu
     }
 
 
+def named_path(path: tuple[str, ...], schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the path that a table has for a column of the log, by one schema of the table.
+
+    Names that the schema does not have stay as they are.
+    """
+    kind: object = schema
+    named: tuple[str, ...] = ()
+    for stored in path:
+        field = _fields(kind).get(stored, {})
+        named, kind = (*named, str(field.get("name", stored))), field.get("type")
+    return named
+
+
 def without_bounds(
     add: Mapping[str, Any], schema: Mapping[str, Any], is_secret: IsSecret
 ) -> str | None:

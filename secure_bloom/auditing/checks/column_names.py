@@ -1,11 +1,20 @@
-"""Find columns in clear that are like a sensitive one: copies of it under another spelling."""
+"""Find columns in clear that are sensitive by another name: another spelling, or an older name.
+
+A table may drop or rename a column. Its files keep it under their own name or id, and a schema in
+the table's metadata still says what it was called.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 from secure_bloom.auditing.checks.subjects import Findings, FooterSubject
-from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
+from secure_bloom.auditing.naming import secret_named
+from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE, COLUMN_IN_CLEAR
+from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.parquet.schema import renamed_leaves
 
 #: The most columns in clear that are compared, each with every rule.
 _MOST_COMPARED = 2_000
@@ -23,3 +32,36 @@ def check_spelling(subject: FooterSubject) -> Findings:
             "a column that is",
             column=".".join(path),
         )
+
+
+def check_older_names(subject: FooterSubject) -> Findings:
+    """Check that no column in clear was a sensitive one under an older name, or the file's own."""
+    policy = subject.of.request.policy
+    clear = {chunk.leaf.path for chunk in subject.chunks if not chunk.is_sensitive}
+    known = {leaf.path for leaf in subject.footer.leaves if leaf.name in policy.columns}
+    found: dict[tuple[str, str], None] = {}
+    for ordinal, path in _other_names(subject):
+        leaf = subject.footer.leaves[ordinal]
+        # A rule for the column's present name is about this very column.
+        if leaf.path in clear - known:
+            secret = secret_named(path, policy)
+            if secret is not None:
+                found[secret, leaf.name] = None
+    for secret, shown in found:
+        what = f"the column is stored in clear; it is {shown} now, and had this name before"
+        yield subject.of.finding(COLUMN_IN_CLEAR, what, column=secret)
+
+
+def _other_names(subject: FooterSubject) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the names of columns in the file and in older schemas, each with its ordinal."""
+    footer = subject.footer
+    if subject.of.tail.column_names is None:
+        return
+    for ordinal, leaf in enumerate(footer.leaves):
+        if leaf.stored_path is not None:
+            yield ordinal, leaf.stored_path
+    for names in subject.of.run.older_names(subject.of.file.path):
+        # A file without ids of fields has no column that an older schema could name.
+        with suppress(UnsupportedFeatureError):
+            older = renamed_leaves(footer.scan.schema.elements, names)
+            yield from ((ordinal, leaf.path) for ordinal, leaf in enumerate(older))

@@ -5,7 +5,7 @@ They also count what only all chunks of a file together show: bytes of filters, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +75,13 @@ class AuditRequest:
 class AuditRun:
     """What the audits of all files of a run share.
 
-    ``secrets`` are values of sensitive columns in other files.
+    ``secrets`` are values of sensitive columns in other files.  ``older_names`` returns the names
+    that the table of a file had for its columns.
     """
 
     request: AuditRequest
     resolver: KeyResolver
+    older_names: Callable[[str], Sequence[ColumnMapping]] = lambda _: ()
     secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
 
     @cached_property

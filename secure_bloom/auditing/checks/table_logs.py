@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -32,7 +33,7 @@ from secure_bloom.storage import TableLog, open_input
 from secure_bloom.tables import Snapshot, TableListing
 from secure_bloom.tables.delta_actions import Action
 from secure_bloom.tables.delta_history import actions_in, log_paths, stray_actions, texts_of
-from secure_bloom.tables.log_bounds import bounded_columns
+from secure_bloom.tables.log_bounds import bounded_columns, named_path
 
 if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_table import IcebergTable
@@ -107,12 +108,12 @@ class _Shown:
     def __init__(self, policy: KeyPolicy, table: Snapshot | None = None) -> None:
         self._policy = policy
         self._live = set() if table is None else {it.add.get("path") for it in table.files}
-        self._schema = {} if table is None else table.metadata.schema
-        self._names = {} if table is None else table.metadata.physical_names
+        #: The schemas of all versions: a column keeps its name in the log when it gets another.
+        self._schemas = [] if table is None else [table.metadata.schema]
         has_files = table is not None and table.files
         self._partitions = set(table.metadata.partition_columns if table and has_files else ())
-        #: For each column the files with bounds in the log, by their names there.
-        self._bounds: dict[str, set[str]] = {}
+        #: For each column, as the log calls it, the files with bounds, by their names there.
+        self._bounds: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         self._texts: dict[tuple[str, str], None] = {}
         #: Columns in clear that the table computes, and what they are computed from.
         self._derived: dict[tuple[str, str], None] = {}
@@ -136,9 +137,14 @@ class _Shown:
     def findings(self, folder: str) -> Iterator[Finding]:
         """Yield a finding for each column and kind. No value is quoted."""
         policy = self._policy
-        yield from _partitions(folder, sorted(self._partitions), policy)
-        live = {name: len(found & self._live) for name, found in self._bounds.items()}
-        old = {name: len(found - self._live) for name, found in self._bounds.items()}
+        partitions = {name for stored in self._partitions for name in self._named((stored,))}
+        yield from _partitions(folder, sorted(partitions), policy)
+        bounds: defaultdict[str, set[str]] = defaultdict(set)
+        for path, files in self._bounds.items():
+            for name in self._named(path):
+                bounds[name] |= files
+        live = {name: len(found & self._live) for name, found in bounds.items()}
+        old = {name: len(found - self._live) for name, found in bounds.items()}
         yield from _bounds(folder, live, policy, DELTA_LOG_FIX)
         yield from _bounds(folder, old, policy, DELTA_LOG_FIX, where=_OLD)
         for column, kind in self._texts:
@@ -152,14 +158,13 @@ class _Shown:
         for name in ("partitionValues", "partitionValues_parsed"):
             values = fields.get(name)
             if isinstance(values, dict):
-                self._partitions.update(
-                    self._logical(column) for column, value in values.items() if value is not None
-                )
-        for path in bounded_columns(fields, self._schema):
-            self._bounds.setdefault(".".join(path), set()).add(str(fields.get("path")))
+                self._partitions.update(name for name, it in values.items() if it is not None)
+        for path in bounded_columns(fields, {}):
+            self._bounds[path].add(str(fields.get("path")))
 
-    def _logical(self, name: str) -> str:
-        return next((logical for logical, stored in self._names.items() if stored == name), name)
+    def _named(self, path: tuple[str, ...]) -> set[str]:
+        """Return the names that a column of the log has, or had in any version of the table."""
+        return {".".join(path), *(".".join(named_path(path, it)) for it in self._schemas)}
 
     def _take_texts(self, action: Action) -> None:
         for kind, text in texts_of(action):
@@ -183,6 +188,8 @@ class _Shown:
             schema = json.loads(text) if isinstance(text, str) else {}
         except (ValueError, RecursionError):
             return
+        if isinstance(schema, dict) and schema not in self._schemas:
+            self._schemas.append(schema)
         fields = schema.get("fields") if isinstance(schema, dict) else None
         for field in fields if isinstance(fields, list) else ():
             said = field.get("metadata") if isinstance(field, dict) else None

@@ -1,0 +1,70 @@
+"""The names that tables had for the columns of their files, in all schemas that their metadata has.
+
+A file of a mapped Delta table, or of an Iceberg table, keeps a column that the table has dropped or
+renamed. Under the current names it is no column, or one that the policy does not know.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.storage import TableLog, below
+from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.tables import Snapshot, TableListing
+from secure_bloom.tables.formats import ListedTable
+
+
+class OlderNames:
+    """The mappings of all schemas of the tables of an audit. Each table is looked at once."""
+
+    def __init__(self, tables: TableListing) -> None:
+        self._tables = [it for it in tables.tables if it.column_mapping is not None]
+        self._found: dict[int, Sequence[ColumnMapping]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, path: str) -> Sequence[ColumnMapping]:
+        """Return the mappings that the table of a file had, or nothing for another file."""
+        table = next((it for it in self._tables if _has_file(it, path)), None)
+        if table is None:
+            return ()
+        with self._lock:
+            if id(table) not in self._found:
+                self._found[id(table)] = _mappings(table)
+            return self._found[id(table)]
+
+
+def _has_file(table: ListedTable, path: str) -> bool:
+    places = filter(None, (table.place, table.location))
+    return path in table.files or any(below(path, place) for place in places)
+
+
+def _mappings(table: ListedTable) -> list[ColumnMapping]:
+    # What cannot be read is a finding of the check of the table's log.
+    with suppress(SecureBloomError):
+        found = _HISTORIES[table.log](table.state)
+        return [it for number, it in enumerate(found) if it not in found[:number]]
+    return []
+
+
+def _of_delta(table: Snapshot) -> list[ColumnMapping]:
+    from secure_bloom.tables.delta_history import metadata_in_log
+    from secure_bloom.tables.delta_names import column_names
+
+    names = map(column_names, metadata_in_log(table.folder))
+    return [it for it in names if it is not None]
+
+
+def _of_iceberg(table: Any) -> list[ColumnMapping]:
+    from secure_bloom.tables.iceberg_table import older_names
+
+    return older_names(table)
+
+
+_HISTORIES: Mapping[TableLog, Callable[[Any], list[ColumnMapping]]] = {
+    TableLog.DELTA: _of_delta,
+    TableLog.ICEBERG: _of_iceberg,
+}
