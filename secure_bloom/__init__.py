@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         read_table,
     )
     from secure_bloom.api.rekey import decrypt, reencrypt, rotate_keys
+    from secure_bloom.api.sql import sql
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
     from secure_bloom.bloom.verdicts import ProbeReport, Verdict
@@ -80,6 +81,7 @@ _HOMES = {
     "api.probe": ["probe"],
     "api.read": ["explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
     "api.rekey": ["decrypt", "reencrypt", "rotate_keys"],
+    "api.sql": ["sql"],
     "auditing.findings": ["AuditReport", "Finding"],
     "bloom.verdicts": ["ProbeReport", "Verdict"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
@@ -175,6 +177,7 @@ __all__ = [
     "read_table",
     "reencrypt",
     "rotate_keys",
+    "sql",
     "time_limit",
 ]
 

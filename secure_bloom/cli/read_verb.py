@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.row_formats import (
-    FORMATS,
     TABLE_ROWS,
     format_of,
     json_of,
     output_file,
     refuse_part_of_table,
     rows_of,
+    with_row_options,
     write_rows,
 )
 from secure_bloom.cli.shared_arguments import (
@@ -59,18 +59,7 @@ if TYPE_CHECKING:
     help="Say what was skipped and why, instead of the rows; with --output they are written too.",
 )
 @click.option("--plan-only", is_flag=True, help="With --explain: plan, and read no row.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Where to write rows, in clear.")
-@click.option(
-    "--for-spreadsheets",
-    is_flag=True,
-    help="Write ' before texts in CSV that a spreadsheet would run as formulas.",
-)
+@with_row_options
 @with_access_to_read
 @click.option(
     "--without-filter-keys",

@@ -36,6 +36,23 @@ from secure_bloom.storage.staged_file import staged_file
 _PRIVATE = 0o600
 
 
+def with_row_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add ``--format``, ``--output`` and ``--for-spreadsheets`` of a verb that writes rows."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
+    )
+    output = click.option("-o", "--output", metavar="FILE", help="Where to write rows, in clear.")
+    harmless = click.option(
+        "--for-spreadsheets",
+        is_flag=True,
+        help="Write ' before texts in CSV that a spreadsheet would run as formulas.",
+    )
+    return form(output(harmless(function)))
+
+
 def output_file(text: str) -> Path:
     """Return the path of the file that ``text`` names.
 

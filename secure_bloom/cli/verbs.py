@@ -97,6 +97,7 @@ _VERBS: Final = {
     "read": ("read_verb", "read_command"),
     "reencrypt": ("rekey_verbs", "reencrypt_command"),
     "rotate": ("rekey_verbs", "rotate_command"),
+    "sql": ("sql_verb", "sql_command"),
 }
 
 
@@ -148,6 +149,7 @@ def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
     secure-bloom add out/ --policy keys/policy.toml       add filters, data untouched
     secure-bloom probe out/ email a@example.com --keyring keys/dev-keyring.json
     secure-bloom read out/ --where "email = 'a@x'"        rows, skipping what filters exclude
+    secure-bloom sql "select count(*) from 'out/'"        SQL over encrypted tables
     secure-bloom inspect out/                             footers, keys, filters
     secure-bloom audit out/ --policy keys/policy.toml     does every file obey the policy
     secure-bloom demo                                     all of it on Spark, in a minute

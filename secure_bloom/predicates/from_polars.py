@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import PolicyError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     _Read = tuple[Predicate, pl.Expr]
+    _Types = Mapping[str, pl.DataType]
 
 #: Polars counts a NaN as larger than every number, so `>` is the negation of `<=`.
 _COMPARISONS: dict[str, tuple[Operator, Operator, Callable[[Any, Any], Any]]] = {
@@ -59,8 +60,8 @@ def is_polars(where: object) -> bool:
     return kind.__name__ == "Expr" and kind.__module__.partition(".")[0] == "polars"
 
 
-def from_polars(expression: pl.Expr) -> Predicate:
-    """Return the predicate that an expression describes.
+def from_polars(expression: pl.Expr, types: _Types | None = None) -> Predicate:
+    """Return the predicate that an expression describes.  ``types`` are those of the columns.
 
     Raises PolicyError for expressions of any other form.  The predicate selects the rows that
     Polars would select, nulls and NaN included.  Two things differ on purpose: a NaN among the
@@ -68,7 +69,7 @@ def from_polars(expression: pl.Expr) -> Predicate:
     """
     try:
         content = json.loads(expression.meta.serialize(format="json"))
-        predicate, rebuilt = _predicate(_Node(content, expression), MAX_DEPTH)
+        predicate, rebuilt = _predicate(_Node(content, expression, types or {}), MAX_DEPTH)
         is_same = rebuilt.meta.eq(expression)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise _refusal() from None
@@ -81,12 +82,24 @@ def _refusal(hint: str = _HINT) -> PolicyError:
     return PolicyError("the Polars expression has parts that are not understood", hint=hint)
 
 
+#: The fields of a part that hold the parts of which it is made. A function has a list of them.
+_INPUTS = {
+    "BinaryExpr": ("left", "right"),
+    "Ternary": ("truthy", "falsy", "predicate"),
+}
+
+
+#: Polars' names of units of time in the JSON of an expression, and in a type.
+_UNITS = {"Milliseconds": "ms", "Microseconds": "us", "Nanoseconds": "ns"}
+
+
 class _Node:
     """A part of an expression: its content in JSON, and the part itself."""
 
-    def __init__(self, content: dict[str, Any], expression: pl.Expr) -> None:
+    def __init__(self, content: dict[str, Any], expression: pl.Expr, types: _Types) -> None:
         ((self.kind, self.inner),) = content.items()
         self.expression = expression
+        self._types = types
         #: ``Boolean.IsIn`` or the sign of a comparison, and the options of a function.
         self.name = self.kind
         self.options: Any = None
@@ -101,19 +114,27 @@ class _Node:
     @property
     def inputs(self) -> list[_Node]:
         """The parts of which this part is made, in their order."""
-        sides = (self.inner.get("left"), self.inner.get("right"))
-        contents = self.inner["input"] if self.kind == "Function" else sides
+        names = _INPUTS.get(self.kind)
+        contents = self.inner["input"] if names is None else [self.inner[it] for it in names]
         parts = reversed(self.expression.meta.pop())
-        return [_Node(content, part) for content, part in zip(contents, parts, strict=True)]
+        pairs = zip(contents, parts, strict=True)
+        return [_Node(content, part, self._types) for content, part in pairs]
 
     def path(self) -> tuple[str, ...]:
         """Return the path of a column, or of a member of a structure."""
         if self.kind == "Column":
             return (self.inner,)
-        if self.name != "StructExpr.FieldByName":
-            raise _refusal()
-        (above,) = self.inputs
-        return (*above.path(), self.options)
+        if self.name == "StructExpr.FieldByName":
+            (above,) = self.inputs
+            return (*above.path(), self.options)
+        if self.name == "TemporalExpr.CastTimeUnit":
+            (column,) = self.inputs
+            path = column.path()
+            kind = self._types.get(path[0]) if len(path) == 1 else None
+            # DuckDB writes it around every column of times; a cast to another unit would round.
+            if getattr(kind, "time_unit", None) == _UNITS.get(self.options, ""):
+                return path
+        raise _refusal()
 
     def values(self) -> pa.Array:
         """Return the values of a literal."""
@@ -200,6 +221,23 @@ def _beginning(node: _Node, _depth: int) -> _Read:
     return beginning(column.path(), start.value().as_py()), rebuilt
 
 
+def _guarded_membership(node: _Node, _depth: int) -> _Read:
+    """Read ``when(column.is_null()).then(None).otherwise(column.is_in(...))``, as DuckDB writes IN.
+
+    The guard changes nothing: ``is_in`` of a null is null.
+    """
+    import polars as pl
+
+    nothing, listed, guard = node.inputs
+    if guard.name != "Boolean.IsNull" or listed.name != "Boolean.IsIn":
+        raise _refusal()
+    found, membership = _membership(listed, _depth)
+    tested = listed.inputs[0].expression
+    if nothing.value().is_valid or not guard.inputs[0].expression.meta.eq(tested):
+        raise _refusal()
+    return found, pl.when(tested.is_null()).then(nothing.expression).otherwise(membership)
+
+
 _READERS: dict[str, Callable[[_Node, int], _Read]] = {
     **dict.fromkeys(_JOINS, _join),
     **dict.fromkeys(_COMPARISONS, _comparison),
@@ -209,6 +247,7 @@ _READERS: dict[str, Callable[[_Node, int], _Read]] = {
     "Boolean.IsIn": _membership,
     "Boolean.IsBetween": _between,
     "StringExpr.StartsWith": _beginning,
+    "Ternary": _guarded_membership,
 }
 
 

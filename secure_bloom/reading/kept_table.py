@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -24,7 +24,7 @@ from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.memory_budget import MemoryShare
-from secure_bloom.storage.paths import as_paths
+from secure_bloom.storage.paths import as_paths, name_of
 
 # Imported where they are used: verdicts need none of them.
 if TYPE_CHECKING:
@@ -188,6 +188,50 @@ class Table:
         from secure_bloom.reading.polars_scan import scan
 
         return scan(self)
+
+    @checked_arguments
+    def sql(
+        self,
+        query: str,
+        tables: Mapping[str, Table] | None = None,
+        *,
+        parameters: Mapping[str, object] | None = None,
+    ) -> pa.Table:
+        """Return the rows of a SQL query over this table, as :func:`secure_bloom.sql` does.
+
+        The query names this table ``self``, or by the path or the last part of the path that it was
+        opened with.
+
+        Args:
+            query: One SELECT statement in DuckDB's dialect.
+            tables: Other open tables, by their names in the query.
+            parameters: The values of ``$name`` in the query.
+
+        Returns:
+            A table of the rows of the answer.
+
+        Raises:
+            PolicyError: The query cannot be parsed or run, or names another table.
+
+        Example:
+            >>> table = sb.open_table("out/", policy="keys/policy.toml")
+            >>> table.sql("SELECT count(*) AS n FROM self WHERE country = 'it'").to_pylist()
+            [{'n': 10}]
+        """
+        from secure_bloom.reading.sql_query import OpenQuery
+
+        given = {name.lower(): table for name, table in (tables or {}).items()}
+        own = {"self", *self._given, *(name_of(path.rstrip("/")) for path in self._given)}
+        known = dict.fromkeys(map(str.lower, own), self) | given
+        with OpenQuery(query) as opened:
+            for name in opened.table_names:
+                if name.lower() not in known:
+                    raise PolicyError(
+                        f"the query names the table {legible(name)}",
+                        hint="this table is called self; give others as tables={NAME: table}",
+                    )
+            named = {name: known[name.lower()] for name in opened.table_names}
+            return opened.run(named, parameters).read_all()
 
     def ask(self, question: Question, *, explain: bool = False) -> TableRead:
         """Return one read. Take its batches or its plan, then its report."""

@@ -7,12 +7,12 @@ down.  Polars' own predicate is applied to the rows once more, so the answer is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.errors import MissingExtraError, PolicyError
+from secure_bloom.errors import MissingExtraError, PolicyError, SecureBloomError
 from secure_bloom.predicates.from_polars import from_polars
 from secure_bloom.predicates.tree import (
     NULL_TESTS,
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from secure_bloom.reading.table_read import TableRead
 
 
-def scan(table: Table) -> pl.LazyFrame:
-    """Return the rows of a table as a LazyFrame. Raises MissingExtraError without Polars."""
+def scan(table: Table, failed: Callable[[SecureBloomError], object] | None = None) -> pl.LazyFrame:
+    """Return the rows of a table as a LazyFrame. Raises MissingExtraError without Polars.
+
+    ``failed`` is called with an error of a read, before Polars wraps it in one of its own.
+    """
     try:
         import polars as pl
         from polars.io.plugins import register_io_source
@@ -48,10 +51,15 @@ def scan(table: Table) -> pl.LazyFrame:
         if predicate is not None:
             # A predicate that is an error of Polars is one even if no row is left to it.
             nulls.filter(predicate)
-        for batch in _asked(table, nulls.schema, columns, predicate, rows).batches():
-            frame = pl.DataFrame(pa.Table.from_batches([batch]))
-            frame = frame if predicate is None else frame.filter(predicate)
-            yield frame if columns is None else frame.select(columns)
+        try:
+            for batch in _asked(table, nulls.schema, columns, predicate, rows).batches():
+                frame = pl.DataFrame(pa.Table.from_batches([batch]))
+                frame = frame if predicate is None else frame.filter(predicate)
+                yield frame if columns is None else frame.select(columns)
+        except SecureBloomError as error:
+            if failed is not None:
+                failed(error)
+            raise
 
     nulls = pl.DataFrame(schema.empty_table()).clear(1)
     return register_io_source(source, schema=nulls.schema)
@@ -80,7 +88,7 @@ def _pushed(predicate: pl.Expr, schema: pl.Schema) -> Predicate | None:
     Rows for which the predicate is true are among those for which the result is true.
     """
     try:
-        found = from_polars(predicate)
+        found = from_polars(predicate, schema)
     except PolicyError:
         parts = [part for it in _joined_by_and(predicate) if (part := _pushed(it, schema))]
         return AllOf(parts=tuple(parts)) if parts else None

@@ -1,0 +1,102 @@
+"""Run a SQL query over encrypted tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
+from secure_bloom.calling.arguments import check_fields, takes
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy
+from secure_bloom.errors import MissingPathError
+from secure_bloom.reading.kept_table import Table
+from secure_bloom.reading.read_request import OpenRequest
+from secure_bloom.reading.sql_query import OpenQuery
+from secure_bloom.storage.paths import Paths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# No repr: a query and its parameters hold values.
+@dataclass(frozen=True, eq=False, repr=False)
+class SqlRequest:
+    """The arguments of :func:`secure_bloom.sql`, as described there."""
+
+    query: str
+    tables: Mapping[str, Paths | Table] | None = None
+    _: KW_ONLY
+    parameters: Mapping[str, object] | None = None
+    keys: GivenKeys = None
+    policy: GivenPolicy = None
+    allow_unverified: bool = False
+    allow_unprotected: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@takes(SqlRequest)
+def sql(asked: SqlRequest) -> pa.Table:
+    """Return the rows of a SQL query over tables, encrypted or not.
+
+    The query is one SELECT statement in DuckDB's dialect.  A table in it is the path of a table in
+    quotes (``FROM 'lake/customers'``), or a name of ``tables``.  Columns and comparisons are pushed
+    down, so row groups that filters rule out are not read.  DuckDB has no access to other files.
+
+    Args:
+        query: The query.
+        tables: Names in the query, each with the paths of a table or with an open table.
+        parameters: The values of ``$name`` in the query.
+        keys: A keyring or KMS client; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+
+    Returns:
+        A table of the rows of the answer.
+
+    Raises:
+        PolicyError: The query cannot be parsed or run, or there is no such table.
+        KeyUnavailableError: A key is missing, and rows are left that need it.
+        MissingExtraError: DuckDB or Polars is not installed.
+
+    Example:
+        >>> query = "SELECT country, count(*) AS n FROM 'out/' GROUP BY country ORDER BY country"
+        >>> sb.sql(query, policy="keys/policy.toml").to_pylist()[0]
+        {'country': 'de', 'n': 10}
+    """
+    with answered(asked) as rows:
+        return rows.read_all()
+
+
+@contextmanager
+def answered(asked: SqlRequest) -> Iterator[pa.RecordBatchReader]:
+    """Yield the rows of the answer, which can be read once, inside the block."""
+    with OpenQuery(asked.query) as query, ExitStack() as opened:
+        given = {name.lower(): table for name, table in (asked.tables or {}).items()}
+        tables = {}
+        for name in query.table_names:
+            found = given.get(name.lower(), name)
+            if not isinstance(found, Table):
+                found = opened.enter_context(_opened(name, found, asked))
+            tables[name] = found
+        yield query.run(tables, asked.parameters)
+
+
+def _opened(name: str, paths: Paths, asked: SqlRequest) -> Table:
+    try:
+        return Table(
+            OpenRequest(
+                paths,
+                keys=asked.keys,
+                policy=asked.policy,
+                allow_unverified=asked.allow_unverified,
+                allow_unprotected=asked.allow_unprotected,
+            )
+        )
+    except MissingPathError as error:
+        if paths == name:
+            error.hint = "the name of a table is its path in quotes: FROM 'lake/customers'"
+        raise

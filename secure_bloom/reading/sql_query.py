@@ -1,0 +1,218 @@
+"""Run a SQL query over open tables, by DuckDB.
+
+    with OpenQuery("SELECT count(*) FROM 'out/'") as query:
+        query.table_names             ["out/"]: the tables that are to be opened
+        query.run({"out/": table})    the rows of the answer, as an Arrow stream
+
+DuckDB plans the query.  It pushes columns and comparisons down to :meth:`Table.scan_polars`, which
+skips row groups as every read does.  Other conditions, such as functions of columns, are applied by
+DuckDB to the rows that are left.
+
+DuckDB has no access to files, so a query reads nothing but the tables, and nothing that was
+encrypted is written to a disk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
+from secure_bloom.reading.polars_scan import scan
+
+if TYPE_CHECKING:
+    from secure_bloom.reading.kept_table import Table
+
+#: DuckDB reads and writes no file, not even for what does not fit into memory.  Times are shown in
+#: UTC, as everywhere in this package.
+_SETTINGS: Final = (
+    "SET temp_directory = ''",
+    "SET python_enable_replacements = false",
+    "SET enable_external_access = false",
+    "SET TimeZone = 'UTC'",
+    "SET lock_configuration = true",
+)
+#: Rows of one batch of the answer.
+_BATCH_ROWS: Final = 65_536
+#: Errors of DuckDB that describe the query, and no value of a row.
+_ABOUT_THE_QUERY: Final = (
+    "BinderException",
+    "CatalogException",
+    "NotImplementedException",
+    "ParserException",
+    "PermissionException",
+    "SyntaxException",
+)
+#: Beginnings of the lines in which DuckDB names what the user may have meant.
+_ALIKE: Final = ("Candidate bindings", "Did you mean")
+#: A name in quotes in an error of DuckDB.  It may be a value that the user meant as a text.
+_QUOTED = re.compile(r'"([^"]*)"')
+_HINT: Final = "write texts in single quotes, names of columns in double quotes"
+
+
+class OpenQuery:
+    """One query. Use it as a context manager; the connection to DuckDB is closed at its end."""
+
+    def __init__(self, text: str) -> None:
+        with imported_for("SQL", "sql"):
+            import duckdb
+            import polars  # noqa: F401 - DuckDB reads the tables through it
+        self._text = text
+        self._connection = duckdb.connect()
+        for setting in _SETTINGS:
+            self._connection.execute(setting).fetchall()
+        self._tree = self._parsed()
+        self._failed: list[SecureBloomError] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._connection.close()
+
+    @property
+    def table_names(self) -> list[str]:
+        """The names of tables in the query, in their order, without those that WITH defines.
+
+        Raises PolicyError for names that differ in case alone.
+        """
+        names = list(dict.fromkeys(_tables(self._tree, frozenset())))
+        spelled = dict(zip(map(str.lower, names), names, strict=True))
+        for name in names:
+            if (other := spelled[name.lower()]) != name:
+                # DuckDB compares names of tables without case, and would read one table for both.
+                raise PolicyError(f"two tables of the query have the names {name} and {other}")
+        return names
+
+    def run(
+        self, tables: Mapping[str, Table], parameters: Mapping[str, object] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return the rows of the answer, which can be read once, while this query is open.
+
+        ``tables`` has the open table of each name. ``parameters`` are the values of ``$name`` in
+        the query.  Raises PolicyError for a query that DuckDB refuses, and the error of a table
+        that cannot be read.
+        """
+        most = _first_rows(self._tree)
+        for name, table in tables.items():
+            frame = scan(table, self._failed.append)
+            self._connection.register(name, frame if most is None else frame.head(most))
+        with self._errors():
+            found = self._connection.sql(self._text, params=dict(parameters or {}))
+            if found is None:
+                raise PolicyError("the query has no answer", hint="write SELECT ... FROM 'TABLE'")
+            answer = found.to_arrow_reader(_BATCH_ROWS)
+        return pa.RecordBatchReader.from_batches(answer.schema, self._batches(answer))
+
+    def _batches(self, answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        with self._errors():
+            yield from answer
+
+    def _parsed(self) -> dict[str, Any]:
+        """Return DuckDB's syntax tree. Raises PolicyError unless the text is one query."""
+        found = self._connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [self._text])
+        ((text,),) = found.fetchall()
+        parsed: dict[str, Any] = json.loads(text)
+        if parsed["error"]:
+            if parsed["error_type"] == "not implemented":
+                raise PolicyError(
+                    "the statement is not a query", hint="write SELECT ... FROM 'TABLE'"
+                )
+            message = _shown(parsed["error_message"])
+            raise PolicyError(f"the query cannot be parsed: {message}", hint=_HINT)
+        if (count := len(parsed["statements"])) != 1:
+            raise PolicyError(f"the text has {count} statements, wanted one query")
+        node: dict[str, Any] = parsed["statements"][0]["node"]
+        return node
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of DuckDB as errors of this package, or the error of a table."""
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.Error, OSError) as exc:
+            if self._failed:
+                raise self._failed[0] from None
+            raise _refusal(exc) from None
+
+
+def _refusal(error: Exception) -> PolicyError:
+    """Return an error of DuckDB as an error of this package, without values of rows."""
+    # pyarrow, which reads the answer, raises its own error with DuckDB's text.
+    kind = type(error).__name__
+    if kind in _ABOUT_THE_QUERY:
+        first, *others = str(error).partition("\n\nLINE")[0].splitlines()
+        alike = [_shown(line) for line in others if line.startswith(_ALIKE)]
+        return PolicyError(
+            f"the query cannot be run: {_shown(first.partition(': ')[2])}",
+            hint=alike[0] if alike else _HINT,
+        )
+    if "OutOfMemory" in kind or "Out of Memory" in str(error)[:200]:
+        return PolicyError(
+            "the query needs more memory than there is",
+            hint="select fewer columns or rows; aggregate before a join",
+        )
+    return PolicyError(
+        "the query failed while it ran: a value does not fit an operation or a type",
+        hint="try_cast(COLUMN AS TYPE) gives null for a value that does not fit",
+    )
+
+
+def _tables(node: object, defined: Set[str]) -> Iterator[str]:
+    """Yield the names of tables in a part of a syntax tree, without the ``defined`` ones of WITH."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _tables(part, defined)
+    if not isinstance(node, dict):
+        return
+    if node.get("type") == "BASE_TABLE":
+        name = ".".join(filter(None, map(node.get, ("catalog_name", "schema_name", "table_name"))))
+        if name.lower() not in defined:
+            yield name
+    # A query of WITH sees the names before it, and its own one only if it is recursive.
+    if node.get("type") == "RECURSIVE_CTE_NODE":
+        defined = {*defined, node["cte_name"].lower()}
+    for entry in node.get("cte_map", {}).get("map", ()):
+        yield from _tables(entry["value"], defined)
+        defined = {*defined, entry["key"].lower()}
+    yield from _tables([part for name, part in node.items() if name != "cte_map"], defined)
+
+
+def _first_rows(tree: dict[str, Any]) -> int | None:
+    """Return the number of rows of a table that a query reads at most, or None for all.
+
+    DuckDB does not push LIMIT down.  So ``SELECT columns FROM table LIMIT n`` is recognised here,
+    because it is how a person looks at a table first.
+    """
+    kinds = {item["class"] for item in tree.get("select_list", ({"class": ""},))}
+    is_plain = (
+        tree["type"] == "SELECT_NODE"
+        and tree["from_table"]["type"] == "BASE_TABLE"
+        and kinds <= {"COLUMN_REF", "STAR"}
+        and not any(
+            tree[it] for it in ("where_clause", "group_sets", "having", "qualify", "sample")
+        )
+        and [it["type"] for it in tree["modifiers"]] == ["LIMIT_MODIFIER"]
+    )
+    if not is_plain:
+        return None
+    bounds = [tree["modifiers"][0][it] for it in ("limit", "offset")]
+    numbers = [_number(it) for it in bounds if it is not None]
+    return None if None in numbers or bounds[0] is None else sum(filter(None, numbers))
+
+
+def _number(expression: dict[str, Any]) -> int | None:
+    text = expression.get("literal", {}).get("text", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _shown(message: str) -> str:
+    """Return a message of DuckDB without texts in double quotes that cannot be names."""
+    return _QUOTED.sub(lambda it: it[0] if it[1].isidentifier() else '"..."', message)
