@@ -25,6 +25,7 @@ MODULES = {
     "gcp": ["google", "grpc"],
     "iceberg": ["pyiceberg", "sqlalchemy"],
     "spark": ["pyspark", "py4j", "pandas"],
+    "sql": ["duckdb", "polars"],
     "vault": ["hvac", "requests"],
 }
 #: Extras of the project's own work.
@@ -91,6 +92,7 @@ NEEDS = {
     "audit iceberg://lake/db.customers -p policy.toml": "iceberg",
     "advise iceberg://lake/db.customers": "iceberg",
     "add iceberg://lake/db.customers --column email": "iceberg",
+    "sql \"select * from 'plain'\"": "sql",
     "read iceberg/metadata/v1.metadata.json": "iceberg",
     "inspect iceberg/metadata/v1.metadata.json": "iceberg",
 }

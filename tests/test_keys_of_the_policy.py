@@ -52,6 +52,7 @@ Verb = Callable[..., Any]
 VERBS: dict[str, Verb] = {
     "read": lambda path, _, **given: sb.read_table(path, **given),
     "read where": lambda path, _, **given: sb.read_table(path, where=WHERE, **given),
+    "sql": lambda path, _, **given: sb.sql("select * from t", {"t": path}, **given),
     "explain": lambda path, _, **given: sb.explain(path, where=WHERE, **given),
     "probe": lambda path, _, **given: sb.probe(path, "email", ["user7@example.com"], **given),
     "add": lambda path, _, **given: sb.add_bloom_filters(path, columns="email", **given),

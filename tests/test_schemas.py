@@ -53,6 +53,10 @@ RUNS: dict[str, list[str]] = {
         "read {0}/lake --policy {0}/policy.toml --where city='rome' --limit 3 --explain",
         "read {0}/lake --policy {0}/policy.toml --where id=7 --explain --plan-only",
     ],
+    "sql": [
+        "sql select/**/id/**/from/**/'{0}/lake'/**/where/**/id=7 --policy {0}/policy.toml",
+        "sql select/**/id/**/from/**/'{0}/lake' --policy {0}/policy.toml --output {0}/all.csv",
+    ],
     "audit": [
         "audit {0}/lake --policy {0}/policy.toml",
         "audit {0}/plain --policy {0}/policy.toml --ignore column-in-clear",

@@ -166,7 +166,7 @@ def _refusal(error: Exception) -> PolicyError:
 
 
 def _tables(node: object, defined: Set[str]) -> Iterator[str]:
-    """Yield the names of tables in a part of a syntax tree, without the ``defined`` ones of WITH."""
+    """Yield the names of tables in a part of a syntax tree, without the ``defined`` ones."""
     if isinstance(node, list):
         for part in node:
             yield from _tables(part, defined)

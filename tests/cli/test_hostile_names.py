@@ -112,6 +112,12 @@ def _scenes(root: Path) -> dict[str, list[list[str]]]:
             ["read", missing],
             ["read", folder, "--columns", f'"{NAME}"'],
         ],
+        "sql": [
+            ["sql", "select * from t", "--table", f"t={folder}", "--format", "table"],
+            ["sql", f"select {json.dumps(NAME)} from t", "--table", f"t={sealed}"],
+            ["sql", "select * from t", "--table", f"t={missing}"],
+            ["sql", f"select {json.dumps(NAME)}"],
+        ],
         "inspect": [
             ["inspect", sealed],
             ["inspect", sealed, *given, "--check"],

@@ -101,8 +101,10 @@ QUERIES = [
     "SELECT id, address.city FROM people WHERE address.zip = '00007'",
     "SELECT ID FROM people WHERE Email LIKE 'user1%' ORDER BY id DESC LIMIT 3",
     "SELECT id FROM people WHERE born BETWEEN DATE '1960-01-05' AND DATE '1960-01-07'",
-    "SELECT id FROM people WHERE seen >= TIMESTAMP '2026-01-01 00:05:00' "
-    "AND seen < '2026-01-01 00:07:00'",
+    (
+        "SELECT id FROM people WHERE seen >= TIMESTAMP '2026-01-01 00:05:00' "
+        "AND seen < '2026-01-01 00:07:00'"
+    ),
     "SELECT id FROM people WHERE noted > TIMESTAMP '2026-01-01 00:50:00'",
     "SELECT id FROM people WHERE seen::date = DATE '2026-01-01' AND extract(minute FROM seen) = 7",
     'SELECT id FROM people WHERE "Limit" = 2.5 OR big = 7',
@@ -120,12 +122,16 @@ QUERIES = [
     "SELECT count(*) FROM people a JOIN people b ON a.id = b.id + 1",
     "SELECT id FROM people WHERE id IN (SELECT person FROM orders WHERE amount = 7)",
     "WITH p AS (SELECT * FROM people WHERE id < 3) SELECT email FROM p",
-    "WITH RECURSIVE t AS (SELECT 1 AS k UNION ALL SELECT k + 1 FROM t WHERE k < 4) "
-    "SELECT id FROM people JOIN t ON id = k",
+    (
+        "WITH RECURSIVE t AS (SELECT 1 AS k UNION ALL SELECT k + 1 FROM t WHERE k < 4) "
+        "SELECT id FROM people JOIN t ON id = k"
+    ),
     "WITH people AS (SELECT id FROM people WHERE id < 3) SELECT * FROM people",
     "SELECT id FROM people ORDER BY email DESC LIMIT 2",
-    "SELECT id, row_number() OVER (ORDER BY id) FROM people "
-    "QUALIFY row_number() OVER (ORDER BY id) < 3",
+    (
+        "SELECT id, row_number() OVER (ORDER BY id) FROM people "
+        "QUALIFY row_number() OVER (ORDER BY id) < 3"
+    ),
     "SELECT count(*) FROM people LIMIT 1",
     "SELECT DISTINCT country FROM people LIMIT 5",
     "(SELECT id FROM people WHERE id = 1) UNION ALL (SELECT oid FROM orders WHERE oid = 2)",
