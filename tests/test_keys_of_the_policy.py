@@ -72,7 +72,7 @@ VERBS: dict[str, Verb] = {
         path, "user7@example.com", column="email", **given
     ),
     "hudi add": lambda path, _, **given: sb.hudi.add_record_key_filter(
-        path, column="email", **given
+        path, column="email", allow_clear_entry=True, **given
     ),
     "paimon build": lambda path, _, **given: sb.paimon.build_indexes(
         path, "email", allow_clear_index=True, **given

@@ -112,6 +112,11 @@ def show_command(
 @click.option("--in-place", is_flag=True, help="Append to the files instead of copying their data.")
 @click.option("--replace-filters", is_flag=True, help="Build existing filters anew.")
 @click.option("-n", "--dry-run", is_flag=True, help="Write nothing. Report what a run would do.")
+@click.option(
+    "--allow-clear-entry",
+    is_flag=True,
+    help="Also write them for an encrypted column into a footer that everyone can read.",
+)
 @_COLUMN
 @with_jobs_option
 @with_access_to_sign
@@ -130,8 +135,9 @@ def add_command(
 ) -> int:
     """Add record key filters and key ranges to base files, from their key column.
 
-    The filter is in the footer, so it is as secret as that: notes say who can read it.  Files
-    of a live Hudi table are refused, because its log records their sizes.
+    The filter is in the footer, so it is as secret as that: notes say who can read it. For an
+    encrypted column, a footer in clear is refused. So are files of a live
+    Hudi table, because its log records their sizes.
 
     \b
     secure-bloom hudi add copy/ --num-entries 60000

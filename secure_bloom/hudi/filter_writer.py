@@ -90,6 +90,7 @@ def add_record_key_filter(
     replace: bool = False,
     dry_run: bool = False,
     allow_unprotected: bool = False,
+    allow_clear_entry: bool = False,
     jobs: int | None = None,
 ) -> AddReport:
     """Add Hudi's Bloom filter and key range of ``column`` to base files that have none.
@@ -109,10 +110,13 @@ def add_record_key_filter(
             because a file can have one filter only.
         dry_run: Write nothing, but report what a run would do.
         allow_unprotected: Accept files that are protected less than the policy says.
+        allow_clear_entry: Write the filter and the key range of an encrypted column into a signed
+            footer too, where everyone can read them.
         jobs: Number of cores; by default all.
 
     Returns:
-        A report with a record for each file.
+        A report with a record for each file.  A file fails whose key column is encrypted and whose
+        footer is not, unless ``allow_clear_entry`` is given.
 
     Raises:
         PolicyError: The request cannot be met.  No file was written.
@@ -127,6 +131,7 @@ def add_record_key_filter(
         column=column,
         options=options or RecordKeyFilterOptions(),
         replace=replace,
+        allow_clear_entry=allow_clear_entry,
     )
     tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
     reports = tuple(rewrite_files(open_rewriter(), open_rewriter, tasks, jobs=jobs))
@@ -146,6 +151,7 @@ class RecordKeyRewriter(FileRewriter):
     column: str
     options: RecordKeyFilterOptions = field(default_factory=RecordKeyFilterOptions)
     replace: bool = False
+    allow_clear_entry: bool = False
 
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
         """Return the plan of a file with the filter in its footer.
@@ -159,8 +165,7 @@ class RecordKeyRewriter(FileRewriter):
             kept = self._report(footer, old.filter, action="kept", reason="it was there already")
             return RewritePlan(keep=file.size, tail=(), filters=(kept,))
         chunks = list(key_chunks(footer, self.column))
-        clear = {chunk.leaf.path for chunk in chunks if chunk.cipher is None}
-        keys.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
+        self._check_protection(footer, chunks)
         # All keys are held before the filter is made: its size depends on how many there are.
         parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
         built = self.options.empty_filter(sum(map(len, parts)))
@@ -173,6 +178,20 @@ class RecordKeyRewriter(FileRewriter):
         report = self._built_report(footer, chunks, built, old, parts)
         tail = new_tail(close_footer(footer, plain), keep, append=append)
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
+
+    def _check_protection(self, footer: Footer, chunks: Iterable[Chunk]) -> None:
+        """Raise PolicyError if the footer would show the keys of an encrypted column."""
+        clear = {chunk.leaf.path for chunk in chunks if chunk.cipher is None}
+        footer.keys.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
+        is_open = footer.tail.mode is not FooterMode.ENCRYPTED
+        if is_open and not self.allow_clear_entry and any(chunk.cipher for chunk in chunks):
+            raise PolicyError(
+                "the key column is encrypted, and the footer is not: it would show anyone the "
+                "smallest and the largest record key, and answer for any other",
+                hint="secure-bloom add puts an encrypted filter into the file; "
+                "allow_clear_entry (--allow-clear-entry) writes this one all the same",
+                column=self.column,
+            )
 
     def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
         """Return the entry of the existing filter, or None.

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
-from secure_bloom.hudi.record_keys.footer_entry import KeyRange
+from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, KeyRange
 from secure_bloom.hudi.record_keys.packed_keys import FROM_JAVA_ORDER, TO_JAVA_ORDER, PackedKeys
 from secure_bloom.parquet.column_values import read_items
 from secure_bloom.parquet.footer.chunks import Chunk
@@ -44,9 +44,9 @@ def key_chunks(footer: Footer, column: str) -> Iterator[Chunk]:
 
 
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """Yield the keys of one chunk, from its data pages.
+    """Yield the keys of one chunk, from its data pages: a dictionary may have more values.
 
-    A dictionary may hold values that no row has.
+    Raises UnsupportedFeatureError if Hudi's own key column has a null.
     """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         # A key that is missed here would be missed by each lookup, so no count is taken on trust.
@@ -56,7 +56,19 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
                 f"the row group has {chunk.num_rows} rows"
             )
     for items in read_items(file, chunk):
+        if items.null_count and chunk.leaf.name == RECORD_KEY:
+            raise _no_record_key(chunk)
         yield items.drop_null()
+
+
+def _no_record_key(chunk: Chunk) -> UnsupportedFeatureError:
+    # Hudi tables may leave meta fields empty, and then the keys are in columns of the table alone.
+    return UnsupportedFeatureError(
+        "rows have no record key: the column is null",
+        hint="name the column that has the keys: --column NAME",
+        row_group=chunk.row_group,
+        column=RECORD_KEY,
+    )
 
 
 def packed(array: pa.Array) -> PackedKeys:

@@ -11,7 +11,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from numbers import Real
 from typing import Any
@@ -23,11 +23,13 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.texts import (
     DAY,
+    ZONE,
     day_number,
     exact_number,
     floating_number,
     shortest_decimal,
     whole_number,
+    zone_nanos,
 )
 
 _SECOND = 1_000_000_000
@@ -35,7 +37,7 @@ _DAY = 86_400 * _SECOND
 
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
 _TIME_PATTERN = re.compile(_TIME)
-_TIMESTAMP_PATTERN = re.compile(rf"{DAY}(?:[T ]{_TIME}\s*(?P<zone>Z|[+-]\d\d:?\d\d)?)?")
+_TIMESTAMP_PATTERN = re.compile(rf"{DAY}(?:[T ]{_TIME}\s*(?P<zone>{ZONE})?)?")
 
 #: Numbers with digits other than 0 after the point: no whole number.
 _FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
@@ -283,7 +285,7 @@ def _epoch_nanos(value: Any, *, is_utc: bool) -> int:
     found = _TIMESTAMP_PATTERN.fullmatch(text)
     if found is None or (found["zone"] and not is_utc):
         raise _NotSuchAValueError
-    return day_number(found["date"]) * _DAY + _nanos_of_day(found) - _zone_nanos(found["zone"])
+    return day_number(found["date"]) * _DAY + _nanos_of_day(found) - zone_nanos(found["zone"])
 
 
 def _nanos_of_day(found: re.Match[str]) -> int:
@@ -291,14 +293,6 @@ def _nanos_of_day(found: re.Match[str]) -> int:
     time(hour, minute, second)  # refuses 24:00 and the like
     fraction = int((found["fraction"] or "").ljust(9, "0"))
     return (hour * 3600 + minute * 60 + second) * _SECOND + fraction
-
-
-def _zone_nanos(zone: str | None) -> int:
-    if zone is None or zone == "Z":
-        return 0
-    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-    seconds = timezone(-offset if zone[0] == "-" else offset).utcoffset(None).total_seconds()
-    return int(seconds) * _SECOND
 
 
 def _in_units(nanos: int, unit: int) -> int:

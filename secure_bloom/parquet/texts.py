@@ -49,10 +49,13 @@ _DURATION = re.compile(
     r"(?:(?P<second>[0-9]+)(?:\.(?P<fraction>[0-9]{1,9}))?S)?)?"
 )
 
+#: An offset from UTC. Local mean times have seconds, and Python's offsets may have fractions.
+ZONE = r"Z|[+-]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?"
+_ZONE = re.compile(r"([+-])(\d\d):?(\d\d)?:?(\d\d)?(?:\.(\d{1,9}))?")
 _INSTANT = re.compile(
     DAY + r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)"
     r"(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
-    r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?"
+    rf"(?P<zone>{ZONE})?)?"
 )
 #: date64 counts milliseconds.
 _DAY_MILLISECONDS = 86_400_000
@@ -134,16 +137,26 @@ def timestamp_nanos(text: str, *, is_utc: bool) -> int:
     time(hour, minute, second)  # refuses 24:00 and the like
     seconds = ((day_number(found["date"]) * 24 + hour) * 60 + minute) * 60 + second
     fraction = int((found["fraction"] or "").ljust(9, "0"))
-    return (seconds - _zone_seconds(found["zone"])) * SECOND + fraction
+    return seconds * SECOND + fraction - zone_nanos(found["zone"])
 
 
-def _zone_seconds(zone: str | None) -> int:
+def zone_nanos(zone: str | None) -> int:
+    """Return the nanoseconds by which a zone of :data:`ZONE` is ahead of UTC.
+
+    Raises ValueError for a day and more.
+    """
     if zone is None or zone == "Z":
         return 0
-    away = int(zone[1:3]) * 3600 + int(zone[3:].lstrip(":") or 0) * 60
-    if away >= _DAY_SECONDS:
+    found = _ZONE.fullmatch(zone)
+    if found is None:
         raise ValueError("not a zone")
-    return -away if zone[0] == "-" else away
+    sign, *parts, fraction = found.groups()
+    hours, minutes, seconds = (int(part or 0) for part in parts)
+    away = (hours * 60 + minutes) * 60 + seconds
+    if away >= _DAY_SECONDS or max(minutes, seconds) > 59:
+        raise ValueError("not a zone")
+    nanos = away * SECOND + int((fraction or "").ljust(9, "0"))
+    return -nanos if sign == "-" else nanos
 
 
 def duration_text(nanos: int) -> str:

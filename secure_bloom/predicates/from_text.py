@@ -52,8 +52,8 @@ _OPERATORS = "operators are = != < <= > >= in, not in, like, not like, is null, 
 #: Values that need no quotes: they read as nothing else in any type.
 _UNQUOTED = re.compile(
     r"""(?:true|false|[+-]?(?:inf|infinity|nan))
-    |[+-]?[0-9]+(?:-[0-9]+){2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?  # a date, a timestamp
-    |[0-9]+:[0-9:.]+(?:Z|[+-][0-9:]+)?                          # a time of the day
+    |[+-]?[0-9]+(?:-[0-9]+){2}(?:T[0-9:.]+(?:Z|[+-][0-9:.]+)?)?  # a date, a timestamp
+    |[0-9]+:[0-9:.]+(?:Z|[+-][0-9:.]+)?                          # a time of the day
     |[+-]?P(?=[T0-9])[0-9.,DTHMSWY-]+                           # a duration
     |[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}                # a UUID
     |hex:[0-9a-f]*""",

@@ -8,6 +8,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -325,3 +326,30 @@ def test_a_column_that_is_no_name_is_an_error_of_ours(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(5), Mode.PLAIN)
     with pytest.raises(PolicyError, match="column is of type int, wanted a text"):
         sb.probe(path, 5, "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        timedelta(minutes=19, seconds=32),
+        -timedelta(hours=4, minutes=56, seconds=2),
+        timedelta(microseconds=250_000),
+        timedelta(hours=1),
+    ],
+    ids=str,
+)
+def test_an_offset_from_utc_may_have_seconds(tmp_path: Path, away: timedelta) -> None:
+    """Local mean times, as time zones had before they were agreed on."""
+    path = tmp_path / "x.parquet"
+    instant = datetime(1890, 5, 1, 12, tzinfo=UTC)
+    rows = pa.table({"at": pa.array([instant], pa.timestamp("us", "UTC"))})
+    pq.write_table(rows, path)
+    sb.add_bloom_filters(path, columns=["at"])
+    local = instant.astimezone(timezone(away))
+    for value in (local, local.isoformat(), local.isoformat(" ")):
+        found = sb.read_table(path, where=[("at", "=", value)])
+        assert found.num_rows == 1
+        assert sb.read_table(path, where=[("at", ">", value)]).num_rows == 0
+        assert sb.probe(path, "at", [value]).verdicts != {sb.Verdict.ABSENT}
+    assert sb.read_table(path, where=f"at = '{local.isoformat()}'").num_rows == 1
+    assert sb.read_table(path, where=f"at = {local.isoformat()}").num_rows == 1

@@ -50,7 +50,7 @@ def test_a_file_in_a_table_of_hudi_is_read() -> None:
 def test_an_encrypted_footer_hides_it_and_a_signed_one_is_checked(tmp_path: Path) -> None:
     for mode in (Mode.ENCRYPTED, Mode.SIGNED):
         path = base_file(tmp_path / f"{mode.name}.parquet", ["a", "b"], mode)
-        hudi.add_record_key_filter(path, keys=KEYRING)
+        hudi.add_record_key_filter(path, keys=KEYRING, allow_clear_entry=True)
     with pytest.raises(KeyUnavailableError):
         hudi.read_record_key_filter(tmp_path / "ENCRYPTED.parquet")
     signed = tmp_path / "SIGNED.parquet"

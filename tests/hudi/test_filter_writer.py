@@ -12,6 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi import RecordKeyFilterOptions
 from secure_bloom.hudi.record_keys.packed_keys import java_order
@@ -78,7 +79,9 @@ def test_every_footer_mode_gets_a_filter_and_keeps_its_data(
     path = base_file(tmp_path / "x.parquet", KEYS, mode)
     sb.add_bloom_filters(path, columns=["email"], keys=KEYRING)
     before, place = path.read_bytes(), filter_place(path, 1, "email")
-    (file,) = hudi.add_record_key_filter(path, keys=KEYRING, in_place=in_place).files
+    (file,) = hudi.add_record_key_filter(
+        path, keys=KEYRING, in_place=in_place, allow_clear_entry=mode is Mode.SIGNED
+    ).files
     assert (file.status, file.error, file.filters[0].values) == ("added", None, len(KEYS))
     assert file.bytes_after == path.stat().st_size
     assert path.read_bytes()[: place.stop] == before[: place.stop]
@@ -108,7 +111,7 @@ def test_the_user_is_told_who_can_read_the_filter(
 ) -> None:
     for name in ("a", "b"):
         base_file(tmp_path / f"{name}.parquet", KEYS[:10], mode)
-    report = hudi.add_record_key_filter(tmp_path, keys=KEYRING)
+    report = hudi.add_record_key_filter(tmp_path, keys=KEYRING, allow_clear_entry=True)
     if told is None:
         assert report.notes == ()
     else:
@@ -122,6 +125,32 @@ def test_the_user_is_told_who_can_read_the_filter(
     assert (b"org.apache.hudi.bloomfilter" in stored) is not hidden
     assert_tells_no_secret(str(report.to_dict()))
     assert KEYS[0] not in str(report.to_dict())
+
+
+def test_keys_of_an_encrypted_column_are_not_written_in_clear(tmp_path: Path) -> None:
+    path = base_file(tmp_path / "x.parquet", KEYS, Mode.SIGNED)
+    before = path.read_bytes()
+    columns = {KEY_COLUMN: ColumnRule(path=KEY_COLUMN, key="k_pii")}
+    policy = sb.KeyPolicy(footer_key="k_footer", footer_mode="signed", columns=columns)
+    for access in ({}, {"policy": policy}):
+        (file,) = hudi.add_record_key_filter(path, keys=KEYRING, **access).files
+        assert file.error is not None
+        assert "the key column is encrypted, and the footer is not" in file.error
+        assert "--allow-clear-entry" in str(file.hint)
+        assert path.read_bytes() == before
+    (file,) = hudi.add_record_key_filter(path, keys=KEYRING, allow_clear_entry=True).files
+    assert file.status == "added"
+
+
+@pytest.mark.parametrize("keys", [[None] * 5, ["a", None, "b"]])
+def test_rows_without_a_record_key_are_refused(tmp_path: Path, keys: list[str | None]) -> None:
+    path = base_file(tmp_path / "x.parquet", keys)
+    before = path.read_bytes()
+    (file,) = hudi.add_record_key_filter(path).files
+    assert "rows have no record key" in str(file.error)
+    assert "--column" in str(file.hint)
+    assert path.read_bytes() == before
+    assert hudi.add_record_key_filter(path, column="email").files[0].status == "added"
 
 
 def test_an_encrypted_footer_needs_its_key(tmp_path: Path) -> None:
@@ -239,8 +268,8 @@ def test_the_range_is_in_java_order_over_all_row_groups(tmp_path: Path) -> None:
 
 def test_nulls_are_no_keys_and_a_file_without_keys_has_no_range(tmp_path: Path) -> None:
     for keys in ([None, None], []):
-        path = base_file(tmp_path / "x.parquet", keys)
-        (file,) = hudi.add_record_key_filter(path).files
+        path = write(tmp_path / "x.parquet", pa.table({"key": pa.array(keys, pa.string())}))
+        (file,) = hudi.add_record_key_filter(path, column="key").files
         assert (file.status, file.filters[0].values) == ("added", 0)
         stored = hudi.read_record_key_filter(path)
         assert stored is not None
@@ -303,7 +332,7 @@ def test_a_struct_of_one_field_is_no_key_column(tmp_path: Path) -> None:
 
 
 def test_a_file_without_keys_has_no_note_about_who_sees_them(tmp_path: Path) -> None:
-    path = base_file(tmp_path / "x.parquet", [None, None])
+    path = base_file(tmp_path / "x.parquet", [])
     report = hudi.add_record_key_filter(path)
     assert (report.files[0].status, report.notes) == ("added", ())
 

@@ -15,6 +15,8 @@ from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import RecordKeyFilterOptions, key_lookup
 from secure_bloom.hudi.key_lookup import LookupStatus
+from secure_bloom.hudi.record_keys.footer_entry import KeyRange, with_entry
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.spark import hudi as step
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.hudi_files import KEY_COLUMN, base_file
@@ -55,7 +57,7 @@ def test_range_then_filter_then_data(
     holding = base_file(tmp_path / "a.parquet", keys_from(0, 2000, 2), mode)
     between = base_file(tmp_path / "b.parquet", keys_from(1, 2000, 2), mode)
     behind = base_file(tmp_path / "c.parquet", keys_from(5000, 6000), mode)
-    hudi.add_record_key_filter(tmp_path, keys=KEYRING)
+    hudi.add_record_key_filter(tmp_path, keys=KEYRING, allow_clear_entry=True)
     wanted = ["key-000100", "key-000102", "absent", "key-1"]
     report = hudi.lookup(tmp_path, wanted, keys=KEYRING)
     assert report.found == {
@@ -259,3 +261,24 @@ def test_a_task_on_spark_does_not_use_the_filter_of_another_column(tmp_path: Pat
     search = step._GroupSearch([path], "email", KeyResolver(None))
     rows = [*search.take(["user0@example.com", "k1"]), *search.finish()]
     assert rows == [("user0@example.com", path)]
+
+
+@pytest.mark.parametrize("entry", ["none", "empty", "of the keys"])
+def test_rows_without_a_record_key_are_not_nowhere(tmp_path: Path, entry: str) -> None:
+    """A Hudi table may leave its meta fields null, and its filters may have the keys or none."""
+    keys = keys_from(0, 5)
+    path = base_file(tmp_path / "x.parquet", [None] * 5)
+    if entry != "none":
+        held = RecordKeyFilterOptions().empty_filter(5)
+        held.insert_packed(PackedKeys.of(key.encode() for key in keys if entry == "of the keys"))
+        bounds = KeyRange(min_key=keys[0], max_key=keys[-1]) if entry == "of the keys" else None
+        with opened(path, None) as it:
+            plain = with_entry(it.footer.read, held, bounds)
+            content = it.file.read_at(0, it.footer.tail.offset)
+        path.write_bytes(content + plain + len(plain).to_bytes(4, "little") + b"PAR1")
+    report = hudi.lookup(path, keys)
+    (failed,) = report.failed
+    assert "rows have no record key" in str(failed.error)
+    assert hudi.lookup(path, ["user1@example.com"], column="email").found == {
+        "user1@example.com": (str(path),)
+    }

@@ -85,6 +85,11 @@ class RecordKeyEntry:
             )
         return kind.parse(self.filter_text)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no range, and a filter of no key. Raises the errors of :attr:`filter`."""
+        return self.range is None and self.filter is not None and self.filter.fill() == 0
+
 
 def read_entry(footer: Footer) -> RecordKeyEntry | None:
     """Return the footer's entries about record keys, or None if it has none."""
@@ -108,10 +113,15 @@ def read_entry(footer: Footer) -> RecordKeyEntry | None:
 def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
     """Return the footer's entries about the keys in ``column``, or None.
 
-    Entries of another or an unnamed column are not returned, because they rule nothing out.
+    Entries of another or an unnamed column are not returned, because they rule nothing out.  Nor is
+    an empty filter of Hudi's own key column in a file with rows: a table may leave the column null,
+    and then the rows have keys that the filter lacks.
     """
     entry = read_entry(footer)
-    return entry if entry is not None and entry.column == column else None
+    if entry is None or entry.column != column:
+        return None
+    has_rows = any(footer.rows)
+    return None if has_rows and column == RECORD_KEY and entry.is_empty else entry
 
 
 def _hudi_column(leaves: Iterable[Leaf]) -> str | None:
