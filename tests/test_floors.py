@@ -35,9 +35,9 @@ FLOORS: list[dict[str, str]] = [
     },
     {
         "parquet": "the file format: structures, footer, schema, pages, values",
-        "tables": "which files of a table live, as its own log says",
     },
     {
+        "tables": "which files of a table live, as its own log says",
         "bloom": "split-block filters: hash, build, store, probe",
         "predicates": "what rows are asked for: parse, bind, evaluate",
     },

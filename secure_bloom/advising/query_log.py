@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -53,7 +54,8 @@ def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLo
     """Return the log in a file of UTF-8. Raises PolicyError if it cannot be read."""
     try:
         with open(as_path(path), encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path or a name
-            return read_query_log(lines, columns)
+            # A line that is too long is cut, and then is no query.
+            return read_query_log(iter(partial(lines.readline, _LONGEST + 1), ""), columns)
     except OSError as error:
         reason = error.strerror or "it failed"
         raise PolicyError(f"the queries cannot be read: {reason}", path=str(path)) from None

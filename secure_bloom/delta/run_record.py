@@ -35,9 +35,11 @@ from secure_bloom.storage import is_object_uri, join, open_input
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
+from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import without_links
+from secure_bloom.tables.delta_actions import json_lines
 from secure_bloom.tables.delta_log_files import LOG_FOLDER, resolve, sort_names
 
 _NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")
@@ -192,7 +194,7 @@ def _committed(folder: str, run: str, version: int) -> set[str]:
         # Searched as bytes first: commits of other writers may have megabytes, and none has this
         # run's name.
         if run.encode() in content:
-            actions = (json.loads(line) for line in content.splitlines() if line.strip())
+            actions = json_lines(content, DecodedBytes("a commit of the log"))
             found |= {action["add"]["path"] for action in actions if "add" in action}
     return found
 

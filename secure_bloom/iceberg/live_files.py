@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -36,9 +35,11 @@ from pyiceberg.schema import Schema
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.iceberg.catalog import CommitTable
+from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import AllOf, AnyOf, Operator
+from secure_bloom.storage.memory_budget import DecodedBytes, refuse_beyond
 from secure_bloom.tables.iceberg_deletes import FILE_PATH_FIELD
 
 _FILE_PATH_COLUMN: Final = "file_path"
@@ -214,9 +215,18 @@ def _after(bound: bytes) -> bytes:
 
 
 def _read_paths(file: Any, io: Any) -> Iterator[str]:
-    with damaged_metadata(), io.new_input(file.file_path).open() as stream:
-        reader = pq.ParquetFile(stream)
-        for batch in reader.iter_batches(columns=[_FILE_PATH_COLUMN]):
+    with damaged_metadata():
+        given = io.new_input(file.file_path)
+        refuse_beyond(2 * len(given), "the delete file")
+        with given.open() as stream:
+            content = stream.read()
+        for batch in metadata_rows(
+            file.file_path,
+            content,
+            DecodedBytes("the delete file"),
+            lambda _: [_FILE_PATH_COLUMN],
+            dictionaries=[_FILE_PATH_COLUMN],
+        ):
             yield from batch.column(0).unique().to_pylist()
 
 

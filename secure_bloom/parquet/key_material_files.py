@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from secure_bloom.encryption.file_keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from secure_bloom.storage import InputFile
+from secure_bloom.storage import InputFile, bounded_json
 
 #: The beginning of the names of key material files.
 KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
@@ -69,7 +68,7 @@ def parsed_material(name: str, content: bytes) -> Mapping[str, str]:
     Raises FormatError unless it is a JSON object of texts.
     """
     try:
-        material = json.loads(content)
+        material = bounded_json.loads(content, "the key material")
     # The cause is not chained: the text of the file is wrapped keys, and json's errors hold it.
     except (ValueError, RecursionError):
         material = None

@@ -320,6 +320,29 @@ def covered(extents: Iterable[Extent]) -> int:
     return size
 
 
+class BytesFile(InputFile):
+    """A file whose bytes are in memory already."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        super().__init__(
+            path=path, location=path, name=path, size=len(content), identity=(id(content),)
+        )
+        self._content = content
+
+    def check_unchanged(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+    def _read(self, offset: int, length: int) -> bytes:
+        return self._content[offset : offset + length]
+
+    def _read_sibling(self, name: str, limit: int) -> bytes | None:
+        del name, limit
+        return None
+
+
 class OverlaidFile(InputFile):
     """The first ``keep`` bytes of another file, followed by ``tail``, which is in memory."""
 

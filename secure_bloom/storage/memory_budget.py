@@ -2,6 +2,9 @@
 
 A page of a hundred bytes can claim to hold gigabytes.  A page that claims more than the budget is
 refused by name.  Pages that several threads decode at the same time are counted together.
+
+The metadata of tables are bounded in the same way.  :class:`DecodedBytes` counts what the files of
+one log take when they are decoded, and :func:`json_size` says what a JSON text takes.
 """
 
 from __future__ import annotations
@@ -55,6 +58,34 @@ def refuse_beyond(size: int, what: str) -> None:
             f"{what} takes {size:,} bytes decoded, more than the {budget:,} that decoding may take",
             hint=f"if the file is known to be sound, allow more: {VARIABLE}=4GiB",
         )
+
+
+class DecodedBytes:
+    """Counts the bytes that one subject takes decoded, for example the log of a table."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Count ``size`` more bytes. Raises MemoryBudgetError beyond the budget."""
+        self._size += size
+        refuse_beyond(self._size, self.what)
+
+
+#: About what Python takes for an object of JSON, and for a value of one or of a list.
+_JSON_OBJECT, _JSON_VALUE = 160, 32
+
+
+def json_size(text: bytes) -> int:
+    """Return about how many bytes a JSON text takes when it is parsed.
+
+    Brackets and commas inside of texts count too, so that no parsing is needed.
+    """
+    # One character outside of Latin-1 makes all of its text wider.
+    width = 1 if text.isascii() else 4
+    values = text.count(b",") + text.count(b"[")
+    return width * len(text) + _JSON_OBJECT * text.count(b"{") + _JSON_VALUE * values
 
 
 class MemoryShare:

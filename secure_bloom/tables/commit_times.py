@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.tables.delta_actions import fields_of, json_lines, optional_count
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.delta_log_files import LogFiles
@@ -79,5 +80,5 @@ def _first_line(path: str) -> bytes:
 def in_commit_timestamp(path: str) -> int | None:
     """Return the time in a commit's first action, or None."""
     with located(path=path):
-        first = next(json_lines(_first_line(path)), {})
+        first = next(json_lines(_first_line(path), DecodedBytes("a commit of the log")), {})
         return optional_count(fields_of(first, "commitInfo") or {}, "inCommitTimestamp")

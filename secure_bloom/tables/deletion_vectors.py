@@ -34,6 +34,9 @@ from secure_bloom.tables.live_file import DeletionVector
 
 #: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
 _POSITION_BYTES: Final = 16
+#: What a byte of a vector takes while it is read: a container of one number has six bytes, and
+#: becomes a few arrays.
+VECTOR_COST: Final = 40
 _MAGIC: Final = (1681511377).to_bytes(4, "little")
 _FILE_VERSION = b"\x01"
 #: The last characters of a file's name in the log: the Z85 of a UUID.
@@ -69,7 +72,7 @@ def checked_vector(framed: bytes, rows: int, cardinality: int) -> NDArray[np.int
 
 
 def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
-    refuse_beyond(cardinality * _POSITION_BYTES, "its deletion vector")
+    refuse_beyond(cardinality * _POSITION_BYTES + VECTOR_COST * len(data), "its deletion vector")
     if data[:4] != _MAGIC:
         raise FormatError("a deletion vector does not begin with its magic number")
     # Its rows were counted in the log, so that no more memory is taken than a reader has agreed to.
@@ -113,6 +116,7 @@ def _stored(path: str, vector: DeletionVector) -> bytes:
     if vector.offset is None:
         raise FormatError("a deletion vector in a file has no offset")
     with located(path=path), open_input(path) as file:
+        refuse_beyond(VECTOR_COST * vector.size_in_bytes, "its deletion vector")
         if file.read_at(0, 1) != _FILE_VERSION:
             raise FormatError("the file of deletion vectors is not of version 1")
         # The size and the checksum around it have four bytes each.

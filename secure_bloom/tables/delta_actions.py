@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from secure_bloom.errors import FormatError
+from secure_bloom.storage import bounded_json
+from secure_bloom.storage.memory_budget import DecodedBytes, json_size
 from secure_bloom.tables.live_file import DeletionVector, Protocol, TableMetadata
 
 #: The name of a column in files or, in mode ``id``, in partition values and statistics alone
@@ -19,22 +21,35 @@ PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 Action = dict[str, Any]
 
 
-def json_lines(data: bytes) -> Iterator[Action]:
-    """Yield the actions of a commit, a compacted log file or a checkpoint in JSON."""
+def json_lines(data: bytes, decoded: DecodedBytes) -> Iterator[Action]:
+    """Yield the actions of a commit, a compacted log file or a checkpoint in JSON.
+
+    ``decoded`` counts what the actions take.
+    """
     # Not splitlines, which also cuts at characters that JSON may have in a text.
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(_lines(data), 1):
         if not line.strip():
             continue
+        decoded.add(json_size(line))
         action = _parsed(line, f"line {number} of the log")
         if not isinstance(action, dict):
             raise FormatError(f"line {number} of the log is not a JSON object")
         yield action
 
 
+def _lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines one by one: a log of empty lines has as many as bytes."""
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        yield data[start:end]
+        start = end + 1
+    yield data[start:]
+
+
 def _parsed(data: bytes, what: str) -> Any:
     try:
         # Decoded here: json takes half of a character for one in UTF-8 too.
-        found = json.loads(data.decode())
+        found = bounded_json.loads(data.decode(), what)
         if b"\\u" in data:
             # Half of a character, which JSON can spell: no path and no value has one.
             json.dumps(found, ensure_ascii=False).encode()

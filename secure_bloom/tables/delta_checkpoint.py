@@ -13,25 +13,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.storage import join, name_of, open_input
-from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 #: The actions that a snapshot is made of.
 ACTIONS = ("protocol", "metaData", "add", "remove", "domainMetadata", "sidecar")
 #: Copies in columns of their own -> the text that says the same, where the checkpoint has it.
 _PARSED = {"stats_parsed": "stats", "partitionValues_parsed": "partitionValues"}
-_BATCH_ROWS = 10_000
 
 
 def read_log_file(path: str) -> bytes:
@@ -40,9 +38,9 @@ def read_log_file(path: str) -> bytes:
         return file.all_bytes()
 
 
-def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
+def checkpoint_actions(path: str, sidecar_folder: str, decoded: DecodedBytes) -> Iterator[Action]:
     """Yield the actions of one part of a checkpoint, and of the sidecar files that it names."""
-    for action in log_actions(path):
+    for action in log_actions(path, decoded):
         sidecar = fields_of(action, "sidecar")
         if sidecar is None:
             yield action
@@ -51,45 +49,36 @@ def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
         name = name_of(text(sidecar, "path"))
         if name in ("", ".", ".."):
             raise FormatError("a sidecar file of the checkpoint has no name", path=path)
-        yield from log_actions(join(sidecar_folder, name))
+        yield from log_actions(join(sidecar_folder, name), decoded)
 
 
-def log_actions(path: str) -> Iterator[Action]:
-    """Yield the actions of one file of the log, a commit or a part of a checkpoint."""
+def log_actions(path: str, decoded: DecodedBytes) -> Iterator[Action]:
+    """Yield the actions of one file of the log, a commit or a part of a checkpoint.
+
+    ``decoded`` counts the bytes of all files of the log.
+    """
     with located(path=path):
         data = read_log_file(path)
         is_json = name_of(path).endswith(".json")
-        yield from json_lines(data) if is_json else _parquet_actions(data)
+        yield from json_lines(data, decoded) if is_json else _parquet_actions(path, data, decoded)
 
 
-def _parquet_actions(data: bytes) -> Iterator[Action]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _parquet_actions(path: str, data: bytes, decoded: DecodedBytes) -> Iterator[Action]:
+    # Imported here: pyarrow is loaded with the first checkpoint.
+    from secure_bloom.parquet.metadata_rows import metadata_rows
 
+    for batch in metadata_rows(path, data, decoded, _columns):
+        for row in _rows(batch):
+            yield {name: _set(fields) for name, fields in row.items() if fields is not None}
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        columns = _columns(file.schema_arrow)
-        _refuse_large(file.metadata, columns)
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-            # Strict: of two equal keys of a map another reader may take the other one.
-            for row in batch.to_pylist(maps_as_pydicts="strict"):
-                yield {name: _set(fields) for name, fields in row.items() if fields is not None}
-    # pyarrow raises KeyError for this map, and UnicodeDecodeError for a text that is not UTF-8.
-    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as exc:
+        # Strict: of two equal keys of a map another reader may take the other one.
+        rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
+    except (KeyError, ValueError) as exc:
         raise FormatError("the checkpoint cannot be read as Parquet") from exc
-
-
-def _refuse_large(metadata: pq.FileMetaData, columns: Sequence[str]) -> None:
-    """Raise an error for row groups that would take more memory than decoding may."""
-    wanted = tuple(f"{column}." for column in columns)
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        chunks = map(group.column, range(group.num_columns))
-        size = sum(
-            chunk.total_uncompressed_size
-            for chunk in chunks
-            if f"{chunk.path_in_schema}.".startswith(wanted)
-        )
-        refuse_beyond(size, "a row group of the checkpoint")
+    return rows
 
 
 def _columns(schema: pa.Schema) -> list[str]:

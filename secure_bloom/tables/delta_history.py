@@ -10,16 +10,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, SecureBloomError, located
-from secure_bloom.storage import join, name_of
+from secure_bloom.storage import bounded_json, join, name_of
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, metadata_of
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
 from secure_bloom.tables.live_file import TableMetadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: The columns of checkpoints and sidecar files.
 ACTION_NAMES = frozenset(
@@ -58,7 +61,7 @@ def actions_in(path: str) -> Iterator[Action]:
         if re.fullmatch(r"\d{20}\.crc", name):
             yield from _checksum_actions(path)
         elif name.endswith(".json"):
-            yield from json_lines(read_log_file(path))
+            yield from json_lines(read_log_file(path), _decoded())
         elif name.endswith(".parquet"):
             yield from _checkpoint_actions(path)
 
@@ -87,13 +90,13 @@ def stray_actions(path: str) -> Iterator[Action]:
     with located(path=path):
         content = read_log_file(path)
         is_parquet = content.endswith(b"PAR1")
-        yield from _checkpoint_actions(path) if is_parquet else json_lines(content)
+        yield from _checkpoint_actions(path) if is_parquet else json_lines(content, _decoded())
 
 
 def _checksum_actions(path: str) -> Iterator[Action]:
     """Yield the actions that the checksum file of a version repeats."""
     try:
-        content = json.loads(read_log_file(path))
+        content = bounded_json.loads(read_log_file(path), "the checksum file of a version")
     except (ValueError, RecursionError):
         raise FormatError("the checksum file of a version is no JSON") from None
     if isinstance(content, dict):
@@ -102,24 +105,27 @@ def _checksum_actions(path: str) -> Iterator[Action]:
 
 
 def _checkpoint_actions(path: str) -> Iterator[Action]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from secure_bloom.parquet.metadata_rows import metadata_rows
 
-    try:
-        file = pq.ParquetFile(pa.BufferReader(read_log_file(path)))
-        # A copy of something else, which has a check of its own.
-        if not ACTION_NAMES.issuperset(file.schema_arrow.names):
-            return
-        for number in range(file.metadata.num_row_groups):
-            group = file.metadata.row_group(number)
-            refuse_beyond(group.total_byte_size, "a row group of the checkpoint")
-        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+    def columns(schema: pa.Schema) -> list[str] | None:
+        # A copy of something else has a check of its own.
+        return schema.names if ACTION_NAMES.issuperset(schema.names) else None
+
+    content = read_log_file(path)
+    for batch in metadata_rows(path, content, _decoded(), columns, most_rows=_BATCH_ROWS):
+        try:
             # Lossy: of two equal keys of a map either one shows that there is a value.
-            for row in batch.to_pylist(maps_as_pydicts="lossy"):
-                yield {name: fields for name, fields in row.items() if fields is not None}
-    except (pa.ArrowException, OSError, KeyError, ValueError) as exc:
-        # Without the text, which may quote values.
-        raise FormatError("a checkpoint of the log cannot be read") from exc
+            rows = batch.to_pylist(maps_as_pydicts="lossy")
+        except ValueError as exc:
+            # Without the text, which may quote values.
+            raise FormatError("a checkpoint of the log cannot be read") from exc
+        for row in rows:
+            yield {name: fields for name, fields in row.items() if fields is not None}
+
+
+def _decoded() -> DecodedBytes:
+    # Of each file alone: nothing of it is kept.
+    return DecodedBytes("a file of the log")
 
 
 def texts_of(action: Action) -> Iterator[tuple[str, str]]:

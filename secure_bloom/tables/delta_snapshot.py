@@ -11,6 +11,7 @@ from typing import Any
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
 from secure_bloom.storage import join, local_path
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.tables.commit_times import version_at
 from secure_bloom.tables.delta_actions import (
     Action,
@@ -64,15 +65,16 @@ def snapshot(
         replay = _Replay(folder)
         # Oldest first: later actions take the place of earlier ones (PROTOCOL.md, "Action
         # Reconciliation").
-        replay.take(_checkpoint(log, wanted))
+        decoded = DecodedBytes("the table's log")
+        replay.take(_checkpoint(log, wanted, decoded))
         for name in wanted.commits:
-            replay.take(log_actions(join(log, name)))
+            replay.take(log_actions(join(log, name), decoded))
         return replay.snapshot(wanted.version)
 
 
-def _checkpoint(log: str, wanted: LogSegment) -> Iterator[Action]:
+def _checkpoint(log: str, wanted: LogSegment, decoded: DecodedBytes) -> Iterator[Action]:
     for name in wanted.checkpoint:
-        yield from checkpoint_actions(join(log, name), join(log, SIDECAR_FOLDER))
+        yield from checkpoint_actions(join(log, name), join(log, SIDECAR_FOLDER), decoded)
 
 
 class _Replay:

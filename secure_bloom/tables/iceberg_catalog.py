@@ -233,11 +233,11 @@ class _CatalogIO:
         sent = {**more, **self._sent}
         no_classes = {name: value for name, value in sent.items() if "impl" not in name}
         properties = {**self._properties, **no_classes}
-        if location is not None and location.lower().startswith(_S3_SCHEMES):
-            from secure_bloom.tables.iceberg_files import CatalogFiles
+        from secure_bloom.tables.iceberg_files import CatalogFiles, CheckedFiles
 
+        if location is not None and location.lower().startswith(_S3_SCHEMES):
             grant = _grant([sibling(location, "")], properties, self._path)
             return CatalogFiles(properties, grant)
         from pyiceberg.io import load_file_io
 
-        return load_file_io(properties, location)
+        return CheckedFiles(load_file_io(properties, location))

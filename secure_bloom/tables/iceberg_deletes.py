@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, located
+from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.storage import open_input
-from secure_bloom.storage.memory_budget import refuse_beyond
-from secure_bloom.tables.deletion_vectors import checked_vector
+from secure_bloom.storage.memory_budget import DecodedBytes, refuse_beyond
+from secure_bloom.tables.deletion_vectors import VECTOR_COST, checked_vector
 
 #: The field of a position delete file that names the data file.  Iceberg's spec, "Reserved Field
 #: IDs".
@@ -72,6 +72,8 @@ class VectorBlob:
     def positions(self, rows: int) -> NDArray[np.int64]:
         """Return the positions. Raises FormatError for a damaged vector."""
         with located(path=self.path):
+            # Read, and taken apart: the metadata name its length.
+            refuse_beyond(VECTOR_COST * self.length, "a deletion vector")
             with open_input(self.path) as file:
                 framed = file.read_at(self.offset, self.length)
             return checked_vector(framed, rows, self.cardinality)
@@ -146,18 +148,22 @@ def _parquet(path: str, columns: Sequence[str] | None = None) -> pa.Table:
     """
     with open_input(path) as file:
         data = file.all_bytes()
-    try:
-        # A path has as many copies as it has deleted rows: they stay in the dictionary.
-        opened = pq.ParquetFile(pa.BufferReader(data), read_dictionary=columns and columns[:1])
-        rows, groups = opened.metadata.num_rows, range(opened.metadata.num_row_groups)
-        size = sum(opened.metadata.row_group(group).total_byte_size for group in groups)
-        refuse_beyond(max(2 * size, _ROW_BYTES * rows), "a delete file")
-        found = opened.read(columns=columns)
-    except (pa.ArrowException, OSError, KeyError) as exc:
-        raise FormatError("the delete file cannot be read as Parquet") from exc
-    if columns is not None and found.column_names != list(columns):
-        raise FormatError(f"the delete file has no columns {' and '.join(columns)}")
-    return found
+    decoded, schemas = DecodedBytes("the delete file"), list[pa.Schema]()
+
+    def choose(schema: pa.Schema) -> Sequence[str]:
+        if columns is not None and not set(columns) <= set(schema.names):
+            raise FormatError(f"the delete file has no columns {' and '.join(columns)}")
+        wanted = columns or schema.names
+        schemas.append(pa.schema([schema.field(name) for name in wanted]))
+        return wanted
+
+    batches = []
+    # A path has as many copies as it has deleted rows: they stay in the dictionary.
+    paths = columns[:1] if columns else ()
+    for batch in metadata_rows(path, data, decoded, choose, dictionaries=paths):
+        decoded.add(batch.num_rows * (_ROW_BYTES if columns else 0) + batch.nbytes)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, schemas[0])
 
 
 def _by_path(rows: pa.Table) -> Mapping[str, NDArray[np.int64]]:

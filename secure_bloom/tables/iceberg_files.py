@@ -33,6 +33,7 @@ from secure_bloom.storage import open_input
 from secure_bloom.storage.dispatch import remove_file
 from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.storage.store_grants import StoreGrant
+from secure_bloom.tables.iceberg_sizes import check_decoded_size
 
 #: The newest version of manifests that is read: it has all fields of the ones before.
 _READ_VERSION = 3
@@ -95,7 +96,51 @@ class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
         del seekable
         with open_input(self.location) as file:
             refuse_beyond(2 * file.size, "a file of the metadata")
-            return io.BytesIO(file.all_bytes())
+            content = file.all_bytes()
+        check_decoded_size(content)
+        return io.BytesIO(content)
+
+
+class CheckedFiles(FileIO):  # type: ignore[misc, unused-ignore]
+    """Reads and writes as pyiceberg does, and refuses files that take too much memory decoded."""
+
+    def __init__(self, files: FileIO) -> None:
+        super().__init__(files.properties)
+        self._files = files
+
+    def new_input(self, location: str) -> IcebergInput:
+        """Return a file that can be read."""
+        return _CheckedInput(self._files.new_input(location))
+
+    def new_output(self, location: str) -> IcebergOutput:
+        """Return a file that can be written."""
+        return self._files.new_output(location)
+
+    def delete(self, location: Any) -> None:
+        """Remove a file."""
+        self._files.delete(location)
+
+
+class _CheckedInput(IcebergInput):  # type: ignore[misc, unused-ignore]
+    def __init__(self, file: IcebergInput) -> None:
+        super().__init__(file.location)
+        self._file = file
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def exists(self) -> bool:
+        """Return whether the file is there."""
+        found: bool = self._file.exists()
+        return found
+
+    def open(self, seekable: bool = True) -> Any:
+        """Return the bytes of the file. Raises MemoryBudgetError for a file that is too large."""
+        refuse_beyond(2 * len(self._file), "a file of the metadata")
+        with self._file.open(seekable) as stream:
+            content = stream.read()
+        check_decoded_size(content)
+        return io.BytesIO(content)
 
 
 class _StoredOutput(IcebergOutput):  # type: ignore[misc, unused-ignore]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from secure_bloom.errors import FormatError
+from secure_bloom.storage import bounded_json
 from secure_bloom.tables.delta_actions import PHYSICAL_NAME
 
 #: Whether a column is of these, by its path under the names that people use.
@@ -72,7 +73,11 @@ class _Number(str):
 
 def _parsed(text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text, parse_float=_Number, parse_int=_Number) if text else {}
+        found = (
+            bounded_json.loads(text, "statistics", parse_float=_Number, parse_int=_Number)
+            if text
+            else {}
+        )
     except (ValueError, RecursionError, TypeError):
         # The text is left out: it may quote values.
         raise FormatError("the statistics of a file in the log are no JSON") from None

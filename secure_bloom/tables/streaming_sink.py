@@ -12,6 +12,7 @@ import sys
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.storage import join
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.tables.delta_actions import json_lines, text
 from secure_bloom.tables.delta_checkpoint import read_log_file
 from secure_bloom.tables.delta_log_files import resolve
@@ -30,8 +31,9 @@ def committed_files(folder: str) -> tuple[str, ...]:
     log = join(folder, LOG_FOLDER)
     with located(path=folder):
         live: set[str] = set()
+        decoded = DecodedBytes("the log of the streaming query")
         for name in _batches(tree_of(log).level(log, sys.maxsize)[1] or ()):
-            _take(folder, read_log_file(join(log, name)), live)
+            _take(folder, read_log_file(join(log, name)), live, decoded)
     return tuple(sorted(live))
 
 
@@ -51,11 +53,11 @@ def _batches(names: list[str] | tuple[str, ...]) -> list[str]:
     return [*([compacted[start]] if start in compacted else []), *(batches[n] for n in later)]
 
 
-def _take(folder: str, data: bytes, live: set[str]) -> None:
+def _take(folder: str, data: bytes, live: set[str], decoded: DecodedBytes) -> None:
     version, _, rest = data.partition(b"\n")
     if version.strip() != _VERSION:
         raise UnsupportedFeatureError("the log of the streaming query is not of version v1")
-    for entry in json_lines(rest):
+    for entry in json_lines(rest, decoded):
         path, action = resolve(folder, text(entry, "path")), text(entry, "action")
         if action == "add":
             live.add(path)

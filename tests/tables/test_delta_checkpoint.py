@@ -76,7 +76,7 @@ def test_a_checkpoint_that_promises_too_much_is_refused(
     assert path.stat().st_size < 400_000
     assert live(tmp_path) == ["a"]
     monkeypatch.setenv("SECURE_BLOOM_MEMORY", "4MiB")
-    with pytest.raises(MemoryBudgetError, match="a row group of the checkpoint takes"):
+    with pytest.raises(MemoryBudgetError, match="a page takes"):
         snapshot(tmp_path)
 
 

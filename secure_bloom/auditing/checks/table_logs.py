@@ -6,7 +6,6 @@ counts, including older versions, because anyone can read it until the log is cl
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +28,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
-from secure_bloom.storage import TableLog, open_input
+from secure_bloom.storage import TableLog, bounded_json, open_input
 from secure_bloom.tables import Snapshot, TableListing
 from secure_bloom.tables.delta_actions import Action
 from secure_bloom.tables.delta_history import actions_in, log_paths, stray_actions, texts_of
@@ -185,7 +184,7 @@ class _Shown:
         metadata = action.get("metaData")
         text = metadata.get("schemaString") if isinstance(metadata, dict) else None
         try:
-            schema = json.loads(text) if isinstance(text, str) else {}
+            schema = bounded_json.loads(text, "a schema") if isinstance(text, str) else {}
         except (ValueError, RecursionError):
             return
         if isinstance(schema, dict) and schema not in self._schemas:

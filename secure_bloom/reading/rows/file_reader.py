@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, located
+from secure_bloom.parquet.decoded_bounds import harmless_size
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.binding import bound_conditions as conditions_of
 from secure_bloom.predicates.bound_request import Request
@@ -27,7 +28,6 @@ from secure_bloom.predicates.tree import AllOf, AnyOf
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder, Columns, DecodeInPartsError
-from secure_bloom.reading.rows.decoded_sizes import harmless_size
 from secure_bloom.reading.rows.equality_deletes import EqualityDeletes
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError

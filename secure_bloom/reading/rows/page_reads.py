@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, located
+from secure_bloom.parquet.decoded_bounds import size_of_pages
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.opened import Footer
@@ -21,7 +22,6 @@ from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_
 from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
 from secure_bloom.parquet.structures.splices import encoded
-from secure_bloom.reading.rows.decoded_sizes import size_of_pages
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import refuse_beyond

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
+from secure_bloom.parquet.decoded_bounds import harmless_size
+from secure_bloom.reading.rows.decoded_sizes import decoded_size
 from secure_bloom.storage.memory_budget import VARIABLE, MemoryBudgetError
 from testing.surgery import edit_column, opened
 from testing.tables import Mode

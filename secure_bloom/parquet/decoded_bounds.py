@@ -1,0 +1,87 @@
+"""Compute, from pages, an upper bound of the decoded size of their values.
+
+In some encodings a few bytes expand to many: a run of a billion equal values, a dictionary with an
+entry of a megabyte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.pages import Page
+from secure_bloom.parquet.plain_pages import plain_entries
+from secure_bloom.parquet.structures.metadata import Encoding
+from secure_bloom.parquet.value_arrays import Binary
+from secure_bloom.storage.memory_budget import memory_budget
+
+#: This part of the budget, 256 MiB by default, is decoded in one piece without a closer look.
+_HARMLESS = 4
+#: What a text takes beside its bytes: where it starts.
+OFFSET_SIZE = 8
+
+
+def harmless_size() -> int:
+    """Return how many bytes may be decoded in one piece."""
+    return memory_budget() // _HARMLESS
+
+
+def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
+    """Return an upper bound of the decoded size of these pages, with the dictionary page first."""
+    return measured(chunk, pages, harmless_size())[0]
+
+
+def measured(chunk: Chunk, pages: Sequence[Page], harmless: int) -> tuple[int, Binary | None]:
+    """Return the size of the pages, and the dictionary's entries if they were decompressed.
+
+    They are decompressed if their lengths could make the size larger than ``harmless``.
+    """
+    size = _sum(chunk, pages, None)
+    entries = _entries(chunk, pages) if size > harmless else None
+    if entries is None:
+        return size, None
+    return _sum(chunk, pages, int(np.diff(entries.offsets).max())), entries
+
+
+def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
+    """Return the size if no entry of the dictionary is longer than ``longest``.
+
+    None means that an entry may be as long as the whole dictionary.
+    """
+    largest = entry = size = 0
+    for page in pages:
+        content = max(page.uncompressed_size, 0)
+        largest = max(largest, content)
+        if page.is_dictionary:
+            entry = content if longest is None else longest
+        else:
+            size += _values_size(chunk, page, content, entry)
+    return size + largest
+
+
+def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
+    width = chunk.leaf.width
+    if width is not None:
+        return page.num_values * (width + 1)
+    offsets = page.num_values * OFFSET_SIZE
+    if page.encoding in DICTIONARY_ENCODINGS:
+        return page.num_values * entry + offsets
+    if page.encoding is Encoding.DELTA_BYTE_ARRAY:
+        # Each value may begin with all of the one before it.
+        return page.num_values * content + offsets
+    return content + offsets
+
+
+def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
+    """Return the entries of the one dictionary page, or None if they are not readable there."""
+    dictionaries = [page for page in pages if page.is_dictionary]
+    if len(dictionaries) != 1:
+        return None
+    # A dictionary page has no levels, also of a list.
+    leaf = replace(chunk.leaf, repetitions=())
+    entries = plain_entries(leaf, chunk.meta_data.codec, dictionaries[0])
+    return entries if isinstance(entries, Binary) and len(entries) else None

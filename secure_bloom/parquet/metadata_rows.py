@@ -1,0 +1,99 @@
+"""Read Parquet files that belong to the metadata of a table, within the memory budget.
+
+    for batch in metadata_rows(path, content, decoded, columns=...):    checkpoints, delete files
+
+pyarrow decodes the rows.  How many of them it decodes at once, and whether it decodes them at all,
+follows from the page headers: what footers say of sizes is a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.errors import FormatError, SecureBloomError
+from secure_bloom.parquet.decoded_bounds import OFFSET_SIZE, harmless_size, measured
+from secure_bloom.parquet.dictionary_pages import read_headers
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.storage.inputs import BytesFile
+from secure_bloom.storage.memory_budget import DecodedBytes, MemoryBudgetError, refuse_beyond
+
+#: What a row takes at least, and an element of a list as a value of Python.
+_ROW, _ELEMENT = 64, 64
+
+Choose = Callable[[pa.Schema], Sequence[str] | None]
+
+
+def metadata_rows(
+    path: str,
+    content: bytes,
+    decoded: DecodedBytes,
+    choose: Choose,
+    *,
+    most_rows: int = 10_000,
+    dictionaries: Collection[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in batches. ``choose`` returns the columns to read; None means none.
+
+    ``decoded`` counts the bytes of all batches.  The columns ``dictionaries`` stay dictionaries, so
+    that each of their texts counts once.
+
+    Raises MemoryBudgetError for rows that take more than the budget, and FormatError for a file
+    that cannot be read.
+    """
+    file = BytesFile(path, content)
+    try:
+        source = pq.ParquetFile(pa.BufferReader(content), read_dictionary=list(dictionaries))
+        columns = choose(source.schema_arrow)
+        if columns is None:
+            return
+        footer = read_footer(file, KeyResolver(None), SchemaCache())
+        for number, rows in enumerate(footer.rows):
+            size = _size(file, footer, number, columns, dictionaries)
+            refuse_beyond(size // max(rows, 1), "a row of the metadata")
+            at_once = max(1, min(most_rows, harmless_size() * rows // max(size, 1)))
+            for batch in source.iter_batches(
+                at_once, row_groups=[number], columns=columns, use_threads=False
+            ):
+                decoded.add(batch.nbytes + _ROW * batch.num_rows)
+                yield batch
+    except MemoryBudgetError:
+        raise
+    # pyarrow raises KeyError for some maps, and UnicodeDecodeError for a text that is not UTF-8.
+    # Without the text, which may quote values.
+    except (SecureBloomError, pa.ArrowException, OSError, KeyError, ValueError) as exc:
+        raise FormatError(f"{decoded.what} cannot be read as Parquet") from exc
+
+
+def _size(
+    file: BytesFile,
+    footer: Footer,
+    row_group: int,
+    columns: Sequence[str],
+    dictionaries: Collection[str],
+) -> int:
+    """Return at most how many bytes the columns of a row group take decoded."""
+    wanted, size = tuple(f"{column}." for column in columns), 0
+    for ordinal, leaf in enumerate(footer.leaves):
+        if f"{leaf.name}.".startswith(wanted):
+            chunk = footer.chunk(row_group, ordinal)
+            size += _chunk_size(file, chunk, is_dictionary=leaf.name in dictionaries)
+    return size
+
+
+def _chunk_size(file: BytesFile, chunk: Chunk, *, is_dictionary: bool) -> int:
+    pages = list(read_headers(file, chunk))
+    values = sum(page.num_values for page in pages if not page.is_dictionary)
+    if is_dictionary:
+        return sum(page.uncompressed_size for page in pages) + values * OFFSET_SIZE
+    size, _ = measured(chunk, pages, harmless_size())
+    if chunk.leaf.is_repeated:
+        # The elements of one row are decoded together, however many they are.
+        size += values * _ELEMENT
+        refuse_beyond(size, "the lists of the metadata")
+    return size
