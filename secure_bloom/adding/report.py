@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol
 
 from secure_bloom.reports.base import F, WritingReport
@@ -64,11 +64,6 @@ class FileAddReport:
     def changes(self) -> bool:
         """Whether the file gets another footer."""
         return self.status == "added"
-
-    def renamed(self, shown: Callable[[str], str]) -> FileAddReport:
-        """Return the report with other names of columns. ``shown`` gives the name for each one."""
-        filters = tuple(replace(it, column=shown(it.column)) for it in self.filters)
-        return replace(self, filters=filters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +13,7 @@ from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.schema import Leaf, select
-from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage import InputFile, open_in_table
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 # Loaded where there is one.
@@ -45,18 +45,7 @@ class WantedFilters:
 
     def open(self, path: str) -> InputFile:
         """Open a file. Its columns have the names of its table."""
-        file = open_input(path)
-        file.column_names = self.names
-        return file
-
-    def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> WantedFilters:
-        """Return the same filters, by the names that the table's files have for the columns."""
-        return replace(
-            self,
-            columns={stored(name): options for name, options in self.columns.items()},
-            known=frozenset(map(stored, known)),
-            whole=None if self.whole is None else frozenset(map(stored, self.whole)),
-        )
+        return open_in_table(path, self.names)
 
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Return leaf ordinal -> options, in column order.
@@ -91,29 +80,6 @@ class FilterGuard:
     """The check of each column chunk before it gets a filter. Without a policy all chunks pass."""
 
     policy: KeyPolicy | None = None
-
-    def renamed(self, stored: Callable[[str], str]) -> FilterGuard:
-        """Return the same guard, by the names that the table's files have for the columns."""
-        return self if self.policy is None else FilterGuard(self.policy.renamed(stored))
-
-    def with_lookalikes(self, known: Iterable[str]) -> FilterGuard:
-        """Return the guard with rules for columns of a table that are like sensitive ones.
-
-        The files of a mapped table have other names, which are like none.
-        """
-        if self.policy is None:
-            return self
-        paths = [tuple(name.split(".")) for name in sorted(known)]
-        # Not by similar names: whether the table lacks the sensitive column is not known here.
-        present = [tuple(name.split(".")) for name in self.policy.columns]
-        alike = self.policy.likeness.lookalikes(paths, present)
-        rules = {
-            name: replace(self.policy.columns[like], path=name, bloom=None)
-            for path, like in alike.items()
-            if (name := ".".join(path))
-        }
-        policy = replace(self.policy, columns={**self.policy.columns, **rules})
-        return FilterGuard(policy) if rules else self
 
     def lookalikes(self, leaves: Sequence[Leaf], ordinals: Iterable[int]) -> Mapping[int, str]:
         """Return the sensitive columns that those of these leaves are like, by their ordinals."""
@@ -173,14 +139,12 @@ class FilterRequest:
     wanted: WantedFilters
     guard: FilterGuard = field(default_factory=FilterGuard)
 
-    def renamed(self, stored: Callable[[str], str], known: frozenset[str]) -> FilterRequest:
-        """Return the request with the names that the table's files have.
+    def on_table(self, names: ColumnMapping | None, known: Iterable[str]) -> FilterRequest:
+        """Return the request for the files of a table.
 
-        ``stored`` maps a name to them. ``known`` are the columns of the table.
+        ``names`` are those of :class:`WantedFilters`. The table has the ``known`` columns.
         """
-        return FilterRequest(
-            self.wanted.renamed(stored, known), self.guard.with_lookalikes(known).renamed(stored)
-        )
+        return replace(self, wanted=replace(self.wanted, names=names, known=frozenset(known)))
 
 
 def filter_request(

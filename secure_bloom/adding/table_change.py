@@ -56,7 +56,6 @@ class AnyTableRun(Protocol):
     def paths(self) -> list[str]: ...  # noqa: D102
     @property
     def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
-    def logical(self, name: str, /) -> str: ...  # noqa: D102
     def skipped(self) -> Iterable[FileAddReport]: ...  # noqa: D102
     def rewrite(self, work: Work, /, *, dry_run: bool) -> TableChange: ...  # noqa: D102
     def gone(  # noqa: D102

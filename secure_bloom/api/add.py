@@ -122,8 +122,10 @@ def open_delta_run(
     }
     operation = Operation(name=DELTA_OPERATION, parameters=parameters)
     run = open_run(folder, operation, chosen, columns=wanted.columns, commit_every=commit_every)
-    known = frozenset(filter(run.names.has_field, wanted.columns))
-    return run, request.renamed(run.stored, known)
+    if request.guard.policy is not None:
+        run.require(request.guard.policy.columns)
+    known = filter(run.names.has_field, wanted.columns)
+    return run, request.on_table(run.opened_names, known)
 
 
 def open_iceberg_run(
@@ -186,7 +188,7 @@ def _add_to_table(run: AnyTableRun, request: FilterRequest, asked: AddRequest) -
             jobs=asked.jobs,
             progress=asked.progress,
         )
-        reports.extend(report.renamed(run.logical) for report in done)
+        reports.extend(done)
         return new_sizes(done)
 
     change = run.rewrite(work, dry_run=asked.dry_run)

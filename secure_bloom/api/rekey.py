@@ -105,8 +105,8 @@ def reencrypt(
 
         refuse_options_of_files(folder, in_place=False, output=output is not None)
         chosen = TableSelection(where=where, since=since)
-        run, stored = open_delta_reencryption(folder, policy, chosen, commit_every=commit_every)
-        open_beside = partial(setting, stored, only_changes=True)
+        run, wanted = open_delta_reencryption(folder, policy, chosen, commit_every=commit_every)
+        open_beside = partial(setting, wanted, only_changes=True, names=run.opened_names)
         return rekey_table(run, open_beside, jobs=jobs, progress=progress)
     refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
     return rekey_paths(paths, partial(setting, policy), output=output, jobs=jobs, progress=progress)
@@ -234,10 +234,11 @@ def rotate_keys(
         from secure_bloom.rekeying.table_runs import rekey_table
 
         chosen = TableSelection(where=where, since=since)
-        run, stored = open_delta_rotation(
+        run, wanted = open_delta_rotation(
             folder, policy, moves or {}, chosen, commit_every=commit_every
         )
-        return rekey_table(run, partial(setting, stored), jobs=jobs, progress=progress)
+        open_work = partial(setting, wanted, names=run.opened_names)
+        return rekey_table(run, open_work, jobs=jobs, progress=progress)
     refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
     # With moves the policy is asked for its KMS alone.
     return rekey_paths(
@@ -270,7 +271,8 @@ def open_delta_reencryption(
     run = open_run(folder, operation, chosen, columns=secret, commit_every=commit_every)
     # By the table's names: the files of a mapped table have others, which are like none.
     check_lookalikes(wanted, run.names.paths())
-    return run, wanted.renamed(run.stored)
+    run.require(wanted.columns)
+    return run, wanted
 
 
 def open_delta_rotation(
@@ -296,7 +298,8 @@ def open_delta_rotation(
     # A rotation makes no column secret that was not, so the log's bounds stay.
     operation = Operation(name=ROTATE, parameters={})
     run = open_run(folder, operation, chosen, commit_every=commit_every)
-    return run, wanted.renamed(run.stored)
+    run.require(wanted.columns)
+    return run, wanted
 
 
 def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:

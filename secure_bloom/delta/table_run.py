@@ -34,7 +34,7 @@ from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.tables import LiveFile, Snapshot, TableMetadata
 from secure_bloom.tables.delta_log_files import resolve
-from secure_bloom.tables.delta_names import all_columns
+from secure_bloom.tables.delta_names import all_columns, column_names
 from secure_bloom.tables.log_bounds import IsSecret, bounded_columns
 
 _CLUSTERING = "delta.clustering"
@@ -66,19 +66,16 @@ class TableRun:
         """The sizes of the files, by their paths."""
         return {file.path: file.size for file in self.files}
 
-    def logical(self, name: str) -> str:
-        """Return the table's name of a column of a file."""
-        return self.names.logical(name)
+    @property
+    def opened_names(self) -> ColumnMapping | None:
+        """The names with which files are opened, or None if files have the table's names."""
+        return column_names(self.table.metadata)
 
-    def stored(self, name: str) -> str:
-        """Return the name that files have for a column.
-
-        Raises PolicyError for a column that the table does not have, if it maps names.
-        """
-        found = self.names.stored(name)
-        if found is None and self.table.metadata.column_mapping_mode != "none":
-            raise _unknown(name, self.names)
-        return found or name
+    def require(self, columns: Iterable[str]) -> None:
+        """Raise PolicyError for a column that the table does not have, if it maps names."""
+        for name in columns if self.opened_names is not None else ():
+            if self.names.stored(name) is None:
+                raise _unknown(name, self.names)
 
     def skipped(self) -> Iterable[FileAddReport]:
         """Return reports of live files that a run leaves out. A Delta table has none."""

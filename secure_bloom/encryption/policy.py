@@ -9,8 +9,8 @@ and given to an auditor.  It also gives the properties that make Spark write as 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -135,13 +135,6 @@ class KeyPolicy:
         if client not in KMS_LINES:
             raise PolicyError(f"client is {client!r}", hint=close_match(client, KMS_LINES))
         return policy_text(schema_columns(schema), client=client)
-
-    def renamed(self, stored: Callable[[str], str]) -> KeyPolicy:
-        """Return the policy with the names that the table's files have for its columns."""
-        rules = {
-            stored(name): replace(rule, path=stored(name)) for name, rule in self.columns.items()
-        }
-        return replace(self, columns=rules)
 
     def kms_client(self) -> KmsClient:
         """Return the KMS client of ``[kms]``.

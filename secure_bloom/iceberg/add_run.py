@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Final
 
@@ -74,11 +74,6 @@ class IcebergRun:
             yield FileAddReport(
                 path=opened_location(path), status="unchanged", notes=(f"skipped: {reason}",)
             )
-
-    @staticmethod
-    def logical(name: str) -> str:
-        """Return the name of a column in the table. Files are opened with these names."""
-        return name
 
     def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
         """Do the work on the files. Commit after every ``commit_every`` files."""
@@ -202,12 +197,10 @@ def open_run(
     table = open_table(path, branch)
     for name in request.wanted.columns:
         _require(name, table)
-    known = frozenset(request.wanted.columns)
-    wanted = replace(request.wanted, names=table.names, known=known)
     manifests = Manifests(table.io)
     return IcebergRun(
         table=table,
-        request=replace(request, wanted=wanted),
+        request=request.on_table(table.names, request.wanted.columns),
         chosen=chosen.files(table, manifests),
         commit_every=commit_every,
         manifests=manifests,

@@ -183,7 +183,7 @@ def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column
     own = structure(
         {
             # Required by the format, although the chunk's place shows the column too.
-            EncryptionWithColumnKey.path_in_schema.id: texts(chunk.leaf.path),
+            EncryptionWithColumnKey.path_in_schema.id: texts(chunk.leaf.stored_path),
             EncryptionWithColumnKey.key_metadata.id: binary(sealed.key_metadata),
         }
     )

@@ -47,7 +47,8 @@ from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.rekeying.written_check import check_written, keys_by_place
-from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage import InputFile, open_in_table
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
@@ -57,7 +58,7 @@ class Reencryption:
 
     Without a ``policy`` the new files are in clear.  With ``two_kms``, a file is also changed if
     the old KMS wrapped one of its keys.  With ``only_changes``, a target is written only if
-    something changes.
+    something changes.  ``names`` are the table's names of columns, if its files may have others.
     """
 
     resolver: KeyResolver
@@ -68,6 +69,7 @@ class Reencryption:
     dry_run: bool = False
     only_changes: bool = False
     verify: bool = False
+    names: ColumnMapping | None = None
     #: New keys that the KMS has wrapped for files whose turn comes later.
     _ready: dict[str, tuple[Protection, NewFileKeys]] = field(default_factory=dict, repr=False)
 
@@ -95,7 +97,7 @@ class Reencryption:
 
     def ask(self, path: str, target: str | None) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
-        with open_input(path) as file:
+        with open_in_table(path, self.names) as file:
             # Only calls to the KMS are made here.  Whoever then reads the file checks the
             # signature.
             keys = file_keys(self.resolver, file)
@@ -124,7 +126,7 @@ class Reencryption:
 
     def _reencrypt(self, path: str, target: str | None) -> RekeyedFile:
         started = time.perf_counter()
-        with open_input(path) as file, changed_before_missing(file):
+        with open_in_table(path, self.names) as file, changed_before_missing(file):
             keys = file_keys(self.resolver, file)
             # Readers will take bytes that are sealed anew for genuine, so they must be genuine now.
             open_footer = unlock_to_read if self.policy is None else unlock
@@ -196,6 +198,7 @@ class Reencryption:
         external = {} if new_keys is None else new_keys.external
         check = partial(
             check_written,
+            names=self.names,
             keys=keys_by_place(new_keys, footer.leaves),
             columns=None if self.verify else content.copied(),
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from secure_bloom.adding.report import CommittingReport
@@ -54,12 +54,6 @@ class RekeyedFile:
     def changes(self) -> bool:
         """Whether the file was changed."""
         return self.status not in ("unchanged", "failed")
-
-    def renamed(self, shown: Callable[[str], str]) -> RekeyedFile:
-        """Return the report with other names of columns. ``shown`` gives the name for each one."""
-        return replace(
-            self, columns=tuple(replace(it, column=shown(it.column)) for it in self.columns)
-        )
 
 
 def rekeyed_file(

@@ -32,6 +32,7 @@ from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
 from secure_bloom.reports.text import counted
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.paths import files_at_once, mean_size
 
 #: The end of a hint about a key that no policy names.
@@ -50,8 +51,12 @@ def reencryption(
     dry_run: bool = False,
     only_changes: bool = False,
     verify: bool = False,
+    names: ColumnMapping | None = None,
 ) -> Reencryption:
-    """Return the work of :func:`.run.reencrypt` on one file. Raises the errors of that function."""
+    """Return the work of :func:`.api.rekey.reencrypt` on one file.
+
+    ``names`` are the table's names of columns.  Raises the errors of that function.
+    """
     wanted = loaded_policy(policy)
     # Without a [footer] no column can have a key either, so files would come out in clear, in their
     # place.
@@ -79,11 +84,12 @@ def reencryption(
         dry_run=dry_run,
         only_changes=only_changes,
         verify=verify,
+        names=names,
     )
 
 
 def decryption(access: Access, *, verify: bool = False) -> Reencryption:
-    """Return the work of :func:`.run.decrypt` on one file."""
+    """Return the work of :func:`.api.rekey.decrypt` on one file."""
     return Reencryption(resolver=access.resolver(), policy=None, maker=None, verify=verify)
 
 
@@ -95,10 +101,11 @@ def rotation(
     old_policy: GivenPolicy = None,
     dry_run: bool = False,
     verify: bool = False,
+    names: ColumnMapping | None = None,
 ) -> Rotation:
-    """Return the work of :func:`.run.rotate_keys` on one file.
+    """Return the work of :func:`.api.rekey.rotate_keys` on one file.
 
-    Raises the errors of that function.
+    ``names`` are the table's names of columns.  Raises the errors of that function.
     """
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)
     if moves and old is not None:
@@ -125,6 +132,7 @@ def rotation(
         policy=wanted,
         dry_run=dry_run,
         verify=verify,
+        names=names,
     )
 
 

@@ -48,7 +48,8 @@ from secure_bloom.rekeying.protection import KeyUse, Protection, found_protectio
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.written_check import check_written
-from secure_bloom.storage import InputFile, open_input, replace_tail
+from secure_bloom.storage import InputFile, open_in_table, replace_tail
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
@@ -65,6 +66,7 @@ class Rotation:
     policy: KeyPolicy | None
     dry_run: bool = False
     verify: bool = False
+    names: ColumnMapping | None = None
 
     @property
     def asks_for_each_key(self) -> bool:
@@ -104,7 +106,7 @@ class Rotation:
 
     def _rotate(self, path: str, target: str | None) -> RekeyedFile:
         started = time.perf_counter()
-        with open_input(path) as file, changed_before_missing(file):
+        with open_in_table(path, self.names) as file, changed_before_missing(file):
             keys = file_keys(self.resolver, file)
             tail = read_tail(file)
             outside = self._outside(file, tail, keys)

@@ -47,7 +47,7 @@ def rekey_table(
 
     def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
         done = rekey_files(rekeying, open_work, tasks, jobs=jobs, progress=progress)
-        reports.extend(report.renamed(run.logical) for report in done)
+        reports.extend(done)
         return new_sizes(done)
 
     change = run.rewrite(work, dry_run=rekeying.dry_run)

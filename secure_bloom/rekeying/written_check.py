@@ -23,13 +23,21 @@ from secure_bloom.rekeying.new_keys import NewFileKeys
 from secure_bloom.rekeying.regions import Region, RegionKind
 from secure_bloom.rekeying.transfer import stored_pages
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 
-def check_written(file: InputFile, keys: FileKeys, columns: Collection[int] | None) -> None:
+def check_written(
+    file: InputFile,
+    keys: FileKeys,
+    columns: Collection[int] | None,
+    names: ColumnMapping | None = None,
+) -> None:
     """Raise the error of the first part of a new file that cannot be read.
 
     ``columns`` are the ordinals of the columns whose first page is read. None means all columns.
+    ``names`` are the table's names of columns, by which ``keys`` has the keys.
     """
+    file.column_names = names
     try:
         footer = unlock(read_tail(file), keys)
         every = range(len(footer.leaves)) if columns is None else columns

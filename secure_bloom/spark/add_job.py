@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -135,8 +135,7 @@ def add_bloom_filters(
         log, place = table
         chosen = _Chosen(where=where, since=since, branch=branch, in_place=in_place)
         run, stored, grant = _OPENED[log](place, request, chosen)
-        # In the names of the files, which may differ from the table's.
-        shipped = (stored, replace(access, policy=stored.guard.policy), grant)
+        shipped = (stored, access, grant)
         job = _beside_job(spark, run, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
     if branch is not None:
@@ -216,6 +215,5 @@ def _beside_job(
     return BesideJob(
         schema=add_task.REPORT,
         rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
-        in_names=functools.partial(FileAddReport.renamed, shown=run.logical),
         rows=add_task.rows,
     )

@@ -117,8 +117,8 @@ def reencrypt(
     if table is not None:
         refuse_options_of_files(table, in_place=False, output=output is not None)
         _refuse_outside_keys(checked.policy, table)
-        run, stored = open_delta_reencryption(table, policy, table_selection(where, since))
-        beside = _beside_job(("reencrypt", stored, {**setting, "only_changes": True}), run)
+        run, loaded = open_delta_reencryption(table, policy, table_selection(where, since))
+        beside = _beside_job("reencrypt", loaded, {**setting, "only_changes": True}, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     shipped = ("reencrypt", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
@@ -181,8 +181,8 @@ def rotate_keys(
     table = delta_table([absolute_path(path) for path in as_paths(paths)])
     if table is not None:
         chosen = table_selection(where, since)
-        run, stored = open_delta_rotation(table, policy, moves or {}, chosen)
-        beside = _beside_job(("rotate", stored, setting), run)
+        run, loaded = open_delta_rotation(table, policy, moves or {}, chosen)
+        beside = _beside_job("rotate", loaded, setting, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     shipped = ("rotate", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
@@ -201,11 +201,13 @@ def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
         )
 
 
-def _beside_job(shipped: tuple[object, ...], run: TableRun) -> BesideJob[RekeyedFile]:
+def _beside_job(
+    verb: str, policy: KeyPolicy, setting: Mapping[str, Any], run: TableRun
+) -> BesideJob[RekeyedFile]:
+    shipped = (verb, policy, {**setting, "names": run.opened_names})
     return BesideJob(
         schema=_REPORT,
         rewrite=functools.partial(_done_beside, shared=ship(shipped)),
-        in_names=functools.partial(RekeyedFile.renamed, shown=run.names.logical),
         rows=_rows,
         notes=functools.partial(table_notes, run),
     )

@@ -40,13 +40,12 @@ R = TypeVar("R")
 class BesideJob(Generic[R]):
     """The work of tasks: write a new file beside an old one, and report it in rows.
 
-    ``rewrite`` takes the paths of the old and the new file. ``in_names`` translates a report to the
-    table's names of columns.  ``notes`` say what old versions of the table still show.
+    ``rewrite`` takes the paths of the old and the new file.  ``notes`` say what old versions of the
+    table still show.
     """
 
     schema: RowSchema
     rewrite: Callable[[str, str], R]
-    in_names: Callable[[R], R]
     rows: Callable[[R], Iterable[Row]]
     notes: Callable[[TableChange], Iterable[str]] = lambda _: ()
 
@@ -82,7 +81,7 @@ def rewrite_table(
         file_job = FileJob(
             schema=job.schema,
             work=functools.partial(_rewrite, job.rewrite),
-            rows=functools.partial(_rows, job.rows, job.in_names),
+            rows=job.rows,
         )
         reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
         done.append(reported)
@@ -111,12 +110,6 @@ def table_files(spark: SparkSession, run: AnyTableRun, texts: Mapping[str, str])
 def _rewrite(rewrite: Callable[[str, str], R], pair: str) -> R:
     path, target = json.loads(pair)
     return rewrite(path, target)
-
-
-def _rows(
-    rows: Callable[[R], Iterable[Row]], in_names: Callable[[R], R], report: R
-) -> Iterable[Row]:
-    return rows(in_names(report))
 
 
 def _sizes(report: DataFrame) -> dict[str, int | None]:

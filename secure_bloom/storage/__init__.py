@@ -22,6 +22,7 @@ from secure_bloom.storage.append import APPEND_ALIGNMENT, remove_kept, truncate_
 from secure_bloom.storage.dispatch import (
     append_tail,
     has_conditional_writes,
+    open_in_table,
     open_input,
     open_pinned,
     refuse_append,
@@ -68,6 +69,7 @@ __all__ = [
     "join",
     "local_path",
     "name_of",
+    "open_in_table",
     "open_input",
     "open_pinned",
     "refuse_append",

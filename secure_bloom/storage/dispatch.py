@@ -26,6 +26,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage.append import append_local
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.durable_writes import remove_sidecar, write_all
 from secure_bloom.storage.folder_trees import LocalTree, Tree
 from secure_bloom.storage.inputs import InputFile
@@ -55,6 +56,13 @@ def open_input(path: str) -> InputFile:
     from secure_bloom.storage.objects import open_object
 
     return open_object(path)
+
+
+def open_in_table(path: str, names: ColumnMapping | None) -> InputFile:
+    """Open a file as :func:`open_input` does. Its columns get the names of its table."""
+    file = open_input(path)
+    file.column_names = names
+    return file
 
 
 def open_pinned(path: str, listed_size: int | None = None) -> InputFile:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.report import FileAddReport, FilterReport
 from secure_bloom.adding.request import FilterRequest, filter_request
 from secure_bloom.api.add import open_delta_run
 from secure_bloom.delta.selection import TableSelection
@@ -69,17 +68,17 @@ def run_on(table: str, request: FilterRequest) -> tuple[TableRun, FilterRequest]
 )
 def test_names_are_translated_both_ways(table: str, logical: str, physical: str) -> None:
     run, request = run_on(table, filter_request([logical], None))
-    assert list(request.wanted.columns) == [physical]
-    filters = (FilterReport(row_group=0, column=physical, action="added"),)
-    report = FileAddReport(path="x", status="added", filters=filters).renamed(run.logical)
-    assert [it.column for it in report.filters] == [logical]
+    assert list(request.wanted.columns) == [logical]
+    assert request.wanted.names == run.opened_names is not None
+    assert run.names.stored(logical) == physical
+    assert run.names.logical(physical) == logical
 
 
 def test_the_log_knows_all_columns_but_the_levels_of_lists(table: str) -> None:
     """How a writer calls these only its files tell."""
     asked = ["email", "a.b", "address.zip", "many.list.element", "many.array", "map.key_value.key"]
     known = run_on(table, filter_request(asked, None))[1].wanted.known
-    assert known == {"col-email", "col-ab", "col-address.col-zip"}
+    assert known == {"email", "a.b", "address.zip"}
 
 
 def test_the_keys_of_a_policy_go_along(table: str) -> None:
@@ -87,7 +86,7 @@ def test_the_keys_of_a_policy_go_along(table: str) -> None:
     policy = KeyPolicy(footer_key="k_footer", columns={"address.zip": rule})
     _, request = run_on(table, filter_request(None, policy))
     assert request.guard.policy is not None
-    assert request.guard.policy.key_for(("col-address", "col-zip")) == "k_pii"
+    assert request.guard.policy.key_for(("address", "zip")) == "k_pii"
 
 
 @pytest.mark.parametrize(
