@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from secure_bloom.api.rekey import decrypt, reencrypt, rotate_keys
     from secure_bloom.api.sql import sql
+    from secure_bloom.api.trace import trace
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
     from secure_bloom.bloom.verdicts import ProbeReport, Verdict
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading import ReadPlan, ReadReport, Table, Where
     from secure_bloom.running.time_limit import time_limit
     from secure_bloom.storage.paths import Paths
+    from secure_bloom.tracing.report import TraceReport
 
 #: The one home of the version: the build reads it here.
 __version__ = "0.2.0"
@@ -82,6 +84,7 @@ _HOMES = {
     "api.read": ["explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
     "api.rekey": ["decrypt", "reencrypt", "rotate_keys"],
     "api.sql": ["sql"],
+    "api.trace": ["trace"],
     "auditing.findings": ["AuditReport", "Finding"],
     "bloom.verdicts": ["ProbeReport", "Verdict"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
@@ -115,6 +118,7 @@ _HOMES = {
     "reading": ["ReadPlan", "ReadReport", "Table", "Where"],
     "running.time_limit": ["time_limit"],
     "storage.paths": ["Paths"],
+    "tracing.report": ["TraceReport"],
 }
 
 __all__ = [
@@ -153,6 +157,7 @@ __all__ = [
     "Table",
     "TableAdvice",
     "TimeLimitError",
+    "TraceReport",
     "UnfinishedWriteError",
     "UnsupportedFeatureError",
     "UnverifiedFileWarning",
@@ -179,6 +184,7 @@ __all__ = [
     "rotate_keys",
     "sql",
     "time_limit",
+    "trace",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

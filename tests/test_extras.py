@@ -26,6 +26,7 @@ MODULES = {
     "iceberg": ["pyiceberg", "sqlalchemy"],
     "spark": ["pyspark", "py4j", "pandas"],
     "sql": ["duckdb", "polars"],
+    "trace": ["fastavro", "lz4", "py7zr", "zstandard"],
     "vault": ["hvac", "requests"],
 }
 #: Extras of the project's own work.
@@ -64,6 +65,7 @@ WORKS = {
     "inspect encrypted -p policy.toml --check": 0,
     "read encrypted --where \"email = 'user7@example.com'\" -p policy.toml": 0,
     "read plain --format csv --limit 1": 0,
+    "trace queries.sql --values-of plain:email": 0,
     "audit encrypted -p policy.toml": 1,  # iban, in clear statistics of the other columns
     "keys used encrypted -p policy.toml": 0,
     "reencrypt plain -p policy.toml": 0,

@@ -51,6 +51,7 @@ FLOORS: list[dict[str, str]] = [
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
         "advising": "which columns gain by a filter",
+        "tracing": "values of columns in files of any kind",
     },
     {
         "rekeying": "files under other keys: rotate, re-encrypt, decrypt",

@@ -98,6 +98,7 @@ _VERBS: Final = {
     "reencrypt": ("rekey_verbs", "reencrypt_command"),
     "rotate": ("rekey_verbs", "rotate_command"),
     "sql": ("sql_verb", "sql_command"),
+    "trace": ("trace_verb", "trace_command"),
 }
 
 
@@ -152,6 +153,7 @@ def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
     secure-bloom sql "select count(*) from 'out/'"        SQL over encrypted tables
     secure-bloom inspect out/                             footers, keys, filters
     secure-bloom audit out/ --policy keys/policy.toml     does every file obey the policy
+    secure-bloom trace dump.csv --values-of out/:email    is this dump ours
     secure-bloom demo                                     all of it on Spark, in a minute
 
     Exit code 2 means an error, which is described on stderr with a hint.  141: the reader of

@@ -1,0 +1,94 @@
+"""Search files of any kind for values of columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from secure_bloom.calling.arguments import Progress, checked_arguments
+from secure_bloom.calling.options import as_texts
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy
+from secure_bloom.errors import PolicyError
+from secure_bloom.reading.kept_table import Table
+from secure_bloom.reading.read_request import OpenRequest, TableRequest
+from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tracing.index import WordIndex
+from secure_bloom.tracing.lake import candidates, search_files
+from secure_bloom.tracing.report import TraceReport
+from secure_bloom.tracing.subjects import table_subject
+
+
+@checked_arguments
+def trace(
+    files: Paths,
+    *,
+    values_of: str | Iterable[str],
+    parts: Iterable[str] = (),
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+    memory: int | str = "1GiB",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> TraceReport:
+    """Search files of any kind for values of columns of tables.
+
+    The values of each column are read once, into one index.  Each file is searched whole: as it is
+    stored, and opened if it is an archive, a packed file, or a file with columns.  A value is found
+    in other capitals, with other marks and spaces, in other notations of numbers and dates, encoded
+    (Base64, hexadecimal, escapes, UTF-16), backwards, and as a digest without a salt.  What passes
+    the index is compared with the values.  docs/leak-search.md says what is not found.
+
+    Args:
+        files: Files and folders, local or in a store. Everything below a folder is searched.
+        values_of: Columns, each written ``TABLE:COLUMN``.
+        parts: Parts of values that count as values: ``"local"`` and ``"domain"`` of e-mails.
+        keys: A keyring or KMS client for the tables; by default the KMS of ``policy``.
+        policy: A KeyPolicy, or the path of one.
+        allow_unverified: Read a signed file of a table whose footer key is missing.
+        allow_unprotected: Read a file of a table that is protected less than the policy says.
+        memory: The most that the index may take. What does not fit is reported.
+        jobs: Files that are searched at once; by default one for each processor.
+        progress: Called with the number of files done and the number of all files.
+
+    Returns:
+        A report with counts for each file and column. It holds no value.
+
+    Raises:
+        KeyUnavailableError: A key of a column is missing.
+        MissingPathError: There is no such file.
+        PolicyError: A table has no such column.
+
+    Example:
+        >>> report = sb.trace("dump.csv", values_of="out/:email", policy="keys/policy.toml")
+        >>> report.is_clean
+        False
+    """
+    columns = [_column(text) for text in as_texts("values_of", values_of)]
+    access = {
+        "keys": keys,
+        "policy": policy,
+        "allow_unverified": allow_unverified,
+        "allow_unprotected": allow_unprotected,
+    }
+    most = OpenRequest("", memory=memory).most_bytes()
+    with ExitStack() as opened:
+        tables = {
+            path: opened.enter_context(Table(TableRequest(path, **access)))  # type: ignore[arg-type]
+            for path in dict.fromkeys(path for path, _ in columns)
+        }
+        subjects = [table_subject(tables[path], name, tuple(parts)) for path, name in columns]
+        index = WordIndex.build(subjects, most)
+        found = list(candidates(as_paths(files)))
+        return search_files(found, index, jobs=jobs or os.cpu_count() or 1, progress=progress)
+
+
+def _column(text: str) -> tuple[str, str]:
+    table, colon, column = text.rpartition(":")
+    if not (colon and table and column):
+        raise PolicyError(
+            f"{text!r} names no column of a table", hint="write TABLE:COLUMN, such as out/:email"
+        )
+    return table, column

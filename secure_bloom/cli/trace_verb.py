@@ -1,0 +1,96 @@
+"""``secure-bloom trace``: where values of columns occur in files of any kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.shared_arguments import (
+    AccessOptions,
+    with_access_to_read,
+    with_common_options,
+)
+from secure_bloom.cli.terminal_tables import print_json, print_table
+from secure_bloom.cli.timeout import with_timeout
+from secure_bloom.cli.verbosity import print_line, print_note
+from secure_bloom.reports.text import counted, human_bytes
+
+if TYPE_CHECKING:
+    from secure_bloom.tracing.report import TraceReport
+
+EXIT_CLEAN, EXIT_FINDINGS = 0, 1
+#: Without ``-v`` at most this number of files that were not read whole is named.
+_NAMED = 5
+
+
+@click.command("trace", short_help="Search files of any kind for values of columns.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--values-of",
+    multiple=True,
+    required=True,
+    metavar="TABLE:COLUMN",
+    help="The column whose values are searched for. May be repeated.",
+)
+@click.option(
+    "--parts",
+    multiple=True,
+    metavar="PART",
+    help="A part of a value that counts as a value: local or domain of e-mails.",
+)
+@click.option("--memory", default="1GiB", metavar="SIZE", help="The most that values may take.")
+@click.option("--jobs", type=int, metavar="N", help="Files searched at once.")
+@with_access_to_read
+@with_timeout
+@with_common_options
+def trace_command(
+    files: tuple[str, ...], access: AccessOptions, as_json: bool, verbose: bool, **options: Any
+) -> int:
+    """Search FILE for values of columns of tables.
+
+    Files and folders are searched whole, and opened: archives, packed files, Parquet, Arrow, ORC,
+    Avro, SQLite.  Values are found in other capitals, groups and notations, encoded, and as
+    digests.  No value is printed.
+
+    \b
+    secure-bloom trace dump.csv --values-of out/:email --policy keys/policy.toml
+    secure-bloom trace backups/ --values-of out/:email --values-of out/:iban --json
+
+    Exit code: 0 nothing found, 1 values found or something not read, 2 error.
+    """
+    from secure_bloom.api.trace import trace
+
+    with progress_bar("searching", quiet=as_json) as progress:
+        report = trace(files, progress=progress, **options, **access.arguments())
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_trace_report(report, verbose=verbose)
+    return EXIT_CLEAN if report.is_clean else EXIT_FINDINGS
+
+
+def print_trace_report(report: TraceReport, *, verbose: bool) -> None:
+    """Print where values were found, how many, and what was not read."""
+    headers = ("file", "part", "column", "found>", "confirmed>", "of the column>", "")
+    rows = [
+        (file.path, it.place, it.column, it.passed, it.confirmed, f"{it.share:.2%}", it.verdict)
+        for file in report.files
+        for it in file.found
+    ]
+    searched = f"{counted(report.searched, 'file')}, {human_bytes(report.bytes)}"
+    title = f"{searched}, {counted(report.asked, 'word')} asked"
+    if rows:
+        print_table(headers, rows, title=title)
+    else:
+        print_line(f"{title}: no value found")
+    for column in report.columns:
+        if not column.is_whole:
+            print_note(f"{column.name}: not all values fit into --memory, the rest is not searched")
+    unread = [(file.path, it) for file in report.files for it in file.unread]
+    for path, part in unread if verbose else unread[:_NAMED]:
+        where = f"{path}, {part.place}" if part.place else path
+        print_note(f"{where}: not read: {part.reason}")
+    if not verbose and len(unread) > _NAMED:
+        print_note(f"{len(unread) - _NAMED} more parts were not read: -v names them")

@@ -1,0 +1,263 @@
+"""Texts inside a text: Base64, hexadecimal, escapes of URLs, mail, JSON and HTML, UTF-16, Latin-1.
+
+    for inner in decoded(text, digests.append): ...   texts and files that the text holds, encoded
+
+A digest looks like any other encoded word. It is reported where its length is that of one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import quopri
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+
+from secure_bloom.kernels.words import find_runs
+from secure_bloom.tracing.forms import DIGESTS
+
+#: A run of this many characters of Base64 may hold a value.
+_SHORTEST_RUN: Final = 16
+_MOST_RUNS: Final = 1 << 16
+_HEX: Final = re.compile(rb"[0-9a-fA-F]+")
+_BASE32: Final = re.compile(rb"[A-Z2-7]{16,}={0,6}")
+_PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
+_QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
+_ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
+_ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
+_OPCODES: Final = re.compile(rb"\n[as]*V")
+_LINE_ENDS: Final = (b"\n", b"\r\n", b"\\n", b"\n ")
+_WIDE: Final = re.compile(rb"(?:[^\0-\x08]\0){6,}|(?:\0[^\0-\x08]){6,}")
+_UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SIZES: Final = frozenset(DIGESTS.values())
+#: Texts of more NULs than this share are UTF-16.
+_WIDE_SHARE: Final = 0.2
+
+
+def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Yield the texts that a text holds in another encoding; ``digest`` gets possible digests."""
+    for has, decode in _WHOLE:
+        if has(text):
+            yield decode(text)
+    yield from _wide(text)
+    yield from _runs(text, digest)
+
+
+def byte_order(head: bytes) -> str | None:
+    """Return the encoding that the mark at the start of a text names, or None without a mark."""
+    for mark, name in (
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if head.startswith(mark):
+            return name
+    return None
+
+
+def _has_percent(text: bytes) -> bool:
+    return b"%" in text and _PERCENT.search(text) is not None
+
+
+def _has_quoted(text: bytes) -> bool:
+    return b"=" in text and _QUOTED.search(text) is not None
+
+
+def _has_escape(text: bytes) -> bool:
+    return b"\\" in text and _ESCAPE.search(text) is not None
+
+
+def _is_pickle(text: bytes) -> bool:
+    """Return whether a text is a pickle of protocol 0, where a letter precedes each value."""
+    return text.startswith((b"(", b"c", b"V")) and text.rstrip().endswith(b".") and b"\np" in text
+
+
+def _has_entity(text: bytes) -> bool:
+    return b"&" in text and _ENTITY.search(text) is not None
+
+
+def _is_latin(text: bytes) -> bool:
+    """Return whether a text has letters of Latin-1. Few bytes of other files are all such."""
+    if text.isascii() or text.count(0) * 8 > len(text):
+        return False
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        # The end of the text may cut a character.
+        return error.start < len(text) - 4
+    return False
+
+
+def _unescaped(text: bytes) -> bytes:
+    def character(match: re.Match[bytes]) -> bytes:
+        code = int(match[1] or match[2] or match[3], 8 if match[3] else 16)
+        if match[1] is None:
+            return bytes([code])
+        return chr(code).encode("utf-16-le", "surrogatepass")
+
+    def letters(match: re.Match[bytes]) -> bytes:
+        if match[1] is None:
+            return character(match)
+        return chr(int(match[1], 16)).encode("utf-8", "surrogatepass")
+
+    return _ESCAPE.sub(letters, text)
+
+
+def _from_html(text: bytes) -> bytes:
+    return html.unescape(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogatepass")
+
+
+def _from_latin(text: bytes) -> bytes:
+    return text.decode("cp1252", "replace").encode()
+
+
+_WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ...]] = (
+    (_has_percent, unquote_to_bytes),
+    (_has_quoted, quopri.decodestring),
+    (_has_escape, _unescaped),
+    (_has_entity, _from_html),
+    (_is_latin, _from_latin),
+    (_is_pickle, partial(_OPCODES.sub, b"\n")),
+)
+
+
+def _wide(text: bytes) -> Iterator[bytes]:
+    """Yield texts in UTF-16 without a mark."""
+    nulls = text.count(0)
+    if nulls < 6:
+        return
+    if nulls > _WIDE_SHARE * len(text):
+        yield text.replace(b"\0", b"")
+        for start in (0, 1):
+            for name in ("utf-16-le", "utf-16-be"):
+                wide = text[start:].decode(name, "ignore")
+                yield wide.encode("utf-8", "ignore")
+        return
+    yield b"\n".join(it[0].replace(b"\0", b"") for it in _WIDE.finditer(text))
+
+
+def _runs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Yield what runs of Base64, Base32 and hexadecimal digits hold, and report digests."""
+    spans = np.empty((_MOST_RUNS, 2), np.int64)
+    data, start = np.frombuffer(text, np.uint8), 0
+    found: list[bytes] = []
+    while start < len(text):
+        count = find_runs(data[start:], _SHORTEST_RUN, spans)
+        runs = (spans[:count] + start).tolist()
+        for run in _joined(text, runs):
+            found += _of_run(run, digest)
+        if count < _MOST_RUNS:
+            break
+        start = runs[-1][1]
+    files = [it for it in found if not _is_text(it)]
+    yield from files
+    if len(found) > len(files):
+        yield b"\n".join(it for it in found if _is_text(it))
+
+
+def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
+    """Yield runs; those on lines of one length, as mail has them, are joined."""
+    joined: list[bytes] = []
+    for (start, end), (following, _) in pairwise([*spans, [len(text) + 9, 0]]):
+        run = text[start:end]
+        # Padding is no part of a run.
+        gap = text[end:following]
+        joined.append(run)
+        is_line = len(run) >= 60 and len(run) % 4 == 0 and gap in _LINE_ENDS
+        goes_on = is_line and following < len(text)
+        if not goes_on:
+            if len(joined) > 1:
+                # The last line may be shorter than a run.
+                rest = re.match(rb"\r?\n([A-Za-z0-9+/_-]{1,%d})(?:=|\s|$)" % _SHORTEST_RUN, gap)
+                yield b"".join(joined) + (rest[1] if rest else b"")
+            else:
+                yield run
+            joined = []
+
+
+def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Yield what a run holds, if that is a text or a file, and report what may be a digest."""
+    run = run.removeprefix(b"0x")
+    if run.isdigit() or _UUID.fullmatch(run):
+        return
+    for plain in _plain_forms(run):
+        if len(plain) in _SIZES:
+            digest(plain)
+        if is_content(plain):
+            yield plain
+            return
+
+
+def _plain_forms(run: bytes) -> Iterator[bytes]:
+    """Yield the bytes that a run may stand for in each of the encodings."""
+    if _HEX.fullmatch(run) and len(run) % 2 == 0:
+        yield bytes.fromhex(run.decode())
+    for part in _parts(run):
+        plain = _from_base64(part)
+        if plain is not None:
+            yield plain
+    if _BASE32.fullmatch(run):
+        with suppress(binascii.Error, ValueError):
+            yield base64.b32decode(run + b"=" * (-len(run) % 8))
+
+
+def _parts(run: bytes) -> Iterator[bytes]:
+    """Yield a run, without what may come before Base64 in a longer text, and its parts."""
+    yield run
+    for cut in range(1, 4):
+        yield run[cut:]
+    # A path or a name may have marks that are characters of Base64 too.
+    for mark in (b"/", b"-", b"_", b"+"):
+        if mark in run:
+            yield from (it for it in run.split(mark) if len(it) >= _SHORTEST_RUN)
+
+
+def _from_base64(run: bytes) -> bytes | None:
+    run = run.translate(bytes.maketrans(b"-_", b"+/"))
+    if len(run) % 4 == 1:
+        run = run[:-1]
+    try:
+        return base64.b64decode(run + b"=" * (-len(run) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+#: The first bytes of files that are looked into where they are encoded.
+_FILES: Final = (
+    b"PAR1", b"PARE", b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\3\4",
+    b"\x04\x22\x4d\x18", b"ARROW1", b"ORC", b"Obj\x01", b"SQLite format 3\0", b"\xff\xfe",
+    b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"7z\xbc\xaf",
+)  # fmt: skip
+
+
+def is_content(plain: bytes) -> bool:
+    """Return whether decoded bytes are a text or a file, and not what any word decodes to."""
+    return len(plain) >= 5 and (_is_text(plain) or plain.startswith(_FILES))
+
+
+_PRINTABLE: Final = bytes(range(0x20, 0x7F)) + b"\t\r\n"
+
+
+def _is_text(plain: bytes) -> bool:
+    head = plain[:4096]
+    odd = head.translate(None, _PRINTABLE)
+    if len(odd) * 8 <= len(head):
+        return True
+    if odd.count(0) * 5 >= len(head) * 2:
+        return len(odd) - odd.count(0) <= len(head) // 8
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return False
+    return not any(byte < 0x20 for byte in odd)

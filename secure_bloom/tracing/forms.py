@@ -1,0 +1,219 @@
+"""The texts in which a typed value may be written, and the digests of a text.
+
+A form is a function from an Arrow array to arrays of texts.  What a reader of CSV would write comes
+first, because columns in clear are searched as these texts.  Case, marks and white space do not
+matter: :mod:`secure_bloom.kernels.words` leaves them out of both sides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+#: How dates are written, by ``strftime``: digits in three orders, with and without a name.
+_DATES: Final = ("%Y%m%d", "%d%m%Y", "%m%d%Y", "%d%b%Y", "%b%d%Y", "%d%B%Y", "%B%d%Y", "%y%m%d")
+#: Whole numbers from here on may be written with an exponent, as Java writes doubles.
+_WITH_EXPONENT: Final = 10**7
+#: The digests without a salt that are looked for: name -> its bytes.
+DIGESTS: Final = {
+    "md5": 16,
+    "sha1": 20,
+    "sha224": 28,
+    "sha256": 32,
+    "sha384": 48,
+    "sha512": 64,
+    "sha3_256": 32,
+    "blake2b": 64,
+}
+#: Seeds of XXH64: that of Spark's function `xxhash64`, and none.
+_SEEDS: Final = (42, 0)
+XXH64_SIZE: Final = 8
+
+
+def plain_texts(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield the values of an array as texts, without nulls; nothing for booleans and nulls.
+
+    Members of structures, items of lists and entries of dictionaries are values of their own.
+    """
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        yield from plain_texts(array.storage)
+    elif pa.types.is_dictionary(kind):
+        yield from plain_texts(array.dictionary)
+    elif pa.types.is_struct(kind):
+        for member in array.flatten():
+            yield from plain_texts(member)
+    elif pa.types.is_map(kind):
+        yield from plain_texts(array.keys)
+        yield from plain_texts(array.items)
+    elif _is_list(kind):
+        yield from plain_texts(array.flatten())
+    elif not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        yield _texts(array.drop_null())
+
+
+def other_notations(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield texts of the values in other notations than that of :func:`plain_texts`."""
+    for leaf in _leaves(array):
+        for is_of, further in _FURTHER:
+            if is_of(leaf.type):
+                yield from further(leaf.drop_null().unique())
+
+
+def moments(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield the dates and times of an array as numbers of one unit, without nulls."""
+    for leaf in _leaves(array):
+        if pa.types.is_temporal(leaf.type) and not pa.types.is_duration(leaf.type):
+            width = pa.int32() if leaf.type.bit_width == 32 else pa.int64()
+            yield leaf.drop_null().cast(width).cast(pa.int64())
+
+
+def digests(text: bytes, size: int) -> Iterator[bytes]:
+    """Yield the digests of a size in bytes of a text, as it is and in small letters."""
+    small = text.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
+    for written in {text, small, text.strip()}:
+        if size == XXH64_SIZE:
+            for seed in _SEEDS:
+                yield xxhash.xxh64_intdigest(written, seed).to_bytes(size, "little")
+        for kind, length in DIGESTS.items():
+            if length == size:
+                yield hashlib.new(kind, written, usedforsecurity=False).digest()
+
+
+def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield the arrays of single values inside an array."""
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        yield from _leaves(array.storage)
+    elif pa.types.is_dictionary(kind):
+        yield from _leaves(array.dictionary)
+    elif pa.types.is_struct(kind):
+        for member in array.flatten():
+            yield from _leaves(member)
+    elif pa.types.is_map(kind):
+        yield from _leaves(array.keys)
+        yield from _leaves(array.items)
+    elif _is_list(kind):
+        yield from _leaves(array.flatten())
+    else:
+        yield array
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_of(kind) for is_of in kinds)
+
+
+def _texts(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_fixed_size_binary(kind):
+        # Few are texts: they are searched as they are, and as a UUID or a key is written.
+        values = array.to_pylist()
+        return pa.array(
+            [it if it.isascii() else it.hex().encode() for it in values], pa.large_binary()
+        )
+    if pa.types.is_floating(kind):
+        return _float_texts(array)
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return _by_python(array)
+    return array.cast(pa.string()).cast(pa.large_binary())
+
+
+def _float_texts(array: pa.Array) -> pa.Array:
+    """Return floats as texts: whole numbers without a fraction."""
+    values = array.cast(pa.float64())
+    is_whole = pc.and_(
+        pc.equal(values, pc.floor(values)), pc.less(pc.abs(values), pa.scalar(2.0**63))
+    )
+    is_whole = pc.fill_null(is_whole, fill_value=False)
+    whole = pc.if_else(is_whole, values, pa.scalar(0.0)).cast(pa.int64()).cast(pa.string())
+    texts = pc.if_else(is_whole, whole, values.cast(pa.string()))
+    return texts.cast(pa.large_binary())
+
+
+def _by_python(array: pa.Array) -> pa.Array:
+    return array.cast(pa.string()).cast(pa.large_binary())
+
+
+def _encoded(texts: list[str]) -> pa.Array:
+    return pa.array([text.encode() for text in texts], pa.large_binary())
+
+
+def _number_forms(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield whole numbers as decimals with one and two places, and with an exponent."""
+    texts = values.cast(pa.string())
+    yield pc.binary_join_element_wise(texts, "0", "").cast(pa.large_binary())
+    yield pc.binary_join_element_wise(texts, "00", "").cast(pa.large_binary())
+    yield _exponents(texts.to_pylist())
+
+
+def _exponents(texts: list[str]) -> pa.Array:
+    """Return large whole numbers as Java and Python write doubles: 1.2345678E7, 1.2345678e+07."""
+    found = []
+    for text in texts:
+        digits = text.lstrip("-")
+        if len(digits) > 7 and digits.isdigit():
+            mantissa, exponent = digits.rstrip("0"), len(digits) - 1
+            mantissa += "0" * (len(mantissa) == 1)
+            found += [f"{mantissa}e{exponent}", f"{mantissa}e{exponent:02d}"]
+    return _encoded(list(dict.fromkeys(found)))
+
+
+def _decimal_forms(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield decimals without zeros at the end, and with two places."""
+    found: list[str] = []
+    for value in values.to_pylist():
+        text = f"{value:f}"
+        whole, _, fraction = text.partition(".")
+        fraction = fraction.rstrip("0")
+        found += [f"{whole}.{fraction}" if fraction else whole, f"{whole}.{fraction or '0'}"]
+        found.append(f"{whole}.{fraction:<02s}".replace(" ", "0"))
+    yield _encoded(found)
+    yield _exponents([it.replace(".", "") for it in found if "." not in it])
+
+
+def _float_forms(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield floats as decimals: with a fraction of one and two places, and in full."""
+    numbers = [it for it in values.to_pylist() if it == it and abs(it) < 1e15]
+    whole = [it for it in numbers if it == int(it)]
+    yield _encoded([f"{it:.1f}" for it in whole] + [f"{it:.2f}" for it in numbers])
+    yield _exponents([str(int(it)) for it in whole])
+
+
+def _date_forms(values: pa.Array) -> Iterator[pa.Array]:
+    days = values.cast(pa.date32()).to_pylist()
+    for form in _DATES:
+        yield _encoded([day.strftime(form).lstrip("0") for day in days if day.year >= 1000])
+        if form[1] in "dm":
+            yield _encoded([day.strftime(form) for day in days if day.year >= 1000])
+
+
+def _moment_forms(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield timestamps to the second, and as seconds, milli- and microseconds of the epoch."""
+    seconds = values.cast(pa.timestamp("s"), safe=False)
+    yield seconds.cast(pa.string()).cast(pa.large_binary())
+    for unit in ("s", "ms", "us"):
+        numbers = values.cast(pa.timestamp(unit), safe=False).cast(pa.int64())
+        yield numbers.cast(pa.string()).cast(pa.large_binary())
+
+
+def _is_date(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind))
+
+
+#: What has further notations -> the texts of these.
+_Notations = Callable[[pa.Array], Iterator[pa.Array]]
+_FURTHER: Final[tuple[tuple[Callable[[Any], bool], _Notations], ...]] = (
+    (pa.types.is_integer, _number_forms),
+    (pa.types.is_decimal, _decimal_forms),
+    (pa.types.is_floating, _float_forms),
+    (_is_date, _date_forms),
+    (pa.types.is_timestamp, _moment_forms),
+)

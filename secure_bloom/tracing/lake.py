@@ -1,0 +1,162 @@
+"""Search all files below some paths, their names included, and report what was confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from secure_bloom.errors import MissingPathError, SecureBloomError
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import local_path, open_input
+from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.tracing.index import WordIndex
+from secure_bloom.tracing.report import Occurrence, TracedFile, TraceReport, UnreadPart
+from secure_bloom.tracing.search import (
+    FileTrace,
+    PartTrace,
+    confirm,
+    counts_of,
+    trace_file,
+    trace_text,
+)
+from secure_bloom.tracing.verdicts import Verdict, verdict
+
+Progress = Callable[[int, int], object]
+#: What the report calls the place of words in a path.
+NAME = "its name"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file, and its path below the path that was given, which is searched as a text."""
+
+    path: str
+    name: str
+
+
+def candidates(roots: Iterable[str]) -> Iterator[Candidate]:
+    """Yield all files at and below paths. Raises MissingPathError for a path with nothing."""
+    for root in map(local_path, roots):
+        tree = tree_of(root)
+        if not tree.find_folder(root):
+            if not tree.is_file(root):
+                raise MissingPathError("there is no such file or folder", path=root)
+            yield Candidate(root, root.rpartition("/")[2])
+            continue
+        for folder, _, names in tree.walk(root):
+            below = folder[len(root) :].strip("/")
+            for name in names:
+                yield Candidate(tree.join(folder, name), f"{below}/{name}" if below else name)
+
+
+def search_files(
+    found: Sequence[Candidate],
+    index: WordIndex,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> TraceReport:
+    """Search files for words of an index, and confirm what was found."""
+    traces: list[FileTrace] = []
+    searched = asked = size = 0
+    for pair in in_order(partial(_traced, index=index), found, jobs, room=jobs):
+        searched += 1
+        for trace in pair:
+            asked += trace.asked
+            if trace.parts or trace.unread:
+                traces.append(trace)
+        size += pair[0].size
+        if progress is not None:
+            progress(searched, len(found))
+    confirm(traces, index)
+    names = _Names()
+    files = (_reported(trace, index, names) for trace in traces)
+    return TraceReport(
+        columns=tuple(index.columns),
+        files=tuple(it for it in files if it.found or it.unread),
+        searched=searched,
+        bytes=size,
+        asked=asked,
+    )
+
+
+def _traced(candidate: Candidate, index: WordIndex) -> tuple[FileTrace, FileTrace]:
+    name = trace_text(
+        candidate.path, NAME, candidate.name.encode("utf-8", "surrogateescape"), index
+    )
+    try:
+        with open_input(candidate.path) as file:
+            return trace_file(file, index), name
+    except SecureBloomError as error:
+        # An empty file holds nothing.
+        unread = [] if error.message == "the file is empty" else [("", error.message)]
+        return FileTrace(path=candidate.path, unread=unread), name
+
+
+def _reported(trace: FileTrace, index: WordIndex, names: _Names) -> TracedFile:
+    found = [it for part in trace.parts for it in occurrences(part, index)]
+    found += [it for it in _together(trace, index) if not _is_in(it, found)]
+    is_name = any(part.place == NAME for part in trace.parts) and bool(found)
+    return TracedFile(
+        path=names.masked(trace.path, index) if is_name else trace.path,
+        bytes=trace.size,
+        asked=trace.asked,
+        found=tuple(found),
+        unread=tuple(UnreadPart(place=place, reason=reason) for place, reason in trace.unread),
+    )
+
+
+def _is_in(one: Occurrence, others: Iterable[Occurrence]) -> bool:
+    return any(one.column == it.column and it.verdict is Verdict.VALUES for it in others)
+
+
+def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
+    """Yield what a part of a file has of each column, if it is more than chance."""
+    for owner, counts, passed in counts_of(part, index):
+        column = index.columns[owner]
+        meaning = verdict(counts, part.size, column.values, part.distinct)
+        if meaning is not Verdict.NOTHING:
+            compared, confirmed = part.confirmed.get(owner, (0, 0))
+            digests = part.confirmed_digests.get(owner, 0)
+            yield Occurrence(
+                column=column.name,
+                place=part.place,
+                verdict=meaning,
+                passed=passed,
+                compared=compared or digests,
+                confirmed=confirmed or digests,
+                share=round(min(1.0, passed / max(column.values, 1)), 6),
+            )
+
+
+def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
+    """Yield what all parts of a file have together: an archive of many small files."""
+    if len(trace.parts) < 2:
+        return
+    import numpy as np
+
+    whole = PartTrace(place="all parts", size=sum(min(it.size, trace.size) for it in trace.parts))
+    whole.entries = np.unique(np.concatenate([it.entries for it in trace.parts]))
+    for owner in {owner for it in trace.parts for owner in it.confirmed}:
+        pairs = [it.confirmed.get(owner, (0, 0)) for it in trace.parts]
+        whole.confirmed[owner] = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+    yield from (it for it in occurrences(whole, index) if it.verdict is Verdict.VALUES)
+
+
+class _Names:
+    """Masks the parts of paths that hold a value: the same part gets the same number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def masked(self, path: str, index: WordIndex) -> str:
+        """Return a path with a number in the place of each part that has a word of a column."""
+        return "/".join(self._part(part, index) for part in path.split("/"))
+
+    def _part(self, part: str, index: WordIndex) -> str:
+        text = part.encode("utf-8", "surrogateescape")
+        if not trace_text("", "", text, index).parts:
+            return part
+        number = self._numbers.setdefault(part, len(self._numbers) + 1)
+        return f"***{number}"

@@ -1,0 +1,104 @@
+"""The report of a leak search: counts of words by file and column, never a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from secure_bloom.reports.base import Report
+from secure_bloom.reports.text import counted
+from secure_bloom.tracing.index import ColumnWords
+from secure_bloom.tracing.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """Words of a column in a part of a file.
+
+    ``place`` is the part, or "" for the file itself.  ``passed`` counts distinct words that the
+    column has by their hashes. Of these ``compared`` were looked up among the values, and
+    ``confirmed`` were found there.  ``share`` is the share of the column's words that passed.
+    ``verdict`` is "values" for a finding and "mention" for less.
+    """
+
+    column: str
+    place: str
+    verdict: Verdict
+    passed: int
+    compared: int
+    confirmed: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadPart:
+    """A part of a file that could not be read, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedFile:
+    """A file, and what was found in it. ``asked`` counts the words that a filter was asked.
+
+    In ``path`` a number replaces each part that holds a value of a column.
+    """
+
+    path: str
+    bytes: int
+    asked: int
+    found: tuple[Occurrence, ...] = ()
+    unread: tuple[UnreadPart, ...] = ()
+
+    @property
+    def findings(self) -> Iterator[Occurrence]:
+        """The occurrences that count."""
+        return (it for it in self.found if it.verdict is Verdict.VALUES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TraceReport(Report):
+    """Where values of columns occur in files.
+
+    ``files`` are the files in which something was found or not read, ``searched`` counts all.
+    """
+
+    columns: tuple[ColumnWords, ...]
+    files: tuple[TracedFile, ...] = ()
+    searched: int = 0
+    bytes: int = 0
+    asked: int = 0
+
+    ROWS: ClassVar = ("files", "found")
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found, and everything was read."""
+        is_whole = all(column.is_whole for column in self.columns)
+        return is_whole and not any(any(it.findings) or it.unread for it in self.files)
+
+    def _document(self) -> Mapping[str, Any]:
+        return {
+            "columns": [
+                {
+                    "column": it.name,
+                    "values": it.values,
+                    "left_out": it.left_out,
+                    "is_whole": it.is_whole,
+                }
+                for it in self.columns
+            ],
+            "files": [asdict(file) for file in self.files],
+            "searched": self.searched,
+            "bytes": self.bytes,
+            "asked": self.asked,
+        }
+
+    def _summary(self) -> str:
+        found = sum(any(file.findings) for file in self.files)
+        unread = sum(bool(file.unread) for file in self.files)
+        texts = [f"values in {counted(found, 'file')} of {self.searched:,}"]
+        texts += [f"{counted(unread, 'file')} not read whole"] * bool(unread)
+        return ", ".join(texts)

@@ -1,0 +1,365 @@
+"""Ask all words of a file whether a column has them, then compare those that pass with the values.
+
+The first step reads each file once and keeps of each part which entries of the index its words hit,
+and some of the words.  The second step reads the values of the columns concerned once more, for all
+files together: what is reported was found equal to a value, but for case, marks and white space, or
+to a digest of one.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.kernels.words import LONGEST, Found, Room, find_words, fold_values
+from secure_bloom.storage import InputFile
+from secure_bloom.tracing.encodings import byte_order, decoded, is_content
+from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
+from secure_bloom.tracing.index import TELLING, WordIndex, binary_parts, folded_words
+from secure_bloom.tracing.packed import PIECE, UnreadError
+from secure_bloom.tracing.sources import DEEPEST, Opened, Part, parts_of
+
+#: Bytes of a text that are asked at a time: what the kernel writes stays in the cache.
+_STEP: Final = 1 << 18
+#: How often a text in another text is decoded.
+_DEEPEST_ENCODING: Final = 4
+#: The words of a part and a column that are kept to be confirmed, and the digests.
+_MOST_KEPT, _MOST_DIGESTS = 1_000, 50_000
+#: The distinct values of a column of a file that are counted.
+_MOST_COUNTED: Final = 1 << 21
+#: A text is cut at a line end within this many of its last bytes.
+_LONGEST_LINE: Final = 1 << 16
+_SIZES: Final = frozenset({*DIGESTS.values(), XXH64_SIZE})
+#: Smaller numbers are no hashes.
+_LEAST_HASH: Final = 1 << 48
+
+
+@dataclass(slots=True, kw_only=True)
+class PartTrace:
+    """What a part of a file has: entries of the index, some words, and possible digests.
+
+    ``confirmed`` has for each column how many of the kept words were compared, and were equal.
+    """
+
+    place: str
+    size: int = 0
+    distinct: int | None = None
+    entries: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    words: dict[int, dict[int, bytes]] = field(default_factory=dict, repr=False)
+    digests: dict[bytes, None] = field(default_factory=dict, repr=False)
+    confirmed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    confirmed_digests: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class FileTrace:
+    """What was found in a file, before it is confirmed. ``unread`` lists places and reasons."""
+
+    path: str
+    size: int = 0
+    asked: int = 0
+    parts: list[PartTrace] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+
+
+def trace_file(file: InputFile, index: WordIndex) -> FileTrace:
+    """Return which words of the columns are in a file, in any part of it."""
+    trace = FileTrace(path=file.path, size=file.size)
+    opened = Opened.of(file.size)
+    stream = cast("BinaryIO", io.BufferedReader(_Stream(file), PIECE))
+    scan = _Scan(index)
+    try:
+        for part in parts_of(stream, opened):
+            _add(trace, scan.part(part))
+    except UnreadError as error:
+        opened.missed("", error)
+    except SecureBloomError as error:
+        opened.missed("", UnreadError(error.message))
+    # Any error of a library: what lies in a folder may be anything, and its text may hold values.
+    except Exception as error:
+        opened.missed("", UnreadError(f"an unforeseen {type(error).__name__}"))
+    trace.asked, trace.unread = scan.asked, opened.unread
+    return trace
+
+
+def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrace:
+    """Return which words are in a text that is no file, such as the name of one."""
+    scan = _Scan(index)
+    trace = FileTrace(path=path, size=len(text))
+    _add(trace, scan.part(Part(place=place, pieces=iter([text]))))
+    trace.asked = scan.asked
+    return trace
+
+
+def _add(trace: FileTrace, part: PartTrace) -> None:
+    if len(part.entries) or part.digests:
+        trace.parts.append(part)
+
+
+class _Stream(io.RawIOBase):
+    """A file of this package as a stream of Python."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast("bytearray", buffer))
+        size = max(0, min(len(view), self._file.size - self._at))
+        view[:size] = self._file.read_at(self._at, size) if size else b""
+        self._at += size
+        return size
+
+
+class _Scan:
+    """Asks the words of the parts of one file. One thread uses it."""
+
+    def __init__(self, index: WordIndex) -> None:
+        self._index = index
+        self._room = Room(_STEP)
+        self.asked = 0
+
+    def part(self, part: Part) -> PartTrace:
+        """Return what a part has."""
+        seen = _Seen(self._index, part.place)
+        if part.pieces is not None:
+            for text in _blocks(_as_utf8(part.pieces, seen)):
+                self._take_text(text, seen, 0)
+        if part.arrays is not None:
+            self._take_arrays(part.arrays, seen)
+        return seen.trace()
+
+    def _take_text(self, text: bytes, seen: _Seen, depth: int) -> None:
+        data, start = np.frombuffer(text, np.uint8), 0
+        while start < len(data):
+            step = data[start : start + self._room.size]
+            is_end = start + len(step) == len(data)
+            found = find_words(
+                step, self._room, self._index.lengths, self._index.blocks, is_last=is_end
+            )
+            self.asked += found.asked
+            seen.take(found)
+            # A gap of a step and more has no atom to go on with.
+            start += found.done or len(step)
+        if depth < _DEEPEST_ENCODING:
+            for inner in decoded(text, seen.take_digest):
+                self._take_inner(inner, seen, depth + 1)
+
+    def _take_inner(self, inner: bytes, seen: _Seen, depth: int) -> None:
+        if inner == b"":
+            return
+        self._take_text(inner, seen, depth)
+        if is_content(inner) and depth < _DEEPEST_ENCODING:
+            self._take_file(inner, seen, depth)
+
+    def _take_file(self, content: bytes, seen: _Seen, depth: int) -> None:
+        """Take a file that was encoded in a text; what it is counts to the part around it."""
+        opened = Opened.of(len(content))
+        parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=DEEPEST - 2)
+        next(parts)
+        for part in parts:
+            if part.arrays is not None:
+                for array in part.arrays:
+                    for texts in plain_texts(array):
+                        self._take_text(_lines(texts), seen, depth)
+            for piece in part.pieces or ():
+                self._take_text(piece, seen, depth)
+
+    def _take_arrays(self, arrays: Iterator[pa.Array], seen: _Seen) -> None:
+        for array in arrays:
+            seen.take_numbers(array)
+            for texts in plain_texts(array):
+                seen.take_values(texts)
+                self._take_text(_lines(texts), seen, 0)
+
+
+def _lines(texts: pa.Array) -> bytes:
+    """Return texts as lines."""
+    if len(texts) == 0:
+        return b""
+    ends = pa.scalar(b"\n", pa.large_binary())
+    _, data = binary_parts(
+        pc.binary_join_element_wise(texts, ends, pa.scalar(b"", pa.large_binary()))
+    )
+    return data.tobytes()
+
+
+def _as_utf8(pieces: Iterator[bytes], seen: _Seen) -> Iterator[bytes]:
+    """Yield a text with a mark of UTF-16 or UTF-32 in UTF-8, and anything else as it is."""
+    import codecs
+
+    first = next(pieces, b"")
+    name = byte_order(first[:4])
+    decode = None if name is None else codecs.getincrementaldecoder(name)("replace")
+    for piece in (it for some in ([first], pieces) for it in some):
+        seen.size += len(piece)
+        yield piece if decode is None else decode.decode(piece).encode("utf-8", "replace")
+
+
+def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield a text in blocks that overlap, so that each word is whole in one of them."""
+    kept, piece = b"", next(pieces, b"")
+    while piece:
+        text, piece = kept + piece, next(pieces, b"")
+        if not piece:
+            yield text
+            return
+        # Cut at a line end, because what is encoded in another way may be long.
+        cut = text.rfind(b"\n", max(0, len(text) - _LONGEST_LINE)) + 1 or len(text)
+        yield text[:cut]
+        kept = text[max(0, cut - 2 * LONGEST) :] if cut < len(text) or cut > 2 * LONGEST else b""
+
+
+class _Seen:
+    """What was seen of one part."""
+
+    def __init__(self, index: WordIndex, place: str) -> None:
+        self._index = index
+        self._trace = PartTrace(place=place)
+        self._entries: list[NDArray[np.intp]] = []
+        self._count = 0
+        self._values: list[NDArray[np.uint64]] | None = None
+        self.size = 0
+
+    def take(self, found: Found) -> None:
+        """Take the hits in a text."""
+        if not len(found.hits):
+            return
+        hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
+        for at, entries in self._index.matches(hashes):
+            self._entries.append(np.unique(entries))
+            self._count += len(self._entries[-1])
+            if self._count > 1 << 21:
+                self._entries = [np.unique(np.concatenate(self._entries))]
+                self._count = len(self._entries[0])
+            owners = self._index.owners[entries]
+            for owner in np.unique(owners).tolist():
+                self._keep(owner, found, at[owners == owner])
+
+    def _keep(self, owner: int, found: Found, at: NDArray[np.intp]) -> None:
+        kept = self._trace.words.setdefault(owner, {})
+        for row in found.hits[at[: 4 * _MOST_KEPT]].tolist() if len(kept) < _MOST_KEPT else ():
+            if row[0] not in kept and len(kept) < _MOST_KEPT:
+                kept[row[0]] = found.folded[row[1] : row[1] + row[2]].tobytes()
+
+    def take_digest(self, digest: bytes) -> None:
+        """Take what may be the digest of a value."""
+        if len(self._trace.digests) < _MOST_DIGESTS:
+            self._trace.digests[digest] = None
+
+    def take_values(self, texts: pa.Array) -> None:
+        """Count the distinct values of a column, and take those that may be digests."""
+        offsets, data = binary_parts(texts)
+        _, _, hashes, _ = fold_values(offsets, 0, data)
+        known = [] if self._values is None else self._values
+        self._values = [np.unique(np.concatenate([*known, hashes]))[:_MOST_COUNTED]]
+        sizes = np.diff(offsets)
+        for i in np.flatnonzero(np.isin(sizes, list(_SIZES)))[:_MOST_DIGESTS].tolist():
+            value = data[offsets[i] : offsets[i + 1]].tobytes()
+            if not value.isascii():
+                self.take_digest(value)
+
+    def take_numbers(self, array: pa.Array) -> None:
+        """Take numbers that may be hashes of values."""
+        if pa.types.is_int64(array.type) or pa.types.is_uint64(array.type):
+            numbers = array.drop_null().to_numpy(zero_copy_only=False).view(np.int64)
+            large = np.unique(numbers[np.abs(numbers) >= _LEAST_HASH])[:_MOST_DIGESTS]
+            for number in large.tolist():
+                self.take_digest(number.to_bytes(XXH64_SIZE, "little", signed=True))
+        elif pa.types.is_fixed_size_binary(array.type) and array.type.byte_width in _SIZES:
+            for value in array.drop_null()[:_MOST_DIGESTS].to_pylist():
+                self.take_digest(value)
+
+    def trace(self) -> PartTrace:
+        """Return what was seen."""
+        trace = self._trace
+        trace.size = self.size
+        if self._entries:
+            trace.entries = np.unique(np.concatenate(self._entries))
+        if self._values is not None:
+            trace.distinct = len(self._values[0])
+            trace.size = trace.size or 1 << 62
+        return trace
+
+
+def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
+    """Compare the kept words and digests of all files with the values of their columns."""
+    parts = [part for trace in traces for part in trace.parts]
+    wanted_digests = {digest for part in parts for digest in part.digests}
+    for owner, subject in enumerate(index.subjects):
+        wanted = {h for part in parts for h in part.words.get(owner, ())}
+        if wanted or wanted_digests:
+            texts = (it.texts for it in subject.texts())
+            words, equal = _compared(texts, wanted, wanted_digests)
+            for part in parts:
+                _confirm_part(part, owner, words, equal)
+
+
+def _confirm_part(part: PartTrace, owner: int, words: set[bytes], equal: set[bytes]) -> None:
+    kept = part.words.get(owner, {})
+    if kept:
+        part.confirmed[owner] = len(kept), sum(word in words for word in kept.values())
+    count = sum(digest in equal for digest in part.digests)
+    if count:
+        part.confirmed_digests[owner] = count
+
+
+def _compared(
+    texts: Iterable[pa.Array], wanted: set[int], wanted_digests: set[bytes]
+) -> tuple[set[bytes], set[bytes]]:
+    """Return the words of values with one of some hashes, and the digests of values."""
+    hashes = np.array(sorted(wanted), np.int64).view(np.uint64)
+    hashes = np.sort(hashes)
+    words: set[bytes] = set()
+    equal: set[bytes] = set()
+    sizes = {len(digest) for digest in wanted_digests}
+    for array in texts:
+        if len(hashes):
+            for found, cut in folded_words([array]):
+                for i in np.flatnonzero(np.isin(found, hashes)).tolist():
+                    words.add(cut[i])
+        if sizes:
+            for value in array.unique().to_pylist():
+                if len(value) >= _SHORTEST_DIGESTED:
+                    equal.update(
+                        it for size in sizes for it in digests(value, size) if it in wanted_digests
+                    )
+    return words, equal
+
+
+#: Shorter values have so few digests that anyone can list them; they are common words.
+_SHORTEST_DIGESTED: Final = 5
+
+
+def counts_of(part: PartTrace, index: WordIndex) -> Iterator[tuple[int, dict[int, int], int]]:
+    """Yield for each column its distinct words by kind, and how many passed."""
+    owners = index.owners[part.entries]
+    for owner in np.unique(owners).tolist():
+        kinds, counts = np.unique(index.kinds[part.entries[owners == owner]], return_counts=True)
+        compared, equal = part.confirmed.get(owner, (0, 0))
+        share = equal / compared if compared else 0.0
+        by_kind = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
+        yield owner, {kind: int(n * share) for kind, n in by_kind.items()}, int(counts.sum())
+    for owner, count in part.confirmed_digests.items():
+        yield owner, {TELLING: count}, count

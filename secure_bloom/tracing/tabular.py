@@ -1,0 +1,235 @@
+"""The columns of files with a schema, as Arrow arrays: Parquet, Arrow, ORC, Avro, SQLite.
+
+Each function takes a file of which it may read any part.  Damage is an UnreadError, after the
+columns that could be read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+
+from secure_bloom.tracing.packed import Budget, UnreadError, extra
+
+#: Rows that are decoded at a time.
+_ROWS: Final = 1 << 14
+#: A database is read from memory.
+_MOST_DATABASE: Final = 1 << 30
+#: Steps of SQLite's machine for one column: a hostile schema may compute values for ever.
+_MOST_STEPS: Final = 1_000_000_000
+
+
+class Column(NamedTuple):
+    """A column: its name, and its values, to be read once, in the order of the columns."""
+
+    name: str
+    arrays: Iterator[pa.Array]
+
+
+Columns = Iterator[Column]
+
+
+def parquet_columns(file: BinaryIO, budget: Budget) -> Columns:
+    """Yield the columns of a Parquet file that are in clear."""
+    import pyarrow.parquet as pq
+
+    with _damage("a Parquet file"):
+        opened = pq.ParquetFile(file)
+        schema = opened.metadata.schema
+        paths = [schema.column(i).path for i in range(len(schema))]
+    for ordinal, path in enumerate(paths):
+        yield Column(path, _parquet_values(opened, ordinal, budget))
+
+
+def _parquet_values(opened: Any, ordinal: int, budget: Budget) -> Iterator[pa.Array]:
+    path = opened.metadata.schema.column(ordinal).path
+    for group in range(opened.metadata.num_row_groups):
+        with _damage("a Parquet column that is encrypted, or damaged,"):
+            budget.take(
+                max(0, opened.metadata.row_group(group).column(ordinal).total_uncompressed_size)
+            )
+            batches = opened.iter_batches(_ROWS, row_groups=[group], columns=[path])
+            yield from _budgeted((column for it in batches for column in it.columns), budget)
+
+
+def arrow_columns(file: BinaryIO, budget: Budget) -> Columns:
+    """Yield the columns of an Arrow file (Feather) or stream."""
+    with _damage("an Arrow file"):
+        start = file.tell()
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(start)
+        opened = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+        if not is_file:
+            whole = []
+            for it in opened:
+                budget.take(it.nbytes)
+                whole.append(it)
+            for n, name in enumerate(opened.schema.names):
+                yield Column(name, iter([it.column(n) for it in whole]))
+            return
+    for n, name in enumerate(opened.schema.names):
+        yield Column(name, _arrow_values(opened, n, budget))
+
+
+def _arrow_values(opened: Any, ordinal: int, budget: Budget) -> Iterator[pa.Array]:
+    for number in range(opened.num_record_batches):
+        with _damage("an Arrow file"):
+            yield from _budgeted([opened.get_batch(number).column(ordinal)], budget)
+
+
+def orc_columns(file: BinaryIO, budget: Budget) -> Columns:
+    """Yield the columns of an ORC file."""
+    from pyarrow import orc
+
+    with _damage("an ORC file"):
+        opened = orc.ORCFile(file)
+        names = opened.schema.names
+    for name in names:
+        yield Column(name, _orc_values(opened, name, budget))
+
+
+def _orc_values(opened: Any, name: str, budget: Budget) -> Iterator[pa.Array]:
+    for stripe in range(opened.nstripes):
+        with _damage("an ORC file"):
+            yield from _budgeted(opened.read_stripe(stripe, columns=[name]).columns, budget)
+
+
+def avro_columns(file: BinaryIO, budget: Budget) -> Columns:
+    """Yield the fields of the records of an Avro file, of each some at a time."""
+    fastavro = extra("fastavro")
+    try:
+        reader = iter(fastavro.reader(file))
+        while rows := list(islice(reader, _ROWS)):
+            fields: dict[str, list[object]] = {}
+            for row in rows:
+                _flatten(row, "", fields, 0)
+            for name, values in fields.items():
+                texts = [
+                    it if isinstance(it, bytes) else str(it).encode("utf-8", "replace")
+                    for it in values
+                ]
+                budget.take(sum(map(len, texts)))
+                yield Column(name, iter([pa.array(texts, pa.large_binary())]))
+    except UnreadError:
+        raise
+    except Exception as error:
+        raise UnreadError(f"an Avro file that cannot be read ({type(error).__name__})") from None
+
+
+_DEEPEST: Final = 32
+
+
+def _flatten(value: object, name: str, fields: dict[str, list[object]], depth: int) -> None:
+    """Put each single value of a record under the path of its field."""
+    if depth > _DEEPEST:
+        raise UnreadError("an Avro file with deeper records than are read")
+    if isinstance(value, dict):
+        for key, member in value.items():
+            _flatten(member, f"{name}.{key}" if name else str(key), fields, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _flatten(item, name, fields, depth + 1)
+    elif value is not None and not isinstance(value, bool):
+        fields.setdefault(name, []).append(value)
+
+
+def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
+    """Yield the columns of all tables of a SQLite database, which is never written to."""
+    content = file.read(_MOST_DATABASE + 1)
+    if len(content) > _MOST_DATABASE:
+        raise UnreadError(f"a database of more than {_MOST_DATABASE:,} bytes")
+    connection = sqlite3.connect(":memory:")
+    try:
+        with _damage("a SQLite database"):
+            # The header says that a write-ahead log is used, which is not there in memory.
+            connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
+            connection.text_factory = bytes
+            connection.execute("PRAGMA trusted_schema=OFF")
+            connection.execute("PRAGMA query_only=ON")
+            tables = [name for (name,) in connection.execute(_TABLES)]
+        for table in tables:
+            with _damage("a table of a SQLite database"):
+                quoted = _quoted(table)
+                names = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted})")]
+            for name in names:
+                yield Column(
+                    name.decode("utf-8", "replace"),
+                    _sqlite_values(connection, _quoted(name), quoted, budget),
+                )
+    finally:
+        connection.close()
+
+
+#: Virtual tables would run code of their own; what they hold is in other tables.
+_TABLES: Final = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+)
+
+
+def _quoted(name: bytes) -> str:
+    return '"' + name.decode("utf-8").replace('"', '""') + '"'
+
+
+def _sqlite_values(
+    connection: sqlite3.Connection, column: str, table: str, budget: Budget
+) -> Iterator[pa.Array]:
+    steps = iter(range(_MOST_STEPS // 100_000))
+    connection.set_progress_handler(lambda: next(steps, None) is None, 100_000)
+    with _damage("a table of a SQLite database"):
+        query = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608, quoted
+        rows = connection.execute(query)
+        while some := rows.fetchmany(_ROWS):
+            numbers = [it for (it,) in some if isinstance(it, int)]
+            reals = [it for (it,) in some if isinstance(it, float)]
+            texts = [it for (it,) in some if isinstance(it, bytes)]
+            budget.take(sum(map(len, texts)) + 8 * len(some))
+            for values, kind in (
+                (numbers, pa.int64()),
+                (reals, pa.float64()),
+                (texts, pa.large_binary()),
+            ):
+                if values:
+                    yield pa.array(values, kind)
+
+
+def _budgeted(arrays: Any, budget: Budget) -> Iterator[pa.Array]:
+    for array in arrays:
+        budget.take(_decoded_size(array))
+        yield array
+
+
+def _decoded_size(array: pa.Array) -> int:
+    if isinstance(array, pa.DictionaryArray):
+        return int(array.indices.nbytes) + int(array.dictionary.nbytes)
+    return int(array.nbytes)
+
+
+class _damage:  # noqa: N801
+    """Turn an error of a library into an UnreadError, which quotes nothing of a file."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, _: object) -> None:
+        if kind is None or not issubclass(kind, Exception) or kind is UnreadError:
+            return
+        raise UnreadError(f"{self._what} that cannot be read ({kind.__name__})") from None
+
+
+#: The first bytes of a file -> its columns.
+FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
+    b"PAR1": parquet_columns,
+    b"PARE": parquet_columns,
+    b"ARROW1": arrow_columns,
+    b"\xff\xff\xff\xff": arrow_columns,
+    b"ORC": orc_columns,
+    b"Obj\x01": avro_columns,
+    b"SQLite format 3\0": sqlite_columns,
+}

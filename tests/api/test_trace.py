@@ -1,0 +1,32 @@
+"""``secure_bloom.trace``: progress, several columns, threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import secure_bloom as sb
+
+
+def test_columns_of_tables_are_searched_for_together(tmp_path: Path) -> None:
+    emails, ibans = (
+        [f"anna{n}@post.fi" for n in range(9)],
+        [f"DE4450010517540{n:07d}" for n in range(9)],
+    )
+    pq.write_table(pa.table({"email": emails, "iban": ibans}), tmp_path / "t.parquet")
+    (tmp_path / "dump").mkdir()
+    for n in range(9):
+        (tmp_path / "dump" / f"{n}.txt").write_text(f"{emails[n]} {ibans[n]}")
+    done: list[tuple[int, int]] = []
+    report = sb.trace(
+        tmp_path / "dump",
+        values_of=[f"{tmp_path}/t.parquet:email", f"{tmp_path}/t.parquet:iban"],
+        jobs=2,
+        progress=lambda *counts: done.append(counts),
+    )
+    assert done[-1] == (9, 9)
+    assert [sorted(it.column for it in file.findings) for file in report.files] == [
+        ["email", "iban"]
+    ] * 9

@@ -1,0 +1,1 @@
+"""Leak search: planted values are found, clean files are not reported."""

@@ -1,0 +1,86 @@
+"""A lake of 1,000 clean files has no finding: docs, source code, generated texts and numbers."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import sysconfig
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.tracing.index import WordIndex
+from secure_bloom.tracing.lake import Candidate, search_files
+from secure_bloom.tracing.subjects import Subject
+from testing.project import ROOT
+from tests.tracing.people import PEOPLE, subject
+
+SURNAMES = (
+    "Smith Brown Young King Long May Field Page Case Price Banks Bell Black White"
+    " Green Cross Day Hill Hall Hunt Lane Law Little Marsh Moon Moore Park Rich Rose Short"
+    " Stone Street Summer Swift Walker Ward Winter Wise Wood Worth Read Write Class List"
+)
+
+#: Columns that texts and numbers meet by chance, beside those of people.
+EVERYDAY: dict[str, list[object]] = {
+    "user": [f"user{n}@example.com" for n in range(5_000)],
+    "surname": [*SURNAMES.split()],
+    "town": ["New York", "San Francisco", "Los Angeles", "Cape Town", "Hong Kong"],
+    "country": ["Germany", "France", "Italy", "Norway", "United States", "United Kingdom", "Japan"],
+    "number": list(range(20_000)),
+    "year": list(range(1950, 2030)),
+    "code": [10_000 + 7 * n for n in range(9_000)],
+    "phone": [f"+49 30 {1_000_000 + 97 * n}" for n in range(3_000)],
+    "day": [datetime.date(2020, 1, 1) + datetime.timedelta(days=n) for n in range(2_500)],
+    "seen": [datetime.datetime(2024, 1, 1) + datetime.timedelta(minutes=n) for n in range(5_000)],
+    "price": [n / 100 for n in range(50_000)],
+    "flag": ["yes", "no", "true", "false", "null", "none", "default"],
+}
+
+
+def everyday(name: str) -> Subject:
+    def values() -> Iterator[pa.Array]:
+        yield pa.array(EVERYDAY[name])
+
+    return Subject(name=name, values=values)
+
+
+def generated(folder: Path) -> Iterator[Path]:
+    """Texts, numbers, dates and addresses of other people, in CSV, JSON and Parquet."""
+    chance = random.Random(5)
+    words = (ROOT / "README.md").read_text().split()
+    for n in range(250):
+        rows = [
+            [
+                str(chance.randrange(10 ** chance.randrange(1, 9))),
+                f"2026-{chance.randrange(1, 13):02d}-{chance.randrange(1, 29):02d}",
+                f"{chance.choice(words)}{chance.randrange(10**6)}@mail.example.org",
+                f"{chance.random() * 10_000:.2f}",
+                chance.choice(words),
+            ]
+            for _ in range(40)
+        ]
+        path = folder / f"part-{n:05d}"
+        if n % 3 == 2:
+            columns = list(zip(*rows, strict=True))
+            pq.write_table(pa.table({f"c{i}": list(it) for i, it in enumerate(columns)}), path)
+        else:
+            path.write_text("\n".join(" ,"[n % 2].join(row) for row in rows))
+        yield path
+
+
+def test_a_clean_lake_has_no_finding(tmp_path: Path) -> None:
+    library = Path(sysconfig.get_path("stdlib"))
+    files = [*generated(tmp_path), *sorted((ROOT / "docs").rglob("*.md"))]
+    sources = (it for it in sorted(library.rglob("*.py")) if "site-packages" not in it.parts)
+    files += islice(sources, 1_000 - len(files))
+    assert len(files) == 1_000
+    subjects = [*map(subject, PEOPLE), *map(everyday, EVERYDAY)]
+    index = WordIndex.build(subjects, 1 << 30)
+    report = search_files([Candidate(str(it), it.name) for it in files], index)
+    found = [(file.path, it) for file in report.files for it in file.findings]
+    unread = [(file.path, it) for file in report.files for it in file.unread]
+    assert (found, unread, report.searched) == ([], [], 1_000)

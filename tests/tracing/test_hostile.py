@@ -1,0 +1,155 @@
+"""What cannot be read whole is listed with the reason; bombs stay within a budget."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import struct
+import tarfile
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.tracing import sources
+from secure_bloom.tracing.packed import Budget, UnreadError, decompressed
+from secure_bloom.tracing.sources import Opened, parts_of
+from secure_bloom.tracing.tabular import avro_columns
+from tests.tracing.people import search
+from tests.tracing.test_planted import CSV, EMAIL, tarred, zipped
+
+
+def unread(folder: Path, content: bytes) -> list[str]:
+    (folder / "x").write_bytes(content)
+    return [it.reason for file in search(folder).files for it in file.unread]
+
+
+def with_password() -> bytes:
+    content = bytearray(zipped(CSV, kind=zipfile.ZIP_STORED))
+    # The flags of the local header and of the central directory.
+    content[6] |= 1
+    content[content.index(b"PK\1\2") + 8] |= 1
+    return bytes(content)
+
+
+UNREAD = {
+    "7z": (b"7z\xbc\xaf\x27\x1c" + b"\0" * 40, "7z"),
+    "RAR": (b"Rar!\x1a\x07\0" + b"\0" * 40, "RAR"),
+    "zip with a password": (with_password(), "password"),
+    "zip, cut": (zipped(CSV * 99)[:60], "cut short"),
+    "gzip, cut": (gzip.compress(CSV * 99)[:60], "cut short"),
+    "gzip, damaged": (gzip.compress(CSV)[:20] + b"\xff" * 40, "damaged"),
+    "tar, cut": (tarred(CSV * 99)[:600], "cut short"),
+    "Parquet, cut": (b"PAR1" + b"\0" * 40, "Parquet"),
+    "SQLite, damaged": (b"SQLite format 3\0" + b"\xff" * 4000, "SQLite"),
+    "Avro, damaged": (b"Obj\x01" + b"\xff" * 40, "Avro"),
+    "ORC, damaged": (b"ORC" + b"\xff" * 40, "ORC"),
+    "Arrow, damaged": (b"ARROW1\0\0" + b"\xff" * 40, "Arrow"),
+    "encrypted": (b"Salted__" + b"\xff" * 40, "encrypted"),
+    "HDF5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 40, "HDF5"),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_what_is_not_read_is_listed_with_the_reason(tmp_path: Path, what: str) -> None:
+    content, word = UNREAD[what]
+    reasons = unread(tmp_path, content)
+    assert any(word in it for it in reasons)
+
+
+def test_an_encrypted_parquet_file_is_not_called_clean(tmp_path: Path) -> None:
+    (reason,) = set(unread(tmp_path, b"PARE" + b"\0" * 40 + struct.pack("<I", 20) + b"PARE"))
+    assert "Parquet" in reason
+
+
+def nested(depth: int) -> bytes:
+    content = CSV
+    for _ in range(depth):
+        content = zipped(content)
+    return content
+
+
+def test_containers_are_opened_as_deep_as_documented(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(nested(sources.DEEPEST))
+    report = search(tmp_path)
+    assert report.files[0].found
+    assert not report.files[0].unread
+    (reason,) = unread(tmp_path, nested(sources.DEEPEST + 1))
+    assert f"{sources.DEEPEST} deep" in reason
+
+
+def test_a_bomb_stays_within_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_LEAST_BUDGET", 8 << 20)
+    bomb = gzip.compress(gzip.compress(b"\0" * (200 << 20)))
+    tracemalloc.start()
+    reasons = unread(tmp_path, bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert any("bytes when decoded" in it for it in reasons)
+    assert peak < 64 << 20
+
+
+def test_many_members_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for n in range(20):
+            archive.writestr(str(n), b"\0" * (1 << 20))
+    assert any("bytes when decoded" in it for it in unread(tmp_path, file.getvalue()))
+
+
+def test_a_sparse_member_of_any_size_stays_within_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_LEAST_BUDGET", 1 << 20)
+    info = tarfile.TarInfo("x")
+    info.size = 1 << 40
+    assert unread(tmp_path, info.tobuf() + b"\0" * 2048)
+
+
+class _Planted:
+    """An object whose pickle calls a function when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (self._path,))
+
+
+def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(pickle.dumps([EMAIL, _Planted(tmp_path / "touched")]))
+    assert search(tmp_path).files[0].found
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_missing_library_is_a_reason_that_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    (reason,) = unread(tmp_path, b"\x28\xb5\x2f\xfd" + b"\0" * 40)
+    assert "secure-bloom[trace]" in reason
+
+
+def test_records_without_an_end_are_not_followed() -> None:
+    with pytest.raises(UnreadError):
+        list(avro_columns(io.BytesIO(b"Obj\x01\xff"), Budget(0, 100, 0)))
+
+
+def test_members_behind_each_other_are_all_read() -> None:
+    content = gzip.compress(b"one") + b"\0" * 10 + gzip.compress(b"two")
+    found = b"".join(decompressed(io.BytesIO(content), "gzip", Budget(0, 100, 0)))
+    assert found == b"onetwo"
+
+
+def test_a_part_that_is_damaged_does_not_hide_the_others(tmp_path: Path) -> None:
+    good = io.BytesIO()
+    pq.write_table(pa.table({"a": [EMAIL]}), good)
+    (tmp_path / "x").write_bytes(zipped(gzip.compress(CSV * 999)[:2000]))
+    assert {it.place for it in search(tmp_path).files[0].found} == {"member 1, gzip"}
+    parts = list(parts_of(io.BytesIO(good.getvalue()), Opened.of(1000)))
+    assert [part.place for part in parts] == ["", "column 1"]
