@@ -100,6 +100,7 @@ HEAVY = {
         "hudi",
         "paimon",
         "advising",
+        "tracing",
         "auditing",
         "api",
         "spark",

@@ -13,7 +13,7 @@
 
 The order of calls::
 
-    index = WordIndex.build([Subject(name="email", values=values)], memory=1 << 30)
+    index = WordIndex.build([SearchedColumn(name="email", values=values)], memory=1 << 30)
     traces = [trace_file(path, index) for path in paths]
     report = TraceReport(files=confirmed(traces, index), columns=index.columns())
 """

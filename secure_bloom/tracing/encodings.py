@@ -199,7 +199,7 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
 
 
 def _plain_forms(run: bytes) -> Iterator[bytes]:
-    """Yield the bytes that a run may stand for in each of the encodings."""
+    """Yield the bytes that a run may encode in each of the encodings."""
     if _HEX.fullmatch(run) and len(run) % 2 == 0:
         yield bytes.fromhex(run.decode())
     for part in _parts(run):

@@ -26,11 +26,11 @@ from secure_bloom.kernels.words import (
     LONGEST,
     fold_values,
 )
-from secure_bloom.tracing.subjects import Subject, Texts
+from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
 #: How much a word says: a word that texts have by chance, one that few have, an address as
 #: documents use them, and one that nobody writes by chance.
-COMMON, RARE, EXAMPLE, TELLING = range(4)
+COMMON, RARE, EXAMPLE, DISTINCTIVE = range(4)
 _FPP: Final = 1e-4
 _MOST_BYTES: Final = 1 << 31
 #: Bytes that a word takes: its hash, its column and kind, its bits, and room to sort it.
@@ -65,14 +65,14 @@ class WordIndex:
         order = np.argsort(hashes, kind="stable")
         self.hashes, self.owners, self.kinds = hashes[order], owners[order], kinds[order]
         self.columns: Sequence[ColumnWords] = ()
-        self.subjects: Sequence[Subject] = ()
+        self.subjects: Sequence[SearchedColumn] = ()
         self.lengths = np.zeros(LONGEST // 8 + 1, np.uint8)
         self.filter = SplitBlockBloomFilter(block_count_for(max(len(hashes), 1), _FPP, _MOST_BYTES))
         self.filter.insert_hashes(self.hashes)
         self.blocks = self.filter._blocks()
 
     @classmethod
-    def build(cls, subjects: Sequence[Subject], memory: int) -> WordIndex:
+    def build(cls, subjects: Sequence[SearchedColumn], memory: int) -> WordIndex:
         """Read the values of all columns. Errors of reading are raised."""
         most = max(memory // _BYTES_A_WORD, 1_000)
         taken = [_taken(subject, most // max(len(subjects), 1)) for subject in subjects]
@@ -159,7 +159,7 @@ _MOST_MOMENTS: Final = 1 << 21
 _NUMBER: Final = 0x80
 
 
-def _taken(subject: Subject, most: int) -> _Taken:
+def _taken(subject: SearchedColumn, most: int) -> _Taken:
     parts: list[NDArray[np.void]] = []
     numbers, count, is_whole = _Numbers(), 0, True
     lengths = np.zeros(LONGEST + 1, np.uint8)
@@ -247,8 +247,8 @@ def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.ui
     has_parts, has_at = (known & HAS_PARTS) != 0, (known & HAS_AT) != 0
     kinds = np.full(len(known), COMMON, np.uint8)
     kinds[(mixed & (length >= 6)) | (has_parts & (length >= 8))] = RARE
-    kinds[(mixed & (length >= 10)) | (~has_parts & (length >= 24))] = TELLING
-    kinds[has_at & (length >= 6)] = TELLING
+    kinds[(mixed & (length >= 10)) | (~has_parts & (length >= 24))] = DISTINCTIVE
+    kinds[has_at & (length >= 6)] = DISTINCTIVE
     kinds[(known & IS_EXAMPLE) != 0] = EXAMPLE
     return kinds
 
@@ -260,7 +260,7 @@ def _judged(words: NDArray[np.void], numbers: _Numbers) -> NDArray[np.uint8]:
     for digits, (low, high) in numbers.bounds.items():
         those = is_number & (words["length"] == digits)
         is_sparse = high - low + 1 >= _SPREAD * int(those.sum())
-        kind = COMMON if digits < 8 or not is_sparse else RARE if digits < 10 else TELLING
+        kind = COMMON if digits < 8 or not is_sparse else RARE if digits < 10 else DISTINCTIVE
         kinds[those] = kind
     return kinds
 

@@ -20,7 +20,7 @@ from secure_bloom.tracing.search import (
     trace_file,
     trace_text,
 )
-from secure_bloom.tracing.verdicts import Verdict, verdict
+from secure_bloom.tracing.verdicts import Meaning, verdict
 
 Progress = Callable[[int, int], object]
 #: What the report calls the place of words in a path.
@@ -28,30 +28,30 @@ NAME = "its name"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FoundFile:
     """A file, and its path below the path that was given, which is searched as a text."""
 
     path: str
     name: str
 
 
-def candidates(roots: Iterable[str]) -> Iterator[Candidate]:
+def candidates(roots: Iterable[str]) -> Iterator[FoundFile]:
     """Yield all files at and below paths. Raises MissingPathError for a path with nothing."""
     for root in map(local_path, roots):
         tree = tree_of(root)
         if not tree.find_folder(root):
             if not tree.is_file(root):
                 raise MissingPathError("there is no such file or folder", path=root)
-            yield Candidate(root, root.rpartition("/")[2])
+            yield FoundFile(root, root.rpartition("/")[2])
             continue
         for folder, _, names in tree.walk(root):
             below = folder[len(root) :].strip("/")
             for name in names:
-                yield Candidate(tree.join(folder, name), f"{below}/{name}" if below else name)
+                yield FoundFile(tree.join(folder, name), f"{below}/{name}" if below else name)
 
 
 def search_files(
-    found: Sequence[Candidate],
+    found: Sequence[FoundFile],
     index: WordIndex,
     *,
     jobs: int = 1,
@@ -81,7 +81,7 @@ def search_files(
     )
 
 
-def _traced(candidate: Candidate, index: WordIndex) -> tuple[FileTrace, FileTrace]:
+def _traced(candidate: FoundFile, index: WordIndex) -> tuple[FileTrace, FileTrace]:
     name = trace_text(
         candidate.path, NAME, candidate.name.encode("utf-8", "surrogateescape"), index
     )
@@ -108,7 +108,7 @@ def _reported(trace: FileTrace, index: WordIndex, names: _Names) -> TracedFile:
 
 
 def _is_in(one: Occurrence, others: Iterable[Occurrence]) -> bool:
-    return any(one.column == it.column and it.verdict is Verdict.VALUES for it in others)
+    return any(one.column == it.column and it.verdict is Meaning.VALUES for it in others)
 
 
 def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
@@ -116,7 +116,7 @@ def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
     for owner, counts, passed in counts_of(part, index):
         column = index.columns[owner]
         meaning = verdict(counts, part.size, column.values, part.distinct)
-        if meaning is not Verdict.NOTHING:
+        if meaning is not Meaning.NOTHING:
             compared, confirmed = part.confirmed.get(owner, (0, 0))
             digests = part.confirmed_digests.get(owner, 0)
             yield Occurrence(
@@ -141,7 +141,7 @@ def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
     for owner in {owner for it in trace.parts for owner in it.confirmed}:
         pairs = [it.confirmed.get(owner, (0, 0)) for it in trace.parts]
         whole.confirmed[owner] = sum(a for a, _ in pairs), sum(b for _, b in pairs)
-    yield from (it for it in occurrences(whole, index) if it.verdict is Verdict.VALUES)
+    yield from (it for it in occurrences(whole, index) if it.verdict is Meaning.VALUES)
 
 
 class _Names:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted
 from secure_bloom.tracing.index import ColumnWords
-from secure_bloom.tracing.verdicts import Verdict
+from secure_bloom.tracing.verdicts import Meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Occurrence:
 
     column: str
     place: str
-    verdict: Verdict
+    verdict: Meaning
     passed: int
     compared: int
     confirmed: int
@@ -55,7 +55,7 @@ class TracedFile:
     @property
     def findings(self) -> Iterator[Occurrence]:
         """The occurrences that count."""
-        return (it for it in self.found if it.verdict is Verdict.VALUES)
+        return (it for it in self.found if it.verdict is Meaning.VALUES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

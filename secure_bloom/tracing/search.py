@@ -23,7 +23,7 @@ from secure_bloom.kernels.words import LONGEST, Found, Room, find_words, fold_va
 from secure_bloom.storage import InputFile
 from secure_bloom.tracing.encodings import byte_order, decoded, is_content
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
-from secure_bloom.tracing.index import TELLING, WordIndex, binary_parts, folded_words
+from secure_bloom.tracing.index import DISTINCTIVE, WordIndex, binary_parts, folded_words
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.sources import DEEPEST, Opened, Part, parts_of
 
@@ -74,7 +74,7 @@ def trace_file(file: InputFile, index: WordIndex) -> FileTrace:
     """Return which words of the columns are in a file, in any part of it."""
     trace = FileTrace(path=file.path, size=file.size)
     opened = Opened.of(file.size)
-    stream = cast("BinaryIO", io.BufferedReader(_Stream(file), PIECE))
+    stream = cast("BinaryIO", io.BufferedReader(_Reader(file), PIECE))
     scan = _Scan(index)
     try:
         for part in parts_of(stream, opened):
@@ -104,7 +104,7 @@ def _add(trace: FileTrace, part: PartTrace) -> None:
         trace.parts.append(part)
 
 
-class _Stream(io.RawIOBase):
+class _Reader(io.RawIOBase):
     """A file of this package as a stream of Python."""
 
     def __init__(self, file: InputFile) -> None:
@@ -362,4 +362,4 @@ def counts_of(part: PartTrace, index: WordIndex) -> Iterator[tuple[int, dict[int
         by_kind = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
         yield owner, {kind: int(n * share) for kind, n in by_kind.items()}, int(counts.sum())
     for owner, count in part.confirmed_digests.items():
-        yield owner, {TELLING: count}, count
+        yield owner, {DISTINCTIVE: count}, count

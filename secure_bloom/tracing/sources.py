@@ -313,7 +313,7 @@ def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[
         data = overlap + piece
         for at, kind in embedded(data):
             start = offset - len(overlap) + at
-            # At the start of the file it was opened; behind that it may be a further member.
+            # At the start of the file it was opened; after that it may be a further member.
             if start == 0 or at + 12 <= len(overlap):
                 continue
             left -= 1

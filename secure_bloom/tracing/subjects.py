@@ -39,7 +39,7 @@ class Texts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class SearchedColumn:
     """A column. ``values`` reads its values and can be called again; ``parts`` count as values.
 
     No repr shows a value, because none is kept here.
@@ -68,7 +68,7 @@ class Subject:
                 yield Texts(texts, times, is_value=False)
 
 
-def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> Subject:
+def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> SearchedColumn:
     """Return the subject of a column of an open table, which may be a member of a structure."""
     path = column.split(".")
     names = table.schema.names
@@ -81,4 +81,4 @@ def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> Sub
             array = batch.column(0)
             yield pc.struct_field(array, members) if members else array
 
-    return Subject(name=column, values=values, parts=parts)
+    return SearchedColumn(name=column, values=values, parts=parts)

@@ -2,13 +2,13 @@
 
 A word of a column may be in a text by chance, so words count by what they say (:mod:`.index`):
 
-- a telling word, such as an address or an account: three of them, or one in a short text;
+- a distinctive word, such as an address or an account: three of them, or one in a short text;
 - an address of a domain that documents use (example.com): more of them, or one in a shorter text;
 - a rare word, such as a name of two parts or a number of eight digits: five in a short text;
 - a common word, such as a city, a date or a short number: a large share of all values.
 
 In a column of a file four in five distinct values must be of the column, whatever they are.
-Fewer telling words are a mention, which is reported and is no finding.  The limits were measured on
+Fewer distinctive words are a mention, which is reported and is no finding.  The limits were measured on
 a lake of clean files (tests/tracing/test_clean_lakes.py).
 """
 
@@ -17,10 +17,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from secure_bloom.tracing.index import COMMON, EXAMPLE, RARE, TELLING
+from secure_bloom.tracing.index import COMMON, DISTINCTIVE, EXAMPLE, RARE
 
 
-class Verdict(enum.StrEnum):
+class Meaning(enum.StrEnum):
     """What words of a column in a part of a file mean."""
 
     VALUES = "values"
@@ -29,7 +29,7 @@ class Verdict(enum.StrEnum):
 
 
 #: Kind of words -> how many are a finding in any text, and in one of at most these bytes for each.
-_ENOUGH = {TELLING: (3, 1, 3_000), EXAMPLE: (20, 1, 1_000), RARE: (50, 3, 500)}
+_ENOUGH = {DISTINCTIVE: (3, 1, 3_000), EXAMPLE: (20, 1, 1_000), RARE: (50, 3, 500)}
 #: More rare words in a longer text.
 _RARE_IN_LONGER = (5, 1_200)
 #: The share of all values of a column, and the least number, that common words must be.
@@ -40,7 +40,7 @@ _COLUMN_SHARE, _LEAST_IN_COLUMN = 0.8, 10
 
 def verdict(
     counts: Mapping[int, int], size: int, values: int, distinct: int | None = None
-) -> Verdict:
+) -> Meaning:
     """Return what distinct words, counted by kind, mean in a text of ``size`` bytes.
 
     ``values`` is how many distinct values the column has, and ``distinct`` how many the column of
@@ -48,16 +48,16 @@ def verdict(
     """
     found = sum(counts.values())
     if distinct and found >= _LEAST_IN_COLUMN and found >= _COLUMN_SHARE * distinct:
-        return Verdict.VALUES
+        return Meaning.VALUES
     for kind, (anywhere, least, room) in _ENOUGH.items():
         count = counts.get(kind, 0)
         if count >= anywhere or (count >= least and size <= room * count):
-            return Verdict.VALUES
+            return Meaning.VALUES
     rare, room = counts.get(RARE, 0), _RARE_IN_LONGER[1]
     if rare >= _RARE_IN_LONGER[0] and size <= room * rare:
-        return Verdict.VALUES
+        return Meaning.VALUES
     common = counts.get(COMMON, 0) + rare
     if common >= _LEAST_COMMON and common >= _COMMON_SHARE * values:
-        return Verdict.VALUES
-    is_mention = counts.get(TELLING, 0) or counts.get(EXAMPLE, 0)
-    return Verdict.MENTION if is_mention else Verdict.NOTHING
+        return Meaning.VALUES
+    is_mention = counts.get(DISTINCTIVE, 0) or counts.get(EXAMPLE, 0)
+    return Meaning.MENTION if is_mention else Meaning.NOTHING

@@ -12,7 +12,7 @@ import pyarrow as pa
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import candidates, search_files
 from secure_bloom.tracing.report import TracedFile, TraceReport
-from secure_bloom.tracing.subjects import Subject
+from secure_bloom.tracing.subjects import SearchedColumn
 
 COUNT = 2_000
 _random = random.Random(7)
@@ -56,11 +56,11 @@ PEOPLE: dict[str, list[object]] = {
 }
 
 
-def subject(name: str, *parts: str) -> Subject:
+def subject(name: str, *parts: str) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
         yield pa.array(PEOPLE[name])
 
-    return Subject(name=name, values=values, parts=parts)
+    return SearchedColumn(name=name, values=values, parts=parts)
 
 
 INDEX = WordIndex.build([subject(name) for name in PEOPLE], 1 << 30)

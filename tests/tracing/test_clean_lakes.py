@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.tracing.index import WordIndex
-from secure_bloom.tracing.lake import Candidate, search_files
-from secure_bloom.tracing.subjects import Subject
+from secure_bloom.tracing.lake import FoundFile, search_files
+from secure_bloom.tracing.subjects import SearchedColumn
 from testing.project import ROOT
 from tests.tracing.people import PEOPLE, subject
 
@@ -41,11 +41,11 @@ EVERYDAY: dict[str, list[object]] = {
 }
 
 
-def everyday(name: str) -> Subject:
+def everyday(name: str) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
         yield pa.array(EVERYDAY[name])
 
-    return Subject(name=name, values=values)
+    return SearchedColumn(name=name, values=values)
 
 
 def generated(folder: Path) -> Iterator[Path]:
@@ -80,7 +80,7 @@ def test_a_clean_lake_has_no_finding(tmp_path: Path) -> None:
     assert len(files) == 1_000
     subjects = [*map(subject, PEOPLE), *map(everyday, EVERYDAY)]
     index = WordIndex.build(subjects, 1 << 30)
-    report = search_files([Candidate(str(it), it.name) for it in files], index)
+    report = search_files([FoundFile(str(it), it.name) for it in files], index)
     found = [(file.path, it) for file in report.files for it in file.findings]
     unread = [(file.path, it) for file in report.files for it in file.unread]
     assert (found, unread, report.searched) == ([], [], 1_000)

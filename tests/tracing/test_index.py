@@ -17,14 +17,14 @@ from secure_bloom.tracing.forms import digests, moments, other_notations, plain_
 from secure_bloom.tracing.index import WordIndex, folded_words
 from secure_bloom.tracing.report import TraceReport
 from secure_bloom.tracing.search import trace_text
-from secure_bloom.tracing.subjects import Subject
+from secure_bloom.tracing.subjects import SearchedColumn
 
 
-def of(array: pa.Array, *parts: str) -> Subject:
+def of(array: pa.Array, *parts: str) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
         yield array
 
-    return Subject(name="x", values=values, parts=parts)
+    return SearchedColumn(name="x", values=values, parts=parts)
 
 
 def has(index: WordIndex, word: str) -> bool:

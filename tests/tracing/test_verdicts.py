@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.tracing.index import COMMON, EXAMPLE, RARE, TELLING
-from secure_bloom.tracing.verdicts import Verdict, verdict
+from secure_bloom.tracing.index import COMMON, DISTINCTIVE, EXAMPLE, RARE
+from secure_bloom.tracing.verdicts import Meaning, verdict
 
 
 @pytest.mark.parametrize(
     ("counts", "size", "wanted"),
     [
-        ({TELLING: 1}, 2_000, Verdict.VALUES),
-        ({TELLING: 1}, 20_000, Verdict.MENTION),
-        ({TELLING: 3}, 1 << 30, Verdict.VALUES),
-        ({EXAMPLE: 1}, 500, Verdict.VALUES),
-        ({EXAMPLE: 3}, 9_000, Verdict.MENTION),
-        ({EXAMPLE: 20}, 1 << 30, Verdict.VALUES),
-        ({RARE: 3}, 300, Verdict.VALUES),
-        ({RARE: 3}, 9_000, Verdict.NOTHING),
-        ({RARE: 50}, 1 << 30, Verdict.VALUES),
-        ({COMMON: 19}, 100, Verdict.NOTHING),
-        ({COMMON: 300}, 1 << 30, Verdict.VALUES),
-        ({COMMON: 299}, 1 << 30, Verdict.NOTHING),
+        ({DISTINCTIVE: 1}, 2_000, Meaning.VALUES),
+        ({DISTINCTIVE: 1}, 20_000, Meaning.MENTION),
+        ({DISTINCTIVE: 3}, 1 << 30, Meaning.VALUES),
+        ({EXAMPLE: 1}, 500, Meaning.VALUES),
+        ({EXAMPLE: 3}, 9_000, Meaning.MENTION),
+        ({EXAMPLE: 20}, 1 << 30, Meaning.VALUES),
+        ({RARE: 3}, 300, Meaning.VALUES),
+        ({RARE: 3}, 9_000, Meaning.NOTHING),
+        ({RARE: 50}, 1 << 30, Meaning.VALUES),
+        ({COMMON: 19}, 100, Meaning.NOTHING),
+        ({COMMON: 300}, 1 << 30, Meaning.VALUES),
+        ({COMMON: 299}, 1 << 30, Meaning.NOTHING),
     ],
 )
-def test_words_count_by_what_they_say(counts: dict[int, int], size: int, wanted: Verdict) -> None:
+def test_words_count_by_what_they_say(counts: dict[int, int], size: int, wanted: Meaning) -> None:
     assert verdict(counts, size, 1_000) is wanted
 
 
 def test_a_column_is_a_copy_if_most_of_its_values_are_of_another() -> None:
-    assert verdict({COMMON: 80}, 1 << 62, 1_000, 100) is Verdict.VALUES
-    assert verdict({COMMON: 79}, 1 << 62, 1_000, 100) is Verdict.NOTHING
-    assert verdict({COMMON: 9}, 1 << 62, 1_000, 9) is Verdict.NOTHING
+    assert verdict({COMMON: 80}, 1 << 62, 1_000, 100) is Meaning.VALUES
+    assert verdict({COMMON: 79}, 1 << 62, 1_000, 100) is Meaning.NOTHING
+    assert verdict({COMMON: 9}, 1 << 62, 1_000, 9) is Meaning.NOTHING
