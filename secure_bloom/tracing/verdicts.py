@@ -8,8 +8,8 @@ A word of a column may be in a text by chance, so words count by what they say (
 - a common word, such as a city, a date or a short number: a large share of all values.
 
 In a column of a file four in five distinct values must be of the column, whatever they are.
-Fewer distinctive words are a mention, which is reported and is no finding.  The limits were measured on
-a lake of clean files (tests/tracing/test_clean_lakes.py).
+Fewer distinctive words are a mention, which is reported and is no finding.  The limits were
+measured on a lake of clean files (tests/tracing/test_clean_lakes.py).
 """
 
 from __future__ import annotations
