@@ -95,3 +95,79 @@ def damage(path: str) -> None:
     """Overwrite a data file, so that no reader can read a row of it."""
     file = Path(path)
     file.write_bytes(bytes(file.stat().st_size))
+
+
+def delete_rows(folder: str, path: str, positions: Sequence[int]) -> None:
+    """Delete rows of a data file by a deletion vector, as Paimon does, in a snapshot of its own.
+
+    pypaimon-rust reads deletion vectors and writes none for such tables.
+    """
+    import io
+    import uuid
+    import zlib
+
+    import fastavro
+    import pyroaring
+
+    body = (1581511376).to_bytes(4, "big") + pyroaring.BitMap(positions).serialize()
+    framed = len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+    name, manifest = f"index-{uuid.uuid4()}-0", f"index-manifest-{uuid.uuid4()}-0"
+    Path(folder, "index").mkdir(exist_ok=True)
+    Path(folder, "index", name).write_bytes(b"\x01" + framed)
+    record = {
+        "_VERSION": 1,
+        "_KIND": 0,
+        "_PARTITION": bytes(12),
+        "_BUCKET": 0,
+        "_INDEX_TYPE": "DELETION_VECTORS",
+        "_FILE_NAME": name,
+        "_FILE_SIZE": 1 + len(framed),
+        "_ROW_COUNT": 1,
+        "_DELETIONS_VECTORS_RANGES": [
+            {"f0": Path(path).name, "f1": 1, "f2": len(body), "_CARDINALITY": len(positions)}
+        ],
+    }
+    content = io.BytesIO()
+    fastavro.writer(content, _INDEX_MANIFEST, [record])
+    Path(folder, "manifest", manifest).write_bytes(content.getvalue())
+    before = latest(folder)
+    document = before | {
+        "id": before["id"] + 1,
+        "indexManifest": manifest,
+        "commitKind": "OVERWRITE",
+        "totalRecordCount": before["totalRecordCount"] - len(positions),
+        "deltaRecordCount": -len(positions),
+    }
+    Path(folder, "snapshot", f"snapshot-{document['id']}").write_text(json.dumps(document))
+    Path(folder, "snapshot/LATEST").write_text(str(document["id"]))
+
+
+_RANGE = {
+    "type": "record",
+    "name": "range",
+    "fields": [
+        {"name": "f0", "type": "string"},
+        {"name": "f1", "type": "int"},
+        {"name": "f2", "type": "int"},
+        {"name": "_CARDINALITY", "type": ["null", "long"], "default": None},
+    ],
+}
+_INDEX_MANIFEST = {
+    "type": "record",
+    "name": "entry",
+    "fields": [
+        {"name": "_VERSION", "type": "int"},
+        {"name": "_KIND", "type": "int"},
+        {"name": "_PARTITION", "type": "bytes"},
+        {"name": "_BUCKET", "type": "int"},
+        {"name": "_INDEX_TYPE", "type": "string"},
+        {"name": "_FILE_NAME", "type": "string"},
+        {"name": "_FILE_SIZE", "type": "long"},
+        {"name": "_ROW_COUNT", "type": "long"},
+        {
+            "name": "_DELETIONS_VECTORS_RANGES",
+            "type": ["null", {"type": "array", "items": _RANGE}],
+            "default": None,
+        },
+    ],
+}

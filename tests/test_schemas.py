@@ -81,7 +81,7 @@ RUNS: dict[str, list[str]] = {
     "hudi-show": ["hudi show {0}/hudi {0}/plain --keyring {0}/keyring.json"],
     "hudi-lookup": ["hudi lookup {0}/hudi key-1 nothing --keyring {0}/keyring.json"],
     "paimon-build": ["paimon build {0}/plain {0}/damaged.parquet --column id:fpp=0.001"],
-    "paimon-probe": ["paimon probe {0}/plain id=5", "paimon probe {0}/plain id=5 --as-paimon"],
+    "paimon-probe": ["paimon probe {0}/plain id=5"],
     "paimon-show": ["paimon show {0}/plain", "paimon show {0}/empty.index"],
     "inspect": [
         "inspect {0}/lake --check --policy {0}/policy.toml",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -24,6 +24,7 @@ from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_tables
+from secure_bloom.tables.paimon_names import is_named, table_folder
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
@@ -121,6 +122,15 @@ class AuditOptions:
     at: TableVersion = field(default_factory=TableVersion)
 
 
+def _places(roots: Iterable[str]) -> Iterator[str]:
+    """Yield the places where more than live files may lie. A catalog's table is none."""
+    for root in roots:
+        if is_named(root):
+            yield table_folder(root)
+        elif not is_in_catalog(root):
+            yield root
+
+
 def plan_audit(
     paths: Paths,
     policy: KeyPolicy | str | PathLike[str],
@@ -153,8 +163,7 @@ def plan_audit(
         request=request,
         findings=findings,
         selection=selected,
-        # A catalog's table is no place on a disk where more could lie.
-        roots=tuple(root for root in roots if not is_in_catalog(root)),
+        roots=tuple(_places(roots)),
         given=tuple(roots),
         files=_sample(files, options.sample),
         listed=files,

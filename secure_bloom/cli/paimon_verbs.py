@@ -138,18 +138,12 @@ def build_command(
     metavar="NAME=TYPE",
     help="Paimon's type of a column, where no data file says it; may be repeated.",
 )
-@click.option(
-    "--as-paimon",
-    is_flag=True,
-    help="Show which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
-)
 @with_access_to_read
 @with_common_options
 def probe_command(
     paths: tuple[str, ...],
     where: str,
     type_texts: tuple[str, ...],
-    as_paimon: bool,
     access: AccessOptions,
     as_json: bool,
     verbose: bool,
@@ -163,21 +157,19 @@ def probe_command(
     \b
     secure-bloom paimon probe out/ "id = 5 and name in ('anna', 'bo')"
     secure-bloom paimon probe bucket-0/ bucket-1/ "day = 2024-03-01" --type day=DATE
-    secure-bloom paimon probe out/ "k = 3 or id = 5" --as-paimon
+    secure-bloom paimon probe paimon:///data/lake/default.orders "id = 5"
 
-    With --as-paimon the answers are those of Paimon 0.9.  If there are bitmap indexes, Paimon 0.9
-    skips some files that have matching rows: a note names each.
+    Of a table, given alone, the live files are asked by the indexes that its manifests list.
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """
-    from secure_bloom.paimon.index_probe import Rules, probe
+    from secure_bloom.paimon.index_probe import probe
 
     report = probe(
         paths,
         where,
         types=_parse_types(type_texts),
         **access.arguments(),
-        rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
     )
     code = print_and_exit_code(report, print_verdicts, as_json=as_json, verbose=verbose)
     return code or verdict_code(report.verdicts)
@@ -204,18 +196,10 @@ _INDEX_HEADERS = (
     "note",
 )
 _BUILT_HEADERS = ("file", "column", "values>", "items>", "bytes>", "fpp>")
-#: The meaning of a verdict, by the rules that it is given by (``paimon.Rules``).
 _MEANINGS = {
-    "safe": {
-        "absent": "can be skipped",
-        "maybe": "may have such rows",
-        "no_filter": "without an index to ask",
-    },
-    "paimon-0.9": {
-        "absent": "skipped by Paimon 0.9",
-        "maybe": "read by Paimon 0.9",
-        "no_filter": "without an index to ask",
-    },
+    "absent": "can be skipped",
+    "maybe": "may have such rows",
+    "no_filter": "without an index to ask",
 }
 
 
@@ -273,7 +257,7 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
     """Print how many files have each verdict, paths of files that may have the rows, and notes."""
-    for verdict, meaning in _MEANINGS[report.rules].items():
+    for verdict, meaning in _MEANINGS.items():
         found = [file.path for file in report.files if file.verdict == verdict]
         print_line(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
         for path in found if verbose or verdict == "maybe" else ():

@@ -17,7 +17,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription, describe_record_keys
-from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
+from secure_bloom.paimon.index_description import PaimonInspection, describe_of
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import Tail, read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
@@ -136,7 +136,7 @@ def _inspect_file(
     try:
         with located(path=path), listing.open(path) as file:
             inspected = _inspect_open(file, file_keys(resolver, file), check)
-            return replace(inspected, paimon=describe_beside(file))
+            return replace(inspected, paimon=describe_of(file, listing.paimon_file(path)))
     except SecureBloomError as error:
         return FileInspection(path=path, **failure_of(error))
 

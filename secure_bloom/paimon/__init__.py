@@ -5,8 +5,10 @@
     container                     ``<data file>.index``, or the same bytes in a manifest
     column_filter, index_builder  values of a file -> filters -> the index beside it, in clear
     index_files, index_readers    find the index of a file, and ask the indexes of a column
-    index_probe                   the data files that a predicate rules out; `version_0_9` has the
-                                  answers of Paimon 0.9
+    index_probe                   the data files that a predicate rules out
+    build                         the doors: files get an index beside them, a table gets a commit
+    table_files, table_work       the files of a table that get an index, and the work on one
+    table_run, manifest_commit    the run on a table, and the snapshot that lists the indexes
 
 The order of calls::
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
         hash_value,
     )
     from secure_bloom.paimon.index_description import ShowReport, show
-    from secure_bloom.paimon.index_probe import PaimonProbe, Rules, must_read, probe
+    from secure_bloom.paimon.index_probe import PaimonProbe, must_read, probe
     from secure_bloom.paimon.physical_values import typed_forms
 
 _HOMES = {
@@ -51,7 +53,7 @@ _HOMES = {
     "physical_values": ["typed_forms"],
     "data_types": ["hash_bytes", "hash_long", "hash_longs", "DataType", "hash_value"],
     "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
-    "index_probe": ["PaimonProbe", "Rules", "must_read", "probe"],
+    "index_probe": ["PaimonProbe", "must_read", "probe"],
     "column_filter": ["BuildReport", "IndexCommit", "IndexOptions", "IndexReport"],
 }
 
@@ -70,7 +72,6 @@ __all__ = [
     "Operator",
     "Or",
     "PaimonProbe",
-    "Rules",
     "ShowReport",
     "as_predicate",
     "build_index",

@@ -18,10 +18,11 @@ from secure_bloom.paimon.index_builder import (
     failed_report,
     file_builder,
 )
+from secure_bloom.paimon.index_files import table_alone
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.storage import TableLog, find_unmanaged
 from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
-from secure_bloom.tables.paimon_names import is_named, is_table
+from secure_bloom.tables.paimon_names import is_table
 
 
 @checked_arguments
@@ -193,19 +194,6 @@ def build_indexes(
     reports = tuple(found[index] for index in range(len(files)))
     warn_unverified(file.path for file in reports if not file.verified)
     return BuildReport(files=reports, dry_run=dry_run)
-
-
-def table_alone(paths: list[str]) -> str | None:
-    """Return the Paimon table that the paths name, or None if they name files.
-
-    Raises PolicyError for a table that is not given alone.
-    """
-    named = next(filter(is_named, paths), None)
-    if len(paths) == 1:
-        return paths[0] if is_table(paths[0]) else None
-    if named is not None:
-        raise PolicyError("a Paimon table is given alone", path=named)
-    return None
 
 
 def _refuse_options_of_tables(**given: object) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -140,6 +140,14 @@ class FileIndex:
     def indexes(self, column: str) -> tuple[Index, ...]:
         """Return the indexes of a column, or () for a column that is not listed."""
         return tuple(i for each in self.columns if each.name == column for i in each.indexes)
+
+    def renamed(self, name_of: Callable[[str], str]) -> FileIndex:
+        """Return a copy whose columns have other names. The key of a map stays as it is."""
+        columns = []
+        for each in self.columns:
+            top, bracket, key = each.name.partition("[")
+            columns.append(dataclasses.replace(each, name=name_of(top) + bracket + key))
+        return dataclasses.replace(self, columns=tuple(columns))
 
     @checked_arguments
     def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:

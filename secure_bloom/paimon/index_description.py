@@ -12,14 +12,18 @@ from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.index_files import (
     find_indexed,
-    index_path,
     is_index,
-    read_beside,
+    listed_path,
+    read_listed,
     read_whole,
+    table_alone,
 )
 from secure_bloom.reports.base import Report, counted_files
-from secure_bloom.storage import InputFile, open_input
-from secure_bloom.storage.paths import Paths
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import InputFile, files_at_once, open_input
+from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables.paimon_names import table_folder
+from secure_bloom.tables.paimon_table import PaimonFile, paimon_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ def show(paths: Paths) -> ShowReport:
     A damaged index is reported with its error and does not stop the others.
 
     Args:
-        paths: Data files, or index files themselves.
+        paths: Data files, or index files themselves; or one Paimon table.
 
     Returns:
         A report with a record for each index.
@@ -91,21 +95,31 @@ def show(paths: Paths) -> ShowReport:
     Raises:
         PolicyError: A path leads to no file.
     """
+    given = as_paths(paths)
+    table = table_alone(given)
+    found = find_indexed(given) if table is None else ()
+    listed = {} if table is None else paimon_table(table_folder(table)).files
+    every = list(listed) or list(found)
     shown, without = [], []
-    for path in find_indexed(paths):
-        described = _describe_at(path)
-        if described is None:
+    described = in_order(
+        lambda path: _describe_at(path, listed.get(path)), every, files_at_once(every)
+    )
+    for path, description in zip(every, described, strict=True):
+        if description is None:
             without.append(path)
         else:
-            shown.append(described)
+            shown.append(description)
     return ShowReport(indexes=tuple(shown), without=tuple(without))
 
 
-def describe_beside(file: InputFile) -> PaimonInspection | None:
-    """Return the description of the index beside a data file, or None if there is none."""
-    path = index_path(file)
+def describe_of(file: InputFile, listed: PaimonFile | None = None) -> PaimonInspection | None:
+    """Return the description of the index of a data file, or None if there is none.
+
+    ``listed`` is what a table says of the file.
+    """
+    path = listed_path(file, listed)
     try:
-        index = read_beside(file)
+        index = read_listed(file, listed)
     except SecureBloomError as error:
         return PaimonInspection(path=path, **failure_of(error))
     return None if index is None else describe_index(path, index)
@@ -118,11 +132,11 @@ def describe_index(path: str, index: FileIndex) -> PaimonInspection:
     )
 
 
-def _describe_at(path: str) -> PaimonInspection | None:
+def _describe_at(path: str, listed: PaimonFile | None) -> PaimonInspection | None:
     try:
         with located(path=path), open_input(path) as file:
-            if not is_index(file):
-                return describe_beside(file)
+            if listed is not None or not is_index(file):
+                return describe_of(file, listed)
             return describe_index(path, read_whole(file))
     except SecureBloomError as error:
         return PaimonInspection(path=path, **failure_of(error))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Hashable
 from typing import Final
 
-from secure_bloom.errors import FormatError, located
+from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.paimon.container import MAGIC, FileIndex
 from secure_bloom.storage import (
     DATA_SUFFIXES,
     InputFile,
+    TableLog,
     file_key,
     file_keys,
     find_unmanaged,
@@ -18,15 +19,34 @@ from secure_bloom.storage import (
     sibling,
 )
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables.paimon_names import is_named, is_table
+from secure_bloom.tables.paimon_table import PaimonFile
 
 SUFFIX: Final = ".index"
 #: Paimon's default filters of a thousand columns take less.
 MAX_INDEX_BYTES: Final = 1 << 30
 
 
+def table_alone(paths: list[str]) -> str | None:
+    """Return the Paimon table that the paths name, or None if they name files.
+
+    Raises PolicyError for a table that is not given alone.
+    """
+    named = next(filter(is_named, paths), None)
+    if len(paths) == 1:
+        return paths[0] if is_table(paths[0]) else None
+    if named is not None:
+        raise PolicyError("a Paimon table is given alone", path=named)
+    return None
+
+
 def find_indexed(paths: Paths) -> list[str]:
     """Return data files of any format at ``paths``, and index files without a data file."""
-    every = find_unmanaged(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
+    every = find_unmanaged(
+        as_paths(paths),
+        suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX),
+        honoured=[TableLog.PAIMON],
+    )
     keys = set(file_keys(every))
     return [path for path in every if not _stands_beside(path, keys)]
 
@@ -63,6 +83,33 @@ def read_beside(file: InputFile) -> FileIndex | None:
         return None
     with located(path=index_path(file)):
         return FileIndex.from_bytes(content)
+
+
+def read_listed(file: InputFile, listed: PaimonFile | None) -> FileIndex | None:
+    """Return the index that a table's manifest has for a data file, or None if it has none.
+
+    Without a table, return the index beside the file. Raises FormatError for a damaged index, or
+    one that the manifest lists and that is gone.
+    """
+    if listed is None:
+        return read_beside(file)
+    with located(path=listed_path(file, listed)):
+        if listed.embedded_index is not None:
+            return FileIndex.from_bytes(listed.embedded_index)
+        if not listed.index_names:
+            return None
+        content = file.read_sibling(listed.index_names[0], limit=MAX_INDEX_BYTES)
+        if content is None:
+            raise FormatError("the index file that the manifest lists is not there")
+        return FileIndex.from_bytes(content)
+
+
+def listed_path(file: InputFile, listed: PaimonFile | None) -> str:
+    """Return the path of the index of a data file; that of the data file for one in a manifest."""
+    if listed is None:
+        return index_path(file)
+    path = local_path(file.path)
+    return sibling(path, listed.index_names[0]) if listed.index_names else path
 
 
 def read_whole(file: InputFile) -> FileIndex:

@@ -3,22 +3,21 @@
 Only indexes are read, and footers for the types of columns.  pyarrow is not needed. The report has
 a verdict for each data file, and notes.
 
-Files are skipped by the safe rules, or by those of Paimon 0.9.
+A file is "absent" only if no row of it can satisfy the predicate.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from secure_bloom.bloom.verdicts import Verdict
-from secure_bloom.calling.arguments import checked_arguments, member_of
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
-from secure_bloom.paimon import index_readers, version_0_9
+from secure_bloom.paimon import index_readers
 from secure_bloom.paimon.column_types import ColumnTypes
 from secure_bloom.paimon.comparisons import Predicate, as_predicate, require_predicate
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
@@ -27,54 +26,40 @@ from secure_bloom.paimon.index_files import (
     data_path,
     find_indexed,
     is_index,
-    read_beside,
+    read_listed,
     read_whole,
+    table_alone,
 )
 from secure_bloom.paimon.physical_values import Forms, StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reports.base import ReportOfFiles, counted_files
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, open_input
-from secure_bloom.storage.paths import Paths
-
-
-class Rules(enum.StrEnum):
-    """The rules that join the answers of several indexes into one."""
-
-    #: A file is skipped only where no row of it can satisfy the predicate.
-    SAFE = "safe"
-    #: A file is skipped where Paimon 0.9 skips it, also where that loses rows.
-    PAIMON_0_9 = "paimon-0.9"
+from secure_bloom.storage.paths import Paths, as_paths, files_at_once
+from secure_bloom.tables.paimon_names import table_folder
+from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable, paimon_table
 
 
 @checked_arguments
-def must_read(
-    index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules | str = Rules.SAFE
-) -> bool:
+def must_read(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     """Return whether the file may hold rows that satisfy ``predicate``. False is certain.
 
-    With the rules of Paimon 0.9 the answer is whether Paimon reads the file, and False is not
-    certain.  Raises FormatError for a damaged index, PolicyError for an object that is no
-    predicate, and UnsupportedFeatureError if a column of the predicate has an index of a type that
-    Paimon does not have.
+    Raises FormatError for a damaged index, PolicyError for an object that is no predicate, and
+    UnsupportedFeatureError if a column of the predicate has an index of a type that Paimon does not
+    have.
     """
     require_predicate(predicate)
-    return _DECISIONS[member_of(Rules, "rules", rules)](index, predicate, forms)
-
-
-_DECISIONS: dict[Rules, Callable[[FileIndex, Predicate, Forms], bool]] = {
-    Rules.SAFE: index_readers.may_match,
-    Rules.PAIMON_0_9: version_0_9.reads,
-}
+    return index_readers.may_match(index, predicate, forms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVerdict:
     """One data file: ``absent`` if none of its rows satisfies the predicate, or its error.
 
-    ``no_filter``: the file has no index of a column of the predicate.  If the rules are Paimon's,
-    ``absent`` is a file that Paimon skips, and ``note`` says where that may lose rows.  A signed
-    file whose key is missing is not ``verified``: its content may be forged.
+    ``no_filter``: the file has no index of a column of the predicate.  A signed file whose key is
+    missing is not ``verified``: its content may be forged.  ``note`` says if newer files of a table
+    may replace rows of this one.
     """
 
     path: str
@@ -88,9 +73,8 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PaimonProbe(ReportOfFiles[FileVerdict]):
-    """The verdicts of all files by these rules. ``notes`` name columns that no file has."""
+    """The verdicts of all files. ``notes`` name columns that no file has."""
 
-    rules: Rules
     files: tuple[FileVerdict, ...]
     notes: tuple[str, ...] = ()
 
@@ -100,7 +84,8 @@ class PaimonProbe(ReportOfFiles[FileVerdict]):
         return frozenset(file.verdict for file in self.files if file.verdict is not None)
 
     def _document(self) -> dict[str, Any]:
-        return asdict(self)
+        # Programs that read the document expect its rules, of which there is one set.
+        return {"rules": "safe", **asdict(self)}
 
     def _summary(self) -> str:
         return counted_files(
@@ -110,10 +95,7 @@ class PaimonProbe(ReportOfFiles[FileVerdict]):
 
 Types = Mapping[str, DataType | str]
 
-_LOST = (
-    "Paimon 0.9 skips the file, and its indexes do not rule out rows that satisfy the condition: "
-    "a query may miss them"
-)
+_MERGED = "rows of this file are merged with those of others: a newer file may replace them"
 
 
 @checked_arguments
@@ -124,7 +106,6 @@ def probe(
     types: Types | None = None,
     keys: GivenKeys = None,
     policy: GivenPolicy = None,
-    rules: Rules | str = Rules.SAFE,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> PaimonProbe:
@@ -135,14 +116,14 @@ def probe(
     column's type is only too small for the value, the verdict is "absent".
 
     Args:
-        paths: Data files, folders, globs, or index files by name.
+        paths: Data files, folders, globs, or index files by name; or one Paimon table, whose live
+            files are asked by the indexes that its manifests list.
         where: A text such as ``"id = 5 and name in ('a', 'b')"``, tuples and lists such as ``("id",
             "=", 5)``, or Paimon's own predicate.
         types: Paimon's types of columns (``"BIGINT"``, ``"TIMESTAMP(6)"``); by default those of the
             data file's footer.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
-        rules: ``"safe"``, or ``"paimon-0.9"`` for the files that Paimon 0.9 skips, rightly or not.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
 
@@ -159,15 +140,19 @@ def probe(
     access = Access.of(
         keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
     )
-    run = _Run(
+    given = as_paths(paths)
+    place = table_alone(given)
+    table = None if place is None else paimon_table(table_folder(place))
+    run = _Probe(
         predicate=as_predicate(where),
         columns=ColumnTypes(given=_as_types(types or {}), resolver=access.resolver()),
-        rules=member_of(Rules, "rules", rules),
+        table=table,
     )
-    files = tuple(run.verdict_of(path) for path in find_indexed(paths))
+    every = find_indexed(given) if table is None else list(table.files)
+    files = tuple(in_order(run.verdict_of, every, files_at_once(every)))
     run.refuse_if_it_fits_no_file(files)
     warn_unverified(file.path for file in files if not file.verified)
-    return PaimonProbe(rules=run.rules, files=files, notes=tuple(run.notes(files)))
+    return PaimonProbe(files=files, notes=tuple(run.notes(files)))
 
 
 def _as_types(types: Types) -> dict[str, DataType]:
@@ -183,7 +168,7 @@ def _as_type(name: str, given: object) -> DataType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Probe:
     """One predicate, which is checked against the index of one file after the other.
 
     ``misfits`` are the errors of files whose columns do not fit the predicate. ``indexed`` are the
@@ -192,22 +177,36 @@ class _Run:
 
     predicate: Predicate
     columns: ColumnTypes
-    rules: Rules
+    table: PaimonTable | None = None
     misfits: list[PolicyError] = field(default_factory=list)
     indexed: set[str] = field(default_factory=set)
 
     def verdict_of(self, path: str) -> FileVerdict:
         """Return the verdict of one data file, or its error."""
         try:
-            with located(path=path), open_input(path) as file:
-                verdict, note = self._verdict(file)
+            with located(path=path), self._open(path) as file:
+                verdict = self._verdict(file, self._listed(path))
                 # This is the data file's path, whether it or its index was named.
                 verified = data_path(file) not in self.columns.unverified
+                note = self._note(path)
                 return FileVerdict(path=path, verdict=verdict, note=note, verified=verified)
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
                 self.misfits.append(error)
             return FileVerdict(path=path, **failure_of(error))
+
+    def _listed(self, path: str) -> PaimonFile | None:
+        return None if self.table is None else self.table.files[path]
+
+    def _open(self, path: str) -> InputFile:
+        file = open_input(path)
+        if self.table is not None:
+            file.column_names = self.table.mapping(self.table.files[path])
+        return file
+
+    def _note(self, path: str) -> str | None:
+        is_merged = self.table is not None and self.table.is_merged(self.table.files[path])
+        return _MERGED if is_merged else None
 
     def refuse_if_it_fits_no_file(self, files: Iterable[FileVerdict]) -> None:
         """Raise the first misfit if no file gave an answer, because the predicate is wrong then."""
@@ -243,27 +242,26 @@ class _Run:
         if verdict.error is not None:
             return None
         try:
-            with open_input(verdict.path) as file:
-                return self.columns.data_leaves(file, itself=is_index(file))
+            with self._open(verdict.path) as file:
+                itself = self.table is None and is_index(file)
+                return self.columns.data_leaves(file, itself=itself)
         except SecureBloomError:
             return None
 
-    def _verdict(self, file: InputFile) -> tuple[Verdict, str | None]:
-        itself = is_index(file)
-        index = read_whole(file) if itself else read_beside(file)
+    def _verdict(self, file: InputFile, listed: PaimonFile | None) -> Verdict:
+        itself = listed is None and is_index(file)
+        index = read_whole(file) if itself else read_listed(file, listed)
         if index is None:
-            return Verdict.NO_FILTER, None
+            return Verdict.NO_FILTER
+        if file.column_names is not None:
+            index = index.renamed(file.column_names.logical)
         indexed = [name for name in self._names() if index.indexes(name)]
         self.indexed.update(indexed)
         if not indexed:
-            return Verdict.NO_FILTER, None
+            return Verdict.NO_FILTER
         typed = [name for name in indexed if _needs_type(index, name)]
         forms = StoredForms(self.columns.leaves(file, typed, itself=itself))
-        if must_read(index, self.predicate, forms, rules=self.rules):
-            return Verdict.MAYBE, None
-        is_lossy = self.rules is Rules.PAIMON_0_9
-        lost = is_lossy and version_0_9.loses_rows(index, self.predicate, forms)
-        return Verdict.ABSENT, _LOST if lost else None
+        return Verdict.MAYBE if must_read(index, self.predicate, forms) else Verdict.ABSENT
 
 
 def _may_have(leaves: tuple[Leaf, ...] | None, column: str) -> bool:

@@ -15,8 +15,7 @@ The ``bitmap`` index, version 1, has the values of a column, and the rows that h
 
 A number is big-endian in the width of its type.  A text comes after its length (4).  A place
 counts from the first bitmap; a negative place means the single row ``-1 - place``.  The list alone
-shows that a value is nowhere in the file.  Only the rules of Paimon 0.9 need the bitmaps
-(:mod:`~secure_bloom.paimon.version_0_9`).
+shows that a value is nowhere in the file, so the bitmaps are not read.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ are not merged with others.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -80,14 +79,13 @@ def choose(
 ) -> IndexableFiles:
     """Return the files that get an index of some of the ``columns``."""
     refuse_unservable(table)
-    merged = _merged_buckets(table.files.values())
     wanted: list[IndexableFile] = []
     skipped: dict[str, str] = {}
     for file in selection.files(table):
         if not file.is_parquet:
             skipped[file.path] = "not a Parquet file"
             continue
-        usable, reasons = _usable(table, file, columns, is_merged=_is_merged(table, file, merged))
+        usable, reasons = _usable(table, file, columns, is_merged=table.is_merged(file))
         if usable:
             options = {name: columns[name] for name in usable}
             wanted.append(IndexableFile(file=file, options=options, stored=usable))
@@ -109,25 +107,6 @@ def refuse_unservable(table: PaimonTable) -> None:
         raise UnsupportedFeatureError(
             f"a Paimon table of type {kind}: its files are not in snapshots", path=table.folder
         )
-
-
-def _merged_buckets(files: Iterable[PaimonFile]) -> frozenset[tuple[bytes, int]]:
-    """Return the buckets with files of several levels, or with files of level 0."""
-    levels: dict[tuple[bytes, int], set[int]] = defaultdict(set)
-    for file in files:
-        levels[file.bucket].add(file.level)
-    # The files of one level above 0 have keys of their own each.
-    return frozenset(bucket for bucket, found in levels.items() if len(found) > 1 or 0 in found)
-
-
-def _is_merged(table: PaimonTable, file: PaimonFile, merged: frozenset[tuple[bytes, int]]) -> bool:
-    """Return whether rows of the file are merged with those of other files."""
-    if not table.schema.primary_keys:
-        return False
-    if table.schema.is_on("deletion-vectors.enabled"):
-        # Rows that newer files replace are deleted by the vector of the file.
-        return file.level == 0
-    return file.bucket in merged
 
 
 def _usable(

@@ -1,4 +1,4 @@
-"""Read deletion vectors of Delta tables: the positions of a file's deleted rows.
+"""Read deletion vectors of Delta and Paimon tables: the positions of a file's deleted rows.
 
     inline   Z85 of the data
     file     version 1 (1) | ... | at the offset: size (4, BE) | data | CRC-32 of it (4, BE)
@@ -31,6 +31,7 @@ from secure_bloom.storage import join, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.tables.delta_log_files import resolve
 from secure_bloom.tables.live_file import DeletionVector
+from secure_bloom.tables.paimon_table import PaimonVector, read_vector
 
 #: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
 _POSITION_BYTES: Final = 16
@@ -39,6 +40,8 @@ _POSITION_BYTES: Final = 16
 VECTOR_COST: Final = 40
 _MAGIC: Final = (1681511377).to_bytes(4, "little")
 _FILE_VERSION = b"\x01"
+#: That of Paimon's bitmaps of 32 bits; its bitmaps of 64 bits are those of Delta.
+_PAIMON_MAGIC: Final = (1581511376).to_bytes(4, "big")
 #: The last characters of a file's name in the log: the Z85 of a UUID.
 _ENCODED_UUID = 20
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -82,6 +85,40 @@ def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
     if len(found) and found[-1] >= rows:
         raise FormatError(f"a deletion vector has row {found[-1]}, the file has {rows} rows")
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaimonDeletedRows:
+    """The deleted rows of a file of a Paimon table. They are read when they are needed."""
+
+    vector: PaimonVector
+
+    def positions(self, rows: int) -> NDArray[np.int64]:
+        """Return the positions of deleted rows in a file of ``rows`` rows, ascending.
+
+        Raises FormatError for a vector that is damaged or belongs to another file.
+        """
+        with located(path=self.vector.path):
+            data = _unframed(read_vector(self.vector))
+            if data[:4] == _MAGIC:
+                found = positions(data[4:], most=rows)
+            elif data[:4] == _PAIMON_MAGIC:
+                cursor = _Cursor(data[4:])
+                found = _bitmap32(cursor, 0, rows)
+                if cursor.left:
+                    raise FormatError(f"{cursor.left} bytes follow a bitmap")
+            else:
+                raise FormatError("a deletion vector does not begin with its magic number")
+            if len(found) and found[-1] >= rows:
+                raise FormatError(
+                    f"a deletion vector has row {found[-1]}, the file has {rows} rows"
+                )
+            if self.vector.cardinality not in (None, len(found)):
+                raise FormatError(
+                    f"a deletion vector has {len(found)} rows, the manifest says "
+                    f"{self.vector.cardinality}"
+                )
+            return found
 
 
 def _data(folder: str, vector: DeletionVector) -> bytes:

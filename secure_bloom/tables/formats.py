@@ -189,7 +189,9 @@ def _paimon(path: str, at: TableVersion) -> ListedTable:
         log=TableLog.PAIMON,
         place=found.folder,
         files=found.files,
-        mappings={file.path: found.mapping(file) for file in found.files.values()},
+        mappings={
+            path: names for path, file in found.files.items() if (names := found.mapping(file))
+        },
         location=found.folder if is_named(path) else None,
         schema=found.column_names,
         state=found,
@@ -226,6 +228,7 @@ def below_key(file: Hashable, top: Hashable) -> str | None:
 
 NO_VERSIONS: Final = "only Delta, Iceberg and Paimon tables have versions that can be read"
 FORMATS: Final = (
+    TableFormat(log=TableLog.PAIMON, list_files=_paimon, recognize=is_named),
     TableFormat(
         log=TableLog.ICEBERG,
         list_files=_iceberg,
@@ -233,7 +236,6 @@ FORMATS: Final = (
         may_write=_iceberg_to_write,
     ),
     TableFormat(log=TableLog.DELTA, list_files=_delta, may_write=_delta_to_write),
-    TableFormat(log=TableLog.PAIMON, list_files=_paimon, recognize=is_named),
     TableFormat(log=TableLog.STREAMING, list_files=_streaming),
 )
 #: The logs by which tables are found in folders.  That of an Iceberg table is not enough: the

@@ -78,6 +78,16 @@ def encode_row(values: Sequence[Value], types: Sequence[AtomicType]) -> bytes:
     return len(types).to_bytes(4, "big") + bytes(nulls + words + variable)
 
 
+def present_fields(data: bytes) -> list[bool]:
+    """Return for each field of a row whether it has a value. Types are not needed."""
+    count = int.from_bytes(data[:4], "big")
+    nulls = data[4 : 4 + _nulls_bytes(count)] if count <= 8 * len(data) else b""
+    if len(data) < 4 or len(nulls) < _nulls_bytes(count):
+        raise FormatError("a row in a manifest is cut short")
+    bits = range(_HEADER_BITS, _HEADER_BITS + count)
+    return [not nulls[bit >> 3] >> (bit & 7) & 1 for bit in bits]
+
+
 def bounds(
     rows: Sequence[Sequence[Value]], types: Sequence[AtomicType]
 ) -> tuple[bytes, bytes, list[int]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.storage import join, open_input
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.tables.paimon_names import SCHEMA_FOLDER
 
@@ -151,3 +152,26 @@ def _names(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise FormatError(f"{name} is not a list of names")
     return tuple(found)
+
+
+class SchemaReader:
+    """The schemas of a table. Each is read once."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: dict[int, PaimonSchema] = {}
+
+    def latest(self) -> int:
+        """Return the number of the newest schema."""
+        names = tree_of(self._folder).names(join(self._folder, SCHEMA_FOLDER))
+        numbers = [name.removeprefix("schema-") for name in names if name.startswith("schema-")]
+        found = [int(number) for number in numbers if number.isascii() and number.isdigit()]
+        if not found:
+            raise FormatError("the table has no schema")
+        return max(found)
+
+    def get(self, number: int) -> PaimonSchema:
+        """Return a schema by its number."""
+        if number not in self._known:
+            self._known[number] = read_schema(self._folder, number)
+        return self._known[number]

@@ -152,6 +152,18 @@ def read_snapshot(folder: str, number: int) -> PaimonSnapshot:
     )
 
 
+def every_entry(folder: str) -> Iterator[PaimonEntry]:
+    """Yield the entries of all manifests in the folder of the table, also of old snapshots."""
+    names = tree_of(folder).level(join(folder, MANIFEST_FOLDER), sys.maxsize)[1] or ()
+    room = decoding_room()
+    for name in sorted(names):
+        if name.startswith("manifest-") and not name.startswith("manifest-list-"):
+            manifest = _read(folder, name, room)
+            for record in manifest.records:
+                _check(record)
+                yield PaimonEntry(record=record, schema=manifest.schema)
+
+
 def read_index_manifest(folder: str, snapshot: PaimonSnapshot) -> tuple[dict[str, Any], ...]:
     """Return the entries of a snapshot's index files, such as those of deletion vectors."""
     if snapshot.document.get("indexManifest") is None:

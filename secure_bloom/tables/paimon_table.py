@@ -6,6 +6,7 @@ which it was written: a later schema may give them other names, by the same ids.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,15 +19,13 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
-from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.tables.live_file import TableVersion
-from secure_bloom.tables.paimon_names import SCHEMA_FOLDER
 from secure_bloom.tables.paimon_rows import Value, decode_row, text_of
 from secure_bloom.tables.paimon_schema import (
     AtomicType,
     PaimonField,
     PaimonSchema,
-    read_schema,
+    SchemaReader,
 )
 from secure_bloom.tables.paimon_snapshot import (
     PaimonEntry,
@@ -43,9 +42,7 @@ _DELETION_VECTORS = "DELETION_VECTORS"
 #: The bucket of files that no reader sees before they are distributed to buckets.
 _POSTPONED = -2
 _DEFAULT_PARTITION = "__DEFAULT_PARTITION__"
-#: Columns that Paimon itself puts into the files of a table with a primary key.
-SYSTEM_COLUMNS: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND")
-KEY_PREFIX: Final = "_KEY_"
+_OWN_ENGINE = "read the table with its own engine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +110,81 @@ class PaimonTable:
     schema: PaimonSchema
     snapshot: PaimonSnapshot | None
     files: Mapping[str, PaimonFile] = field(repr=False)
+    #: The levels of the live files of each bucket. Files of one level above 0 share no key.
+    levels: Mapping[tuple[bytes, int], set[int]] = field(repr=False)
 
-    def mapping(self, file: PaimonFile) -> ColumnMapping:
-        """Return the table's names of the columns of a file."""
-        return _mapping(file.schema, self.schema)
+    def mapping(self, file: PaimonFile) -> ColumnMapping | None:
+        """Return the table's names of the columns of a file, or None if they are the same."""
+        return self._mapping([file.schema])
+
+    def names(self) -> ColumnMapping | None:
+        """Return the table's names of the columns of all files, or None if they are the same.
+
+        Raises UnsupportedFeatureError if two files call different columns by one name.
+        """
+        return self._mapping(list({it.schema.id: it.schema for it in self.files.values()}.values()))
+
+    def _mapping(self, schemas: Sequence[PaimonSchema]) -> ColumnMapping | None:
+        current = {each.id: each for each in self.schema.fields}
+        ids: dict[str, int] = {}
+        for column in (column for schema in schemas for column in schema.fields):
+            if ids.setdefault(column.name, column.id) != column.id:
+                raise UnsupportedFeatureError(
+                    f"the name {column.name} was given to another column after files were written",
+                    hint="read the table with its own engine, or compact it",
+                    path=self.folder,
+                )
+            if column.id in current:
+                _refuse_changed_inside(column, current[column.id])
+        are_same = all(
+            number in current and current[number].name == name for name, number in ids.items()
+        )
+        # Files of a table with a primary key have columns of Paimon's own.
+        if are_same and not self.schema.primary_keys:
+            return None
+        return ColumnMapping(
+            members={
+                name: NamedField(name=current[number].name, physical_name=name)
+                for name, number in ids.items()
+                if number in current
+            }
+        )
+
+    def refuse_unmerged(self) -> None:
+        """Raise UnsupportedFeatureError if the rows of files are not yet those of the table.
+
+        In a table with a primary key, rows of newer files replace those of older ones, until the
+        files of a bucket are compacted to one level, or have deletion vectors.
+        """
+        if self.schema.is_on("data-evolution.enabled"):
+            raise UnsupportedFeatureError(
+                "a Paimon table with data-evolution.enabled: columns of a row may be in several "
+                "files",
+                hint=_OWN_ENGINE,
+                path=self.folder,
+            )
+        for file in self.files.values():
+            has_deletes = self.schema.primary_keys and file.entry.file.get("_DELETE_ROW_COUNT")
+            if has_deletes or self.is_merged(file):
+                raise self._unmerged()
+
+    def is_merged(self, file: PaimonFile) -> bool:
+        """Return whether rows of the file are merged with those of other files of its bucket."""
+        if not self.schema.primary_keys:
+            return False
+        if self.schema.is_on("deletion-vectors.enabled"):
+            # Rows that newer files replace are deleted by the vector of the file.
+            return file.level == 0
+        return self.levels[file.bucket] != {file.level} or file.level == 0
+
+    def _unmerged(self) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            "a Paimon table with a primary key whose files are not compacted: a row may have "
+            "older versions in other files",
+            hint=_OWN_ENGINE + ", or compact it fully; probe, inspect and audit look at the files "
+            "all the same",
+            path=self.folder,
+        )
 
     def column_names(self) -> frozenset[str]:
         """Return the names of all columns."""
@@ -140,13 +208,13 @@ def paimon_table(folder: str, at: TableVersion | None = None) -> PaimonTable:
     table of a newer format, and FormatError for damaged metadata.
     """
     snapshot = _snapshot(folder, at or TableVersion())
-    schemas = _PaimonSchemas(folder)
+    schemas = SchemaReader(folder)
     with located(path=folder):
         is_latest = at is None or at.is_latest
         number = schemas.latest() if is_latest or snapshot is None else snapshot.schema_id
         schema = schemas.get(number)
         if snapshot is None:
-            return PaimonTable(folder=folder, schema=schema, snapshot=None, files={})
+            return PaimonTable(folder=folder, schema=schema, snapshot=None, files={}, levels={})
         vectors = dict(_vectors(folder, snapshot, schema))
         files = {
             file.path: file
@@ -154,8 +222,15 @@ def paimon_table(folder: str, at: TableVersion | None = None) -> PaimonTable:
             if entry.record["_BUCKET"] != _POSTPONED
             for file in [_file(folder, entry, schemas, schema, vectors)]
         }
+    levels: dict[tuple[bytes, int], set[int]] = defaultdict(set)
+    for file in files.values():
+        levels[file.bucket].add(file.level)
     return PaimonTable(
-        folder=folder, schema=schema, snapshot=snapshot, files=dict(sorted(files.items()))
+        folder=folder,
+        schema=schema,
+        snapshot=snapshot,
+        files=dict(sorted(files.items())),
+        levels=levels,
     )
 
 
@@ -169,29 +244,6 @@ def _snapshot(folder: str, at: TableVersion) -> PaimonSnapshot | None:
     if at.timestamp is not None:
         return snapshot_at(folder, at.timestamp)
     return latest_snapshot(folder) if at.snapshot is None else read_snapshot(folder, at.snapshot)
-
-
-class _PaimonSchemas:
-    """The schemas of a table. Each is read once."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._known: dict[int, PaimonSchema] = {}
-
-    def latest(self) -> int:
-        """Return the number of the newest schema."""
-        names = tree_of(self._folder).names(join(self._folder, SCHEMA_FOLDER))
-        numbers = [name.removeprefix("schema-") for name in names if name.startswith("schema-")]
-        found = [int(number) for number in numbers if number.isascii() and number.isdigit()]
-        if not found:
-            raise FormatError("the table has no schema")
-        return max(found)
-
-    def get(self, number: int) -> PaimonSchema:
-        """Return a schema by its number."""
-        if number not in self._known:
-            self._known[number] = read_schema(self._folder, number)
-        return self._known[number]
 
 
 def partition_types(schema: PaimonSchema) -> list[AtomicType]:
@@ -210,7 +262,7 @@ def _atomic(schema: PaimonSchema, name: str) -> AtomicType:
 def _file(
     folder: str,
     entry: PaimonEntry,
-    schemas: _PaimonSchemas,
+    schemas: SchemaReader,
     current: PaimonSchema,
     vectors: Mapping[tuple[bytes, int, str], PaimonVector],
 ) -> PaimonFile:
@@ -258,27 +310,12 @@ def _escaped(text: str) -> str:
     return "".join(f"%{ord(each):02X}" if each < " " or each in _ESCAPED else each for each in text)
 
 
-def _mapping(stored: PaimonSchema, current: PaimonSchema) -> ColumnMapping:
-    names = {each.id: each.name for each in current.fields}
-    inside = {each.id: each for each in current.fields}
-    return ColumnMapping(
-        members={
-            each.name: NamedField(
-                name=names[each.id], inside=_inside(each, inside[each.id]), physical_name=each.name
-            )
-            for each in stored.fields
-            if each.id in names
-        }
-    )
-
-
-def _inside(stored: PaimonField, current: PaimonField) -> ColumnMapping | None:
-    """Return the names inside a column. Raises an error if a structure's fields were changed."""
+def _refuse_changed_inside(stored: PaimonField, current: PaimonField) -> None:
     if _shape(stored.type) != _shape(current.type):
         raise UnsupportedFeatureError(
-            f"the fields inside column {current.name} were changed after files were written"
+            f"the fields inside column {current.name} were changed after files were written",
+            hint=_OWN_ENGINE,
         )
-    return None
 
 
 def _shape(kind: Any) -> Any:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from secure_bloom.storage.column_mapping import ColumnMapping
     from secure_bloom.storage.folder_trees import Tree
     from secure_bloom.tables.formats import ListedFile
+    from secure_bloom.tables.paimon_table import PaimonFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,13 @@ class TableListing:
     def column_names(self) -> set[str]:
         """Return the columns that tables have and their files may lack."""
         return set().union(*(table.schema() for table in self.tables))
+
+    def paimon_file(self, path: str) -> PaimonFile | None:
+        """Return what a Paimon table says of a file, or None for a file of no such table."""
+        from secure_bloom.tables.paimon_table import PaimonFile
+
+        found = self.files.get(path)
+        return found if isinstance(found, PaimonFile) else None
 
     def open(self, path: str, *, pinned: bool = True) -> InputFile:
         """Open one of the files. Its columns have the names of the table.

@@ -13,7 +13,7 @@ from secure_bloom import paimon
 from secure_bloom.cli import main
 from secure_bloom.paimon import FileIndex
 from testing.tables import KEYRING, Mode, customers, keyring_json, write
-from tests.paimon.version_0_9.test_decision import bitmap
+from tests.paimon.bitmaps import bitmap
 
 Ran = tuple[int, str, str]
 
@@ -181,44 +181,51 @@ def _with_bitmap(lake: Path) -> Path:
     return lake
 
 
-def test_probe_tells_where_paimon_loses_rows(lake: Path, run) -> None:
-    lossy = ("paimon", "probe", _with_bitmap(lake) / "0.parquet", "k = 1 or id = 5000")
-    code, out, _ = run(*lossy)
+def test_a_file_of_which_one_index_may_have_the_rows_is_kept(lake: Path, run) -> None:
+    path = _with_bitmap(lake) / "0.parquet"
+    code, out, _ = run("paimon", "probe", path, "k = 1 or id = 5000")
     assert code == 0
     assert "1 of 1 file may have such rows" in out
     assert "note" not in out
-    code, out, _ = run(*lossy, "--as-paimon")
-    assert code == 1
-    assert "1 of 1 file skipped by Paimon 0.9" in out
-    assert f"note: {lake / '0.parquet'}: Paimon 0.9 skips the file" in out
-    assert "may miss them" in out
-    code, out, _ = run("paimon", "probe", lake, "k = 1 and id = 5", "--as-paimon")
+    document = json.loads(run("paimon", "probe", path, "k = 1 or id = 5000", "--json")[1])
+    assert document["rules"] == "safe"
+    assert (document["files"][0]["verdict"], document["files"][0]["note"]) == ("maybe", None)
+
+
+def test_a_table_is_built_shown_and_probed(tmp_path: Path, run) -> None:
+    pytest.importorskip("pypaimon_rust")
+    from testing.paimon_tables import Warehouse
+
+    lake = Warehouse(path=str(tmp_path / "lake"))
+    folder = lake.create("id bigint, name string")
+    lake.insert([(1, "a"), (90, "b")])
+    lake.insert([(2, "c"), (91, "d")])
+    lake.sql("alter table t rename column name to title")
+    code, out, _ = run("paimon", "build", folder, "--column", "title:items=50", "--column", "id")
     assert code == 0
-    assert "1 of 2 files read by Paimon 0.9" in out
-    assert "1 of 2 files without an index to ask" in out
-    assert "note" not in out
+    assert "snapshot 3: indexes of 2 files" in out
+    code, out, _ = run("paimon", "build", f"paimon://{lake.path}/default.t", "--column", "title")
+    assert "2 files: its index has these filters already" in out
+    code, out, _ = run("paimon", "show", folder)
+    assert (code, out.count("bloom-filter")) == (0, 4)
+    code, out, _ = run("paimon", "probe", folder, "title = 'a'")
+    assert code == 0
+    assert "1 of 2 files can be skipped" in out
+    assert run("paimon", "probe", folder, "title = 'x'")[0] == 1
+    assert run("paimon", "probe", folder, "id = 1", "--json")[0] == 0
 
 
-def test_json_says_by_which_rules(lake: Path, run) -> None:
-    lossy = ("paimon", "probe", _with_bitmap(lake) / "0.parquet", "k = 1 or id = 5000", "--json")
-    safe = json.loads(run(*lossy)[1])
-    assert safe["rules"] == "safe"
-    assert (safe["files"][0]["verdict"], safe["files"][0]["note"]) == ("maybe", None)
-    as_paimon = json.loads(run(*lossy, "--as-paimon")[1])
-    assert as_paimon["rules"] == "paimon-0.9"
-    assert as_paimon["files"][0]["verdict"] == "absent"
-    assert "may miss them" in as_paimon["files"][0]["note"]
+def test_a_probe_says_that_rows_of_a_file_are_merged(tmp_path: Path, run) -> None:
+    pytest.importorskip("pypaimon_rust")
+    from testing.paimon_tables import Warehouse
 
-
-@pytest.mark.parametrize(
-    ("where", "code"), [("k = 1 and j is null", 1), ("k = 2 and j is null", 0)]
-)
-def test_paimon_skips_by_the_rows_of_bitmaps(lake: Path, run, where: str, code: int) -> None:
-    path = _with_bitmap(lake) / "0.parquet"
-    assert run("paimon", "probe", path, where)[0] == 0
-    as_paimon = run("paimon", "probe", path, where, "--as-paimon")
-    assert as_paimon[0] == code
-    assert "note" not in as_paimon[1]
+    lake = Warehouse(path=str(tmp_path / "lake"))
+    folder = lake.create("id bigint, v bigint, primary key (id)", bucket="1")
+    lake.insert([(1, 10)])
+    run("paimon", "build", folder, "--column", "id")
+    code, out, _ = run("paimon", "probe", folder, "id = 1")
+    assert code == 0
+    assert "a newer file may replace them" in out
 
 
 def test_counts_agree_with_their_nouns(lake: Path, run) -> None:

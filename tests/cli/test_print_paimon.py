@@ -6,7 +6,6 @@ import pytest
 
 from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.cli.paimon_verbs import print_verdicts
-from secure_bloom.paimon import Rules
 from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe
 
 FILES = (
@@ -15,17 +14,11 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("rules", "told"),
-    [(Rules.SAFE, "can be skipped"), (Rules.PAIMON_0_9, "skipped by Paimon 0.9")],
-)
-def test_files_that_may_have_rows_are_named(
-    capsys: pytest.CaptureFixture[str], rules: Rules, told: str
-) -> None:
-    print_verdicts(PaimonProbe(files=FILES, rules=rules), verbose=False)
+def test_files_that_may_have_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    print_verdicts(PaimonProbe(files=FILES), verbose=False)
     text = capsys.readouterr().out
-    assert f"1 of 2 files {told}" in text
+    assert "1 of 2 files can be skipped" in text
     assert "  b.parquet\n" in text
     assert "a.parquet" not in text
-    print_verdicts(PaimonProbe(files=FILES, rules=rules), verbose=True)
+    print_verdicts(PaimonProbe(files=FILES), verbose=True)
     assert "  a.parquet\n" in capsys.readouterr().out

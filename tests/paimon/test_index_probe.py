@@ -14,7 +14,7 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.errors import PolicyError
-from secure_bloom.paimon import And, FileIndex, Index, Rules, as_predicate, must_read, typed_forms
+from secure_bloom.paimon import And, FileIndex, Index, as_predicate, must_read, typed_forms
 from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe
 from tests.paimon.conftest import verdicts
 from tests.paimon.test_skipping import TYPES, VECTORS, WRONG_IN_JAVA
@@ -163,17 +163,6 @@ def test_an_index_of_a_column_without_a_hash_keeps_the_file(lake: Path) -> None:
     assert verdicts(lake, "amount = 3")[0] == "maybe"
 
 
-def test_rules_are_taken_by_name(lake: Path) -> None:
-    as_paimon = paimon.probe(lake / "0.parquet", "id = 500", rules="paimon-0.9")
-    assert as_paimon.rules is paimon.Rules.PAIMON_0_9
-    assert as_paimon.verdicts == {Verdict.ABSENT}
-    assert as_paimon.files[0].note is None
-    assert paimon.probe(lake, "id = 5").rules is paimon.Rules.SAFE
-    with pytest.raises(PolicyError) as refused:
-        paimon.probe(lake, "id = 5", rules="paimon-2")
-    assert str(refused.value) == "rules is 'paimon-2', wanted one of safe, paimon-0.9"
-
-
 def test_the_error_for_an_empty_condition_has_a_hint(lake: Path) -> None:
     for where in ("", "  "):
         with pytest.raises(PolicyError, match="is empty") as refused:
@@ -199,7 +188,7 @@ def test_verdicts_are_those_of_all_files() -> None:
         FileVerdict(path="y", verdict=Verdict.MAYBE),
         FileVerdict(path="z", error="damaged"),
     )
-    probe = PaimonProbe(rules=Rules.SAFE, files=files)
+    probe = PaimonProbe(files=files)
     assert probe.verdicts == {Verdict.ABSENT, Verdict.MAYBE}
     assert [file.path for file in probe.failed] == ["z"]
     assert [file["verdict"] for file in json.loads(probe.to_json())["files"]] == [
@@ -217,13 +206,11 @@ def test_a_value_that_all_indexes_have_keeps_the_file_whatever_java_said() -> No
     assert must_read(index, predicate_of(["=", "k", 3], TYPES), forms)
     asked = predicate_of(written, TYPES)
     assert must_read(index, asked, forms)
-    assert not must_read(index, asked, forms, rules=Rules.PAIMON_0_9)
 
 
-@pytest.mark.parametrize("rules", list(Rules))
-def test_a_predicate_has_an_end(rules: Rules) -> None:
+def test_a_predicate_has_an_end() -> None:
     deep = as_predicate("id = 5")
     for _ in range(5000):
         deep = And((deep,))
     with pytest.raises(PolicyError, match="deeper than 100"):
-        must_read(FileIndex(), deep, typed_forms({}), rules=rules)
+        must_read(FileIndex(), deep, typed_forms({}))

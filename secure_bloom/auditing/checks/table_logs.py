@@ -20,6 +20,7 @@ from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED, TABLE_KEY_IGNO
 from secure_bloom.auditing.rules.leak_rules import (
     DELTA_LOG_FIX,
     ICEBERG_LOG_FIX,
+    PAIMON_LOG_FIX,
     PARTITION_IN_CLEAR,
     TABLE_LOG_IN_CLEAR,
 )
@@ -36,6 +37,7 @@ from secure_bloom.tables.log_bounds import bounded_columns, named_path
 
 if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_table import IcebergTable
+    from secure_bloom.tables.paimon_table import PaimonTable
 
 #: A word in a condition, as Spark writes it (``email#12``), and what a literal begins with.
 _WORD = re.compile(r"`([^`]+)`|([^\W\d][\w.]*)")
@@ -72,10 +74,24 @@ def _iceberg_metadata(table: IcebergTable, policy: KeyPolicy) -> Iterator[Findin
     yield from guarded(_old_bounds_of_iceberg(table, policy))
 
 
+def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]:
+    # Imported here: only if a Paimon table was read.
+    from secure_bloom.auditing.checks.paimon_tables import check_indexes, columns_with_bounds
+
+    partitions = table.schema.partition_keys if table.files else ()
+    yield from _partitions(table.folder, partitions, policy)
+    live, old = columns_with_bounds(table)
+    yield from _bounds(table.folder, live, policy, PAIMON_LOG_FIX)
+    yield from _bounds(table.folder, old, policy, PAIMON_LOG_FIX, where=_OLD)
+    for file in table.files.values():
+        yield from guarded(check_indexes(table, file, policy))
+
+
 #: What is checked of a table's log, by its format.
 _CHECKS: Mapping[TableLog, Callable[[Any, KeyPolicy], Iterator[Finding]]] = {
     TableLog.DELTA: _delta_log,
     TableLog.ICEBERG: _iceberg_metadata,
+    TableLog.PAIMON: _paimon_metadata,
 }
 
 

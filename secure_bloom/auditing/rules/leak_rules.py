@@ -106,8 +106,8 @@ PAIMON_INDEX_PRESENT = Rule(
 PAIMON_INDEX_IN_CLEAR = Rule(
     id="paimon-index-in-clear",
     severity=Severity.CRITICAL,
-    meaning="A Paimon file index beside a data file holds filters of a sensitive column. Paimon "
-    "does not encrypt them.",
+    meaning="A Paimon file index, beside a data file or in the manifest of a table, holds filters "
+    "of a sensitive column. Paimon does not encrypt them.",
     fix="take the column out of file-index.bloom-filter.columns, and destroy the index: `rm PATH`",
 )
 SUMMARY_IN_CLEAR = Rule(
@@ -123,6 +123,7 @@ DELTA_LOG_FIX = (
     "the bounds (reencrypt), and destroy the old entries and checkpoints of the log"
 )
 ICEBERG_LOG_FIX = "set write.metadata.metrics.column.NAME=none, and rewrite the files"
+PAIMON_LOG_FIX = "set fields.NAME.stats-mode=none, rewrite the files, and expire old snapshots"
 TABLE_LOG_IN_CLEAR = Rule(
     id="table-log-in-clear",
     severity=Severity.CRITICAL,

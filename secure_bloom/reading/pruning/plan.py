@@ -16,7 +16,7 @@ from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.tables.deletion_vectors import DeletedRows
+from secure_bloom.tables.deletion_vectors import DeletedRows, PaimonDeletedRows
 
 if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
@@ -126,7 +126,7 @@ class FilePlan:
     row_groups: tuple[RowGroupPlan, ...]
     unchecked: frozenset[int] = frozenset()
     extents: tuple[Extent, ...] = ()
-    deleted: DeletedRows | DeletedPositions | None = None
+    deleted: DeletedRows | PaimonDeletedRows | DeletedPositions | None = None
     equality: tuple[EqualityFile, ...] = ()
     fills: Mapping[str, pa.Scalar] = field(default_factory=dict, repr=False)
 
@@ -152,7 +152,7 @@ class PlannedFile:
     row_groups: tuple[RowGroupPlan, ...]
     partition: Values
     unchecked: frozenset[int]
-    deleted: DeletedRows | DeletedPositions | None = None
+    deleted: DeletedRows | PaimonDeletedRows | DeletedPositions | None = None
     equality: tuple[EqualityFile, ...] = ()
     fills: Mapping[str, pa.Scalar] = field(default_factory=dict, repr=False)
 

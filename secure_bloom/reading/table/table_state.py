@@ -14,17 +14,20 @@ import pyarrow as pa
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
 from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
+from secure_bloom.reading.table.paimon_types import arrow_field as paimon_field
+from secure_bloom.reading.table.paimon_types import partition_scalar
 from secure_bloom.storage import TableLog
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.tables import TableListing, column_names
-from secure_bloom.tables.deletion_vectors import DeletedRows
+from secure_bloom.tables.deletion_vectors import DeletedRows, PaimonDeletedRows
 from secure_bloom.tables.iceberg_table import IcebergFile, IcebergTable
 from secure_bloom.tables.live_file import LiveFile, Snapshot
+from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable
 
 if TYPE_CHECKING:
     from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
 
-    Deleted = DeletedRows | DeletedPositions
+    Deleted = DeletedRows | PaimonDeletedRows | DeletedPositions
 
 _NO_FILLS: Mapping[str, pa.Scalar] = {}
 
@@ -79,6 +82,7 @@ class LoggedTable:
         partitions: list[Values],
         deleted: Sequence[Deleted | None],
         files: Sequence[IcebergFile] = (),
+        fills: Sequence[Mapping[str, pa.Scalar]] = (),
     ) -> None:
         self._fields = fields
         self.names = names
@@ -86,6 +90,7 @@ class LoggedTable:
         self.partitions = partitions
         self._deleted = deleted
         self._files = files
+        self._fills = fills or [file.fills for file in files]
         self.order = tuple(fields.names)
         self._known: dict[int, tuple[pa.Schema, pa.Schema]] = {}
 
@@ -129,6 +134,28 @@ class LoggedTable:
             files=files,
         )
 
+    @classmethod
+    def of_paimon(cls, table: PaimonTable, files: Sequence[PaimonFile]) -> LoggedTable:
+        """Return a Paimon table with the data files that are read.
+
+        Raises UnsupportedFeatureError if its rows cannot be read.
+        """
+        table.refuse_unmerged()
+        with located(path=table.folder):
+            fields = pa.schema(map(paimon_field, table.schema.fields))
+            fills = [_partition_fills(table, file) for file in files]
+        return cls(
+            fields=fields,
+            names=table.names(),
+            partition_columns=(),
+            partitions=[{} for _ in files],
+            deleted=[
+                None if file.vector is None else PaimonDeletedRows(vector=file.vector)
+                for file in files
+            ],
+            fills=fills,
+        )
+
     @property
     def partition_fields(self) -> list[pa.Field]:
         """The partition columns, in the types of the table."""
@@ -144,7 +171,7 @@ class LoggedTable:
 
     def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:
         """Return the values, other than null, of columns that a file lacks."""
-        return self._files[ordinal].fills if self._files else _NO_FILLS
+        return self._fills[ordinal] if self._fills else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
         """Return the file's columns, and members of structures, that the table has."""
@@ -170,6 +197,16 @@ class LoggedTable:
         )
 
 
+def _partition_fills(table: PaimonTable, file: PaimonFile) -> dict[str, pa.Scalar]:
+    """Return the values of partition columns, because files of a migrated table lack them."""
+    columns = [table.schema.named(name) for name in table.schema.partition_keys]
+    return {
+        column.name: partition_scalar(value, column)
+        for column, value in zip(columns, file.partition, strict=True)
+        if column is not None and value is not None
+    }
+
+
 TableState = FolderState | LoggedTable
 
 
@@ -190,6 +227,7 @@ def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
 _STATES: Mapping[TableLog, Callable[[Any, list[Any]], LoggedTable]] = {
     TableLog.DELTA: LoggedTable.of_delta,
     TableLog.ICEBERG: LoggedTable.of_iceberg,
+    TableLog.PAIMON: LoggedTable.of_paimon,
 }
 
 

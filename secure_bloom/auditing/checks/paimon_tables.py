@@ -1,0 +1,102 @@
+"""Check what the metadata of a Paimon table shows: bounds of columns, and indexes in clear."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.naming import secret_named
+from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_IN_CLEAR
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import FormatError, located
+from secure_bloom.paimon.container import FileIndex
+from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
+from secure_bloom.storage import open_input, sibling
+from secure_bloom.tables.paimon_rows import present_fields
+from secure_bloom.tables.paimon_schema import PaimonSchema, SchemaReader
+from secure_bloom.tables.paimon_snapshot import PaimonEntry, every_entry
+from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable
+
+
+def columns_with_bounds(table: PaimonTable) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the columns with bounds in manifests, with the number of files.
+
+    The first part is of live files, the second of files that only old manifests name.
+    """
+    schemas = SchemaReader(table.folder)
+    live = {file.entry.place for file in table.files.values()}
+    found: dict[str, set[tuple[object, ...]]] = defaultdict(set)
+    with located(path=table.folder):
+        for entry in every_entry(table.folder):
+            schema = schemas.get(entry.file["_SCHEMA_ID"])
+            for name in _bounded(entry, schema):
+                found[_current(table, schema, name)].add(entry.place)
+    counts = {name: len(places & live) for name, places in found.items()}
+    old = {name: len(places - live) for name, places in found.items()}
+    return Counter(counts), Counter(old)
+
+
+def _bounded(entry: PaimonEntry, schema: PaimonSchema) -> Iterator[str]:
+    """Yield the columns of a file whose bounds an entry has, by the names of its schema."""
+    file = entry.file
+    written = file.get("_VALUE_STATS_COLS")
+    if written is None:
+        written = file.get("_WRITE_COLS")
+    if written is None:
+        written = [column.name for column in schema.fields]
+    for statistics, names in (
+        (file.get("_VALUE_STATS"), written),
+        (file.get("_KEY_STATS"), list(schema.primary_keys)),
+    ):
+        least = statistics.get("_MIN_VALUES") if isinstance(statistics, Mapping) else None
+        if not isinstance(least, bytes):
+            raise FormatError("an entry of a manifest has no statistics")
+        present = present_fields(least)
+        # Keys have bounds without the columns of the partition: then all keys count.
+        known = names if len(names) >= len(present) else ()
+        for position, has_value in enumerate(present):
+            if has_value and position < len(known):
+                yield known[position]
+
+
+def _current(table: PaimonTable, schema: PaimonSchema, name: str) -> str:
+    """Return the name that the table has now for a column of an older schema."""
+    column = schema.named(name)
+    found = None if column is None else table.schema.with_id(column.id)
+    return name if found is None else found.name
+
+
+def check_indexes(table: PaimonTable, file: PaimonFile, policy: KeyPolicy) -> Iterator[Finding]:
+    """Yield a finding for each sensitive column of an index that the manifest has for a file.
+
+    Index files are found with the folders, by the names in them.  Here a column counts that had
+    another name when the file was written.
+    """
+    if file.embedded_index is not None:
+        with located(path=file.path):
+            for stored in _columns(file.embedded_index):
+                yield from _finding(table, file, stored, policy, path=table.folder)
+    for name in file.index_names:
+        path = sibling(file.path, name)
+        with located(path=path), open_input(path) as index:
+            if index.size > MAX_INDEX_BYTES:
+                raise FormatError(f"the index has {index.size} bytes")
+            for stored in _columns(index.all_bytes()):
+                if _current(table, file.schema, stored) != stored:
+                    yield from _finding(table, file, stored, policy, path=path)
+
+
+def _columns(content: bytes) -> list[str]:
+    # Paimon indexes the key of a map under the name m[k].
+    return [column.name.partition("[")[0] for column in FileIndex.from_bytes(content).columns]
+
+
+def _finding(
+    table: PaimonTable, file: PaimonFile, stored: str, policy: KeyPolicy, *, path: str
+) -> Iterator[Finding]:
+    name = _current(table, file.schema, stored)
+    if secret_named(name.split("."), policy) is not None:
+        yield PAIMON_INDEX_IN_CLEAR.finding(
+            "an index of the table holds the column in clear", path=path, column=name
+        )
