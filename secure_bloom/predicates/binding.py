@@ -162,13 +162,23 @@ class _Binder:
     def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
         """Return the path and type of a given column: a path, or the only column of a dotted name.
 
-        A path of one name is a column of that name or, if there is none, a dotted name.
+        A path of one name is a column of that name or, if there is none, a dotted name.  A name
+        that no column has is that of the columns that differ from it in case alone, as in SQL.
         """
-        found = _readings(self._schema, given.column)
+        found = _readings(self._schema, given.column) or _in_any_case(self._schema, given.column)
         if given.path is not None and (given.path in found or len(given.path) > 1):
-            found = {path: of for path, of in found.items() if path == given.path}
+            wanted = [part.lower() for part in given.path]
+            exact = {path: of for path, of in found.items() if path == given.path}
+            alike = {p: of for p, of in found.items() if [part.lower() for part in p] == wanted}
+            found = exact or alike
         if not found:
-            raise unknown_column(given.column, self._schema.names, self._paths)
+            error = unknown_column(given.column, self._schema.names, self._paths)
+            if given.values == (True,):
+                # A word that is a condition alone may have been meant as a value: it is not shown.
+                error.message = (
+                    "the condition needs an operator: no column has the name alone in it"
+                )
+            raise error
         if len(found) > 1:
             spelled = [f"pc.field({', '.join(map(json.dumps, path))})" for path in found]
             raise PolicyError(
@@ -270,6 +280,22 @@ def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, .
         elif pa.types.is_struct(column.type):
             for path, of in _readings(column.type, below).items():
                 found.setdefault((column.name, *path), of)
+    return found
+
+
+def _in_any_case(
+    within: pa.Schema | pa.StructType, name: str
+) -> dict[tuple[str, ...], pa.DataType]:
+    """Return the columns and members whose dotted name differs from ``name`` in case alone."""
+    found: dict[tuple[str, ...], pa.DataType] = {}
+    wanted = name.lower()
+    for column in within:
+        own = column.name.lower()
+        if own == wanted:
+            found[column.name,] = column.type
+        elif wanted.startswith(f"{own}.") and pa.types.is_struct(column.type):
+            for path, of in _in_any_case(column.type, name[len(own) + 1 :]).items():
+                found[column.name, *path] = of
     return found
 
 

@@ -4,17 +4,20 @@
 
 Names are written without quotes or in double quotes, texts in single quotes (doubled inside).
 Numbers, times, true and false are written without quotes. Any other word in the place of a value is
-an error.  AND binds closer than OR.
+an error.  AND binds closer than OR.  Of SQL, what needs no work on rows is taken: BETWEEN, typed
+constants (:mod:`.constants`), a value before the operator, a boolean column alone, and IS TRUE.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.texts import exact_number
+from secure_bloom.predicates.constants import LITERALS, NOW, TODAY, TYPES, cast, moved, present
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
     AllOf,
@@ -30,25 +33,25 @@ from secure_bloom.predicates.tree import (
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>"(?:[^"]|"")*")
-    |(?P<sign><=|>=|<>|!=|==|[=<>(),])|(?P<word>[^\s'"=<>!(),]+))""",
+    |(?P<sign><=|>=|<>|!=|==|::|[=<>(),])|(?P<word>(?:(?!::)[^\s'"=<>!(),])+))""",
     re.VERBOSE,
 )
 _COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
 _KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "between"}
+#: An operator, and the one that means the same with the sides exchanged.
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+#: What ends a boolean column that is a condition alone.
+_ENDS = {"and", "or", ")"}
+_SQL = "other SQL is answered by: secure-bloom sql \"select * from 'TABLE' where CONDITION\""
 #: Quotes as word processors set them.
 _TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
 _UNREADABLE = "write texts in single quotes, one inside is doubled: name = 'O''Hara'"
-#: Hints for operators that SQL has and this grammar does not.
-_INSTEAD = {
-    "between": "there is no between; write a >= 1 and a <= 2",
-}
 #: Hints for what SQL has after a condition.
 _AFTER = {
     "limit": "the number of rows is no part of the condition: --limit N, in Python limit=N",
     "order": "rows are not sorted: leave order by out",
 }
-_WHOLE_PATH = 'put quotes around a whole path: "order details.zip"'
-_OPERATORS = "operators are = != < <= > >= in, not in, like, not like, is null, is not null"
+_OPERATORS = f"operators are = != < <= > >= between, in, like, is null, with not; {_SQL}"
 #: Values that need no quotes: they read as nothing else in any type.
 _UNQUOTED = re.compile(
     r"""(?:true|false|[+-]?(?:inf|infinity|nan))
@@ -113,7 +116,9 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
 
 def _tokens(text: str) -> list[_Token]:
     tokens, position = [], 0
-    end = len(text.rstrip())
+    # Copied from a query, a condition ends as the query does.
+    text = text.rstrip().removesuffix(";").rstrip()
+    end = len(text)
     while position < end:
         found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
@@ -145,6 +150,10 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+#: The name of a column, or the path to a member of it.
+_Column = str | tuple[str, ...]
 
 
 class _Parser:
@@ -201,28 +210,60 @@ class _Parser:
         return negated(found) if is_negated else found
 
     def _condition(self) -> Predicate:
+        if self._is_value:
+            return self._value_first()
+        if self._follows("isnan", "("):
+            column = self._name()
+            self._expect(")")
+            # Of all numbers NaN alone is not below infinity or equal to it.
+            return condition(column, Operator.NOT_LESS_OR_EQUAL, math.inf)
         column = self._name()
         if self._accept("is"):
-            operator = Operator.IS_NOT_NULL if self._accept("not") else Operator.IS_NULL
-            self._expect("null")
-            return condition(column, operator, None)
-        if self._accept("not"):
-            if self._next.keyword in _INSTEAD:
-                raise self._wanted("in", hint=_INSTEAD[self._next.keyword])
-            if self._accept("like"):
-                return negated(like(column, self._value()))
-            self._expect("in")
-            return condition(column, Operator.NOT_IN, self._list())
-        if self._accept("like"):
-            return like(column, self._value())
+            return self._test(column)
+        is_negated = self._accept("not")
+        if not is_negated and self._next.keyword in _COMPARISONS:
+            return condition(column, self._take().text, self._value())
         if self._accept("in"):
-            return condition(column, Operator.IN, self._list())
+            operator = Operator.NOT_IN if is_negated else Operator.IN
+            return condition(column, operator, self._list())
+        if self._accept("like"):
+            found = like(column, self._value())
+        elif self._accept("between"):
+            found = self._between(column)
+        elif not is_negated and (self._next.kind == "end" or self._next.keyword in _ENDS):
+            return condition(column, Operator.EQUAL, True)
+        else:
+            raise self._wanted("in, like or between" if is_negated else "an operator", _OPERATORS)
+        return negated(found) if is_negated else found
+
+    def _value_first(self) -> Predicate:
+        """Parse ``value operator column``."""
+        value = self._value()
         if self._next.keyword not in _COMPARISONS:
-            # Other dialects quote each part of a path: "order details"."zip".
-            is_path = column.endswith(".") or self._next.text.startswith(".")
-            hint = _WHOLE_PATH if is_path else _OPERATORS
-            raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, hint))
-        return condition(column, self._take().text, self._value())
+            raise self._wanted("an operator", _OPERATORS)
+        operator = self._take().text
+        return condition(self._name(), _MIRRORED.get(operator, operator), value)
+
+    def _between(self, column: _Column) -> Predicate:
+        least = condition(column, Operator.GREATER_OR_EQUAL, self._value())
+        self._expect("and")
+        return AllOf(parts=(least, condition(column, Operator.LESS_OR_EQUAL, self._value())))
+
+    def _test(self, column: _Column) -> Predicate:
+        """Parse what follows ``is``: a test that is true or false, also for null."""
+        is_negated = self._accept("not")
+        word = self._take().text.lower()
+        if word in ("null", "unknown"):
+            return condition(column, Operator.IS_NOT_NULL if is_negated else Operator.IS_NULL, None)
+        if word not in ("true", "false"):
+            self._position -= 1
+            raise self._wanted("null, true or false", _OPERATORS)
+        parts = (
+            condition(column, Operator.EQUAL, word == "true"),
+            condition(column, Operator.IS_NOT_NULL, None),
+        )
+        found = AllOf(parts=parts)
+        return negated(found) if is_negated else found
 
     def _list(self) -> list[object]:
         if self._is_parameter:
@@ -238,14 +279,126 @@ class _Parser:
     def _member(self) -> object:
         return None if self._accept("null") else self._value()
 
-    def _name(self) -> str:
+    def _name(self) -> _Column:
+        """Parse a name, or a path whose members are quoted one by one: ``"address"."zip"``."""
+        parts = [self._part()]
+        while parts[-1].text.endswith(".") or (
+            self._next.kind == "word" and self._next.text.startswith(".")
+        ):
+            parts.append(self._part())
+        if self._next.keyword == "(":
+            raise self._wanted("an operator", f"functions of columns are not taken; {_SQL}")
+        if len(parts) == 1:
+            return parts[0].text
+        words = [[it.text] if it.kind == "name" else it.text.strip(".").split(".") for it in parts]
+        return tuple(word for part in words for word in part if word)
+
+    def _part(self) -> _Token:
         if self._next.kind not in ("name", "word") or self._next.keyword:
             raise self._wanted("the name of a column")
-        return self._take().text
+        return self._take()
 
     def _value(self) -> object:
+        """Parse a constant, with casts after it, and with intervals added to it."""
+        value = self._constant()
+        while True:
+            if self._accept("::"):
+                value = self._cast(value, self._type())
+            elif self._next.kind == "word" and self._next.text in ("+", "-"):
+                value = self._moved(value, back=self._take().text == "-")
+            else:
+                return value
+
+    def _moved(self, value: object, *, back: bool) -> object:
+        place = self._next.place
+        if self._next.text.lower() != "interval":
+            raise self._wanted("interval", "such as: current_date - interval '7 days'")
+        self._take()
+        amount = self._take().text
+        if self._next.kind == "word" and not self._next.keyword:
+            # interval '7' day
+            amount = f"{amount} {self._take().text}"
+        try:
+            return moved(value, amount, back=back)
+        except (ValueError, OverflowError):
+            raise PolicyError(
+                f"no interval can be added at character {place}",
+                hint="such as: current_date - interval '7 days'",
+            ) from None
+
+    def _type(self) -> str:
+        """Parse the name of a type. Digits in brackets after it are passed over."""
+        token = self._take()
+        if token.text.lower() not in TYPES:
+            raise PolicyError(
+                f"the type at character {token.place} is not one that constants are cast to",
+                hint=f"types are {', '.join(TYPES)}; {_SQL}",
+            )
+        if self._accept("("):
+            while not self._accept(")"):
+                if self._take().kind == "end":
+                    raise self._wanted(")")
+        return token.text.lower()
+
+    def _cast(self, value: object, kind: str) -> object:
+        try:
+            return cast(value, kind)
+        except ValueError:
+            place = self._tokens[self._position - 1].place
+            raise PolicyError(
+                f"the value before character {place} is not of the type {kind}"
+            ) from None
+
+    @property
+    def _is_value(self) -> bool:
+        """Whether a condition begins with its value: ``4711 = id``."""
+        token = self._next
+        if token.kind == "text" or self._is_parameter:
+            return True
+        after = self._tokens[self._position + 1 :][:1]
+        follows = after[0] if after else self._end
+        if token.kind != "word" or token.keyword:
+            return False
+        word = token.text.lower()
+        if word in LITERALS:
+            return follows.kind == "text"
+        if word in (NOW | TODAY | {"cast"}) and follows.keyword == "(":
+            return True
+        return follows.keyword in _COMPARISONS and bool(
+            _is_number(token.text) or _UNQUOTED.fullmatch(token.text)
+        )
+
+    def _follows(self, word: str, sign: str) -> bool:
+        """Accept a word and the sign after it, or nothing."""
+        pair = self._tokens[self._position : self._position + 2]
+        found = [it.text.lower() for it in pair] == [word, sign]
+        found = found and pair[0].kind == "word"
+        self._position += 2 * found
+        return found
+
+    def _constant(self) -> object:
         if self._is_parameter:
             return self._parameter()
+        token = self._next
+        word = token.text.lower() if token.kind == "word" else ""
+        if word in NOW | TODAY:
+            self._take()
+            if self._accept("("):
+                self._expect(")")
+            return present(word)
+        if self._follows("cast", "("):
+            value = self._value()
+            if self._take().text.lower() != "as":
+                self._position -= 1
+                raise self._wanted("as", "such as: cast('2026-01-31' as date)")
+            value = self._cast(value, self._type())
+            self._expect(")")
+            return value
+        if word in LITERALS:
+            self._take()
+            if self._next.kind == "text":
+                return self._cast(self._take().text, word)
+            self._position -= 1
         if self._next.kind not in ("text", "word") or self._next.keyword:
             raise self._wanted(
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
@@ -284,7 +437,7 @@ class _Parser:
         if not self._accept(keyword):
             raise self._wanted(keyword)
 
-    def _wanted(self, what: str, *, hint: str = _HINT) -> PolicyError:
+    def _wanted(self, what: str, hint: str = _HINT) -> PolicyError:
         # Name the place, not the text there: it may be a value.
         return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)
 

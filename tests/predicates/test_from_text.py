@@ -65,8 +65,20 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a like 'sec\\%ret%'", "like is answered for a beginning alone"),
         ("a like 'a' escape 'b'", "and, or, or the end at character 12"),
         ("a like null", "a value at character 8"),
-        ("a between 1 and 2", "an operator at character 3"),
-        ("a", "an operator at character 2"),
+        ("a between 1 or 2", "and at character 13"),
+        ("a b", "an operator at character 3"),
+        ("a not = 1", "in, like or between at character 7"),
+        ("lower(a) = 'secret'", "an operator at character 6"),
+        ("'secret'", "an operator at character 9"),
+        ("'secret' = 'secret'", "the name of a column at character 12"),
+        ("a = 'secret'::date", "the value before character 15 is not of the type date"),
+        ("a = '1.5'::int", "not of the type int"),
+        ("a = 'secret'::money", "the type at character 15"),
+        ("a = date 'secret'", "not of the type date"),
+        ("a = cast('secret' date)", "as at character 19"),
+        ("a > current_date - 'secret'", "interval at character 20"),
+        ("a > current_date - interval 'secret'", "no interval can be added"),
+        ("a > 1 - interval '1 day'", "no interval can be added"),
         ("a = ", "a value at character 5"),
         ("a = secret", "the value at character 5 is not in quotes"),
         ("a in ('x', secret)", "the value at character 12 is not in quotes"),
@@ -76,7 +88,7 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a in ('secret'", ") at character 15"),
         ("a = 'secret", "cannot be read from character 4"),
         ("(a = 1", ") at character 7"),
-        ("a is 1", "null at character 6"),
+        ("a is 1", "null, true or false at character 6"),
         ("a not in (1, null)", "not in a list with null is never true"),
         ("not a in (1, null)", "not in a list with null is never true"),
         ("a = null", "a value at character 5"),
@@ -241,11 +253,21 @@ def test_values_do_not_show() -> None:
     assert "secret" not in repr(one("a", Operator.EQUAL, "secret"))
 
 
-@pytest.mark.parametrize("path", ['"a b".m', '"a"."m"', 'a."m"', '"a b" . "m"'])
-def test_a_path_whose_parts_are_quoted_is_told_how_it_is_quoted(path: str) -> None:
-    with pytest.raises(PolicyError, match="needs an operator") as caught:
-        from_text(f"{path} = 1")
-    assert "put quotes around a whole path" in str(caught.value.hint)
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ('"a b".m', ("a b", "m")),
+        ('"a"."m"', ("a", "m")),
+        ('a."m"', ("a", "m")),
+        ('"a b" . "m"', ("a b", "m")),
+        ('"a.b".c.d."e"', ("a.b", "c", "d", "e")),
+        ('"a.b"', None),
+    ],
+)
+def test_members_may_be_quoted_one_by_one(path: str, wanted: tuple[str, ...] | None) -> None:
+    found = from_text(f"{path} = 1")
+    assert isinstance(found, Condition)
+    assert found.path == wanted
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,16 @@ The steps that need the footer alone come first, before the file is opened again
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from secure_bloom.encryption.kms import KeyMisfitError
-from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.errors import KeyUnavailableError, PolicyError
 from secure_bloom.parquet.footer.opened import Footer
+from secure_bloom.predicates.tree import is_true
 from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
@@ -60,6 +62,8 @@ class Planner:
     def __init__(self, context: PruningContext) -> None:
         self._context = context
         self._needed = context.request.needed
+        #: Columns whose conditions were left out, with a warning.
+        self._left_out: set[str] = set()
 
     def begin(
         self,
@@ -116,6 +120,29 @@ class Planner:
                 raise error
             if pruner.alive() and not self._context.without_filter_keys:
                 raise _with_way_out(error)
+        if pruner.unavailable and pruner.alive():
+            self._leave_out(pruner)
+
+    def _leave_out(self, pruner: FilePruner) -> None:
+        """Warn that conditions are left out. Raise PolicyError if nothing is left of the predicate.
+
+        Without this, a read for one row would return all rows.
+        """
+        predicate, missing = self._context.request.predicate, pruner.unavailable
+        names = {pruner.predicates[condition].leaf.name for condition in missing}
+        shown = ", ".join(sorted(names))
+        if predicate is not None and is_true(predicate, lambda it: it.ordinal in missing):
+            raise PolicyError(
+                f"no condition is left: the key of {shown} is missing, and every row may match",
+                hint="leave the condition out to read all rows, or give the key",
+            )
+        if not names <= self._left_out:
+            self._left_out |= names
+            warnings.warn(
+                f"the key of {shown} is missing: its condition is left out, and rows are returned "
+                "for which it may not hold",
+                stacklevel=2,
+            )
 
 
 def _note_left_out(pruner: FilePruner, predicate: ColumnPredicate) -> None:

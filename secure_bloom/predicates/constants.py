@@ -1,0 +1,114 @@
+"""The constants of SQL that a condition may have: typed literals, casts, and times from now.
+
+    date '2026-01-31'    timestamp '2026-01-31 10:00:00Z'    '42'::int    cast('1.5' as decimal)
+    current_date - interval '7 days'    now() - interval '1' hour
+
+A constant is computed when the condition is parsed.  Times from now are in UTC.  All functions
+raise ValueError, without the text, for a text that is not of the type.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from secure_bloom.parquet.texts import exact_number
+from secure_bloom.predicates.tree import Numeral
+
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
+_PART: Final = re.compile(r"([+-]?[0-9]+)\s*([a-z]+?)s?\b")
+
+
+def _date(text: str) -> date:
+    # A timestamp is cut to its day, as SQL casts it.
+    return date.fromisoformat(text) if len(text) <= len("2026-01-31") else _timestamp(text).date()
+
+
+def _timestamp(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _whole(text: str) -> Numeral:
+    number = exact_number(text)
+    if number != number.to_integral_value():
+        # Databases round differently.
+        raise ValueError("not a whole number")
+    return Numeral(f"{number:.0f}")
+
+
+def _number(text: str) -> Numeral:
+    exact_number(text)
+    return Numeral(text)
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+#: Type of SQL -> the value of a text cast to it.
+TYPES: Final[dict[str, Callable[[str], object]]] = {
+    "date": _date,
+    **dict.fromkeys(("timestamp", "timestamptz", "datetime"), _timestamp),
+    "time": time.fromisoformat,
+    **dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint", "long", "hugeint"), _whole),
+    **dict.fromkeys(("decimal", "numeric", "double", "float", "real"), _number),
+    **dict.fromkeys(("text", "varchar", "string", "char"), str),
+    **dict.fromkeys(("boolean", "bool"), _boolean),
+    "uuid": str,
+}
+#: Types whose literals are written as the name and a text.
+LITERALS: Final = frozenset({"date", "timestamp", "timestamptz", "time"})
+#: Words for the present time, with or without brackets.
+NOW: Final = frozenset({"now", "current_timestamp", "localtimestamp"})
+TODAY: Final = frozenset({"today", "current_date"})
+
+
+def cast(value: object, kind: str) -> object:
+    """Return a value cast to a type of SQL. Raises ValueError if it is not of the type."""
+    text = value.isoformat() if isinstance(value, date | datetime | time) else str(value)
+    try:
+        return TYPES[kind](text)
+    except (ArithmeticError, LookupError, ValueError):
+        raise ValueError(f"not of type {kind}") from None
+
+
+def present(word: str) -> date:
+    """Return the value of a word of :data:`NOW` or :data:`TODAY`, in UTC."""
+    # Without a zone: columns of local times take it too.
+    now = datetime.now(UTC).replace(tzinfo=None)
+    return now if word in NOW else now.date()
+
+
+def moved(value: object, interval: str, *, back: bool) -> date:
+    """Return a date or time moved by an interval such as ``1 month 2 days``, or back by it.
+
+    A date that is moved by hours is a time, as in SQL.
+    """
+    parts = _PART.findall(interval.lower())
+    if not isinstance(value, date) or not parts or _PART.sub("", interval.lower()).strip():
+        raise ValueError("not an interval")
+    sign = -1 if back else 1
+    moment = value
+    for number, unit in parts:
+        count = sign * int(number)
+        if unit in _MONTHS:
+            moment = _month_later(moment, count * _MONTHS[unit])
+            continue
+        if unit not in _SECONDS:
+            raise ValueError("not an interval")
+        seconds = count * _SECONDS[unit]
+        if seconds % _SECONDS["day"] and not isinstance(moment, datetime):
+            moment = datetime.combine(moment, time())
+        moment += timedelta(seconds=seconds)
+    return moment
+
+
+def _month_later(moment: date, months: int) -> date:
+    """Return the same day of another month, or its last day if the month is shorter."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    last = monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
