@@ -23,7 +23,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import print_line, print_note
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ if TYPE_CHECKING:
     "-n",
     "--dry-run",
     is_flag=True,
-    help="Write nothing. Report what a run would do, and which columns gain.",
+    help="Write nothing. Report what a run would do.",
+)
+@click.option(
+    "--advise", "with_advice", is_flag=True, help="With --dry-run: say which columns gain, too."
 )
 @with_jobs_option
 @with_unprotected_option
@@ -67,6 +70,7 @@ def add_command(
     policy_path: Path | None,
     column_texts: tuple[str, ...],
     dry_run: bool,
+    with_advice: bool,
     allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
@@ -83,12 +87,17 @@ def add_command(
     secure-bloom add out/ --policy keys/policy.toml
     secure-bloom add out/ --column email:fpp=0.01 --keyring keys/dev-keyring.json
     secure-bloom add out/ --column id --dry-run --json
+    secure-bloom add out/ --column id --dry-run --advise
     secure-bloom add lake/events --column id --since 41 --where "day = '2026-11-20'"
 
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.api.add import add_bloom_filters
 
+    if with_advice and not dry_run:
+        raise PolicyError(
+            "--advise is for a dry run", hint="add --dry-run, or run `secure-bloom advise` alone"
+        )
     access: dict[str, Any] = {
         "policy": load_policy(policy_path),
         "keys": load_keys(keyring),
@@ -103,7 +112,7 @@ def add_command(
             **access,
             **options,
         )
-    if dry_run and not report.failed and not report.commits:
+    if with_advice and not report.failed and not report.commits:
         report = _advised(report, paths, **access)
     return print_and_exit_code(report, print_add_report, as_json=as_json, verbose=verbose)
 

@@ -39,6 +39,8 @@ PlainReader = Callable[[Leaf, CompressionCodec, Page], E | None]
 _GROUP_BYTES = 16 * 1024 * 1024
 #: Least bytes of a decoded value, with its offset.
 _LEAST_VALUE = 8
+#: Pages of fewer values than these, on average, are small ones; many are as many as these.
+_FEW_VALUES, _MANY_PAGES = 64, 256
 #: Most decompressed bytes of a sample: a hostile file could ask for any amount of memory.
 _SAMPLE_BYTES = 64 * 1024 * 1024
 
@@ -75,6 +77,12 @@ class _Selection:
         # twice.
         counted = self.data if self.is_whole else [*self.dictionary, *self.data]
         return sum(page.num_values for page in counted)
+
+    @property
+    def has_small_pages(self) -> bool:
+        """Whether there are many data pages of few values."""
+        pages = len(self.data)
+        return pages >= _MANY_PAGES and sum(it.num_values for it in self.data) < _FEW_VALUES * pages
 
     @property
     def is_whole(self) -> bool:
@@ -200,8 +208,9 @@ def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entri
     if selection.is_whole:
         yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
         return
-    left: list[Page] = []
-    for page in [*selection.dictionary, *selection.data]:
+    # Of many small pages pyarrow decodes all at once, which takes less than a call for each.
+    left = list(selection.data) if selection.has_small_pages else list[Page]()
+    for page in [*selection.dictionary, *(() if left else selection.data)]:
         # Threads share one budget of memory, so large pages of several files wait for one another.
         with reserved(page.uncompressed_size):
             entries = plain(chunk.leaf, chunk.codec, page)

@@ -116,10 +116,12 @@ def _footer(
 def stored_plain(page: Page) -> StoredPage:
     """Return a page as it would be in a file that is not encrypted.
 
-    It has the size of the body in clear, and no checksum of the old bytes.
+    It has the size of the body in clear, and no checksum of encrypted bytes.
     """
     body = page.body()
-    # The checksum is of the bytes as they were stored, which were encrypted.
+    if page.cipher is None:
+        return page.encoded_header, body
+    # The checksum is of the bytes as they were stored.
     new = {PageHeader.compressed_page_size.id: i32(len(body)), PageHeader.crc.id: None}
     return with_fields(page.encoded_header, new), body
 

@@ -11,7 +11,8 @@ and maps keep their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -209,10 +210,31 @@ def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -
     lowered = {known_name.lower(): known_name for known_name in names}
     import difflib
 
-    matches = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
+    likely = _nearest(name.lower(), lowered)
+    matches = difflib.get_close_matches(name.lower(), likely, n=3, cutoff=0.6)
     close = [lowered[match] for match in matches]
     hint = f"did you mean {', '.join(close)}" if close else f"columns are {', '.join(names[:20])}"
     return PolicyError(f"there is no column {name}", hint=hint)
+
+
+#: With more names than these, only those with the same beginning or end are compared.
+_MOST_COMPARED = 100
+
+
+def _nearest(name: str, known: Collection[str]) -> Collection[str]:
+    """Return the names that are near ``name`` in the alphabet, read forwards or backwards.
+
+    A comparison takes long, and a policy may have a hundred names that a wide table lacks.
+    """
+    if len(known) <= _MOST_COMPARED:
+        return known
+    found: dict[str, None] = {}
+    for step in (1, -1):
+        ordered = sorted(text[::step] for text in known)
+        place = bisect_left(ordered, name[::step])
+        near = ordered[max(0, place - _MOST_COMPARED // 4) : place + _MOST_COMPARED // 4]
+        found.update((text[::step], None) for text in near)
+    return found
 
 
 def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:

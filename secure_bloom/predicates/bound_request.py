@@ -69,9 +69,12 @@ def request(
     output = tuple(whole.names if columns is None else dict.fromkeys(columns))
     if not output:
         raise PolicyError("no column is asked for")
+    # Once: a schema makes its list of names anew each time.
+    names = whole.names
+    known = frozenset(names)
     for name in output:
-        if name not in whole.names:
-            raise unknown_column(name, whole.names)
+        if name not in known:
+            raise unknown_column(name, names)
     return Request(
         schema=whole,
         partitions=tuple(field.name for field in partitions),

@@ -76,7 +76,17 @@ def test_a_missing_file_is_an_error_with_a_hint(lake: Path) -> None:
 
 def test_a_dry_run_of_add_says_which_columns_gain(lake: Path) -> None:
     done = run(
-        *("add", lake / "out", "--column", "iban", "--column", "city", "--dry-run", "--json"),
+        *(
+            "add",
+            lake / "out",
+            "--column",
+            "iban",
+            "--column",
+            "city",
+            "--dry-run",
+            "--advise",
+            "--json",
+        ),
         *("--keyring", lake / "keyring.json"),
     )
     notes = json.loads(done.stdout)["notes"]

@@ -66,9 +66,16 @@ class FileColumns:
         """The schema elements of each top-level column, depth first."""
         return {nodes[0].name: nodes for nodes in _top_level(self.renamed or self.schema)}
 
-    def below(self, name: str) -> list[int]:
-        """Return the ordinals of the leaves of a top-level column, or [] if there is none."""
-        return [i for i, leaf in enumerate(self.leaves) if leaf.path[0] == name]
+    @functools.cached_property
+    def _below(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for ordinal, leaf in enumerate(self.leaves):
+            found.setdefault(leaf.path[0], []).append(ordinal)
+        return found
+
+    def below(self, name: str) -> Sequence[int]:
+        """Return the ordinals of the leaves of a top-level column, or none if there is none."""
+        return self._below.get(name, ())
 
 
 class SchemaCache:

@@ -1,0 +1,113 @@
+"""Work grows with the size of a file and no faster: wide tables, many pages, many rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.parquet.column_values import read_encoded
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import read_footer
+from secure_bloom.predicates.bound_request import request, whole_schema
+from secure_bloom.storage import open_input
+from testing.growth import calls, growth
+
+
+def wide(path: Path, columns: int) -> Path:
+    pq.write_table(pa.table({f"c{n}": pa.array([n], pa.int64()) for n in range(columns)}), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda path: sb.read_table(path),
+        lambda path: sb.read_table(path, where="c1 = 1"),
+        lambda path: sb.probe(path, "c1", [1]),
+        lambda path: sb.inspect(path),
+        lambda path: sb.add_bloom_filters(path, columns=["c1"], dry_run=True),
+    ],
+    ids=["read", "read where", "probe", "inspect", "add"],
+)
+def test_verbs_on_wide_tables_are_linear(tmp_path: Path, verb: object) -> None:
+    paths = {n: str(wide(tmp_path / f"{n}.parquet", n)) for n in (200, 800)}
+    verb(paths[800])  # type: ignore[operator]
+    assert growth(lambda n: verb(paths[n]), 200) < 5  # type: ignore[operator]
+
+
+class CountedSchema:
+    """A schema that counts how often its names are listed, which takes time for each column."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.listed = 0
+
+    @property
+    def names(self) -> list[str]:
+        self.listed += 1
+        return self.schema.names
+
+
+def test_the_names_of_a_schema_are_listed_once() -> None:
+    schema = CountedSchema(whole_schema(pa.schema({f"c{n}": pa.int64() for n in range(50)}), ()))
+    request(schema, (), None, None, ())  # type: ignore[arg-type]
+    assert schema.listed <= 2
+
+
+def test_a_file_finds_the_leaves_of_all_columns_in_one_pass(tmp_path: Path) -> None:
+    with open_input(str(wide(tmp_path / "x.parquet", 300))) as file:
+        columns = read_footer(file, KeyResolver(None), SchemaCache()).columns
+    passes = 0
+
+    class Counted(tuple):  # type: ignore[type-arg]
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            nonlocal passes
+            passes += 1
+            return super().__iter__()
+
+    object.__setattr__(columns, "leaves", Counted(columns.leaves))
+    assert [list(columns.below(f"c{n}")) for n in range(300)] == [[n] for n in range(300)]
+    assert passes == 1
+    assert list(columns.below("none")) == []
+
+
+def test_rules_for_columns_that_a_wide_table_lacks_take_no_comparison_of_each_pair() -> None:
+    from secure_bloom.parquet.schema import unknown_column
+
+    def errors(count: int) -> None:
+        known = [f"column_{n}_x" for n in range(count)]
+        for n in range(20):
+            assert unknown_column(f"column_{n}_y", known).hint.startswith("did you mean")
+
+    # Sorting the names is one call, whatever their number; a comparison is dozens.
+    assert calls(lambda: errors(2000)) < 3 * calls(lambda: errors(200))
+    many = [f"k{n}" for n in range(1000)]
+    assert unknown_column("emial", [*many, "email"]).hint == "did you mean email"
+    assert unknown_column("mail", [*many, "email"]).hint == "did you mean email"
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_small_page_takes_few_calls(tmp_path: Path, dictionary: bool) -> None:
+    """Not one decoder, hash and header for each page: pyarrow takes 1 microsecond for one."""
+
+    def read(rows: int) -> None:
+        with open_input(str(tmp_path / f"{rows}.parquet")) as file:
+            footer = read_footer(file, KeyResolver(None), SchemaCache())
+            for _ in read_encoded(file, footer.chunk(0, 0)).entries:
+                pass
+
+    for rows in (1000, 4000):
+        pq.write_table(
+            pa.table({"a": [f"text{n % (7 if dictionary else rows)}" for n in range(rows)]}),
+            tmp_path / f"{rows}.parquet",
+            use_dictionary=dictionary,
+            data_page_size=1,
+            write_batch_size=1,
+        )
+    assert growth(read, 1000) < 4.5
+    assert calls(lambda: read(4000)) < 60 * 4000
