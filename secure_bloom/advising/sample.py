@@ -22,7 +22,7 @@ from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
-from secure_bloom.reading.table.table_schema import unite
+from secure_bloom.reading.table.table_schema import FileSchema, unite
 from secure_bloom.reading.table.table_state import TableState, table_state
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, is_object_uri
@@ -139,7 +139,7 @@ def sample_table(
 ) -> TableSample:
     """Read all footers, and choose the part to be tried.
 
-    Raises the errors of opening files, with the path, and PolicyError if their schemas clash.
+    Raises the errors of opening files, with the path.
     """
     listing = list_tables(given)
     paths, state = listing.paths, table_state(listing, given)
@@ -148,7 +148,7 @@ def sample_table(
     row_groups = _choose_row_groups(chosen)
     partitions = dict(zip(paths, state.partitions, strict=True))
     fields = tuple(state.partition_fields)
-    schema = state.with_columns_of_log(unite(schemas))
+    schema = state.with_columns_of_log(unite(schemas).readable)
     every = candidates(footers, [field.name for field in fields])
     own = {*schema.names, *(field.name for field in fields)}
     found = tuple(candidate for candidate in every if candidate.path[0] in own)
@@ -178,7 +178,7 @@ def sample_table(
 
 def _read_footers(
     listing: TableListing, state: TableState, resolver: KeyResolver, progress: Progress | None
-) -> tuple[list[FileFacts], list[tuple[str, pa.Schema]], list[Footer]]:
+) -> tuple[list[FileFacts], list[FileSchema], list[Footer]]:
     """Return the facts and the schema of each file, and one footer for each schema."""
     scanner, facts, schemas = SchemaCache(state.names), [], []
     first: dict[int, Footer] = {}
@@ -187,7 +187,8 @@ def _read_footers(
     footers = in_order(lambda path: _footer(listing, path, resolver, scanner), paths, workers)
     for done, footer in enumerate(footers, start=1):
         facts.append(_facts(footer))
-        schemas.append((footer.path, state.columns_of(footer.arrow)))
+        arrow = state.columns_of(footer.arrow)
+        schemas.append(FileSchema.of(footer.path, arrow, footer.columns))
         # Files of one schema share their columns, so this holds one footer for each schema.
         first.setdefault(id(footer.columns), footer)
         if progress is not None and len(listing.paths) > _MANY:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from secure_bloom.encryption.access import Access
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.bound_request import request
+from secure_bloom.predicates.tree import leaves
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
@@ -61,6 +62,10 @@ class TableRead:
         with self._timed("footers"):
             schema = files.whole_schema
         _refuse_members(wanted or (), files.schema)
+        if files.united is not None:
+            tested = () if self._predicate is None else leaves(self._predicate)
+            names = schema.names if wanted is None else wanted
+            files.united.check([*names, *(condition.column for condition in tested)])
         self.request = request(schema, files.partition_fields, wanted, self._predicate, files.paths)
         self._workers = 1 if files.are_tiny else _DECODERS
         self._context = PruningContext(

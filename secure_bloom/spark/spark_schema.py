@@ -21,7 +21,11 @@ from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.reading.table.hive_partitions import Values
-from secure_bloom.reading.table.table_schema import unite
+from secure_bloom.reading.table.table_schema import (
+    FileSchema,
+    UnitedSchema,
+    unite,
+)
 from secure_bloom.reading.table.table_state import LoggedTable, table_state
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.partition_types import folder_type
@@ -104,10 +108,12 @@ def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) 
     kinds: dict[int, _FileSchema] = {}
     schemas = []
     for footer in in_order(footer_of, listing.paths, files_at_once(listing.paths)):
-        schemas.append((footer.path, state.columns_of(footer.arrow)))
+        arrow = state.columns_of(footer.arrow)
+        schemas.append(FileSchema.of(footer.path, arrow, footer.columns))
         if id(footer.columns) not in kinds:
             kinds[id(footer.columns)] = _FileSchema.of(footer)
-    united = unite(schemas) if schemas else pa.schema([])
+    found = unite(schemas) if schemas else UnitedSchema(arrow=pa.schema([]))
+    united = found.arrow
     instants = _instants(kinds.values())
     if isinstance(state, LoggedTable):
         stored = state.with_columns_of_log(united)
@@ -121,6 +127,7 @@ def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) 
             folders[name] if name in folders else _field(stored.field(name), kinds.values())
             for name in choose([*stored.names, *folders])
         ]
+    found.check(field.name for field in fields)
     own = {*stored.names}
     return TableSchema(
         stored=stored,

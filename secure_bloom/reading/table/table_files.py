@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+    from secure_bloom.reading.table.table_schema import UnitedSchema
     from secure_bloom.reading.table.table_state import TableState
 
 #: Bytes of footers that one read keeps from the schema to the plan.
@@ -108,6 +109,8 @@ class TableFiles:
         self.kept_columns: KeptColumns | None = None
         #: The files of each schema.
         self.schemas: dict[FileColumns, frozenset[int]] = {}
+        #: The columns of all files, once the footers were read.
+        self.united: UnitedSchema | None = None
         self._checked: set[str] = set()
         self._largest = 1
         self._bytes = 0
@@ -293,11 +296,12 @@ class TableFiles:
         """Read all footers, keep those that fit into memory, and return the table's schema."""
         import pyarrow as pa
 
-        from secure_bloom.reading.table.table_schema import unite
+        from secure_bloom.reading.table.table_schema import FileSchema, UnitedSchema, unite
 
         schemas, of_columns = [], dict[FileColumns, list[int]]()
         for ordinal, footer in enumerate(self._footers()):
-            schemas.append((footer.path, self.state.columns_of(footer.arrow)))
+            arrow = self.state.columns_of(footer.arrow)
+            schemas.append(FileSchema.of(footer.path, arrow, footer.columns))
             if not footer.is_verified:
                 self.unverified.append(footer.path)
             self._identities[ordinal] = footer.identity
@@ -310,8 +314,8 @@ class TableFiles:
                 self._kept[ordinal] = footer
         warn_unverified(self.unverified)
         self.schemas = {columns: frozenset(files) for columns, files in of_columns.items()}
-        stored = unite(schemas) if schemas else pa.schema([])
-        return self.state.with_columns_of_log(stored)
+        self.united = unite(schemas) if schemas else UnitedSchema(arrow=pa.schema([]))
+        return self.state.with_columns_of_log(self.united.arrow)
 
     def _footers(self) -> Iterator[Footer]:
         if self.workers > 1:

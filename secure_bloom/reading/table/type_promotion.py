@@ -9,6 +9,7 @@
     text, binary              binary;  fixed-size binary, any binary  binary
     date, date                date64
     timestamp, timestamp      the finer unit, UTC where zones differ
+    date, local timestamp     the timestamp: midnight
     time, time                the finer unit;  duration, duration  the same
     dictionary, any           of the dictionary's values
     extension, any            of the extension's storage
@@ -219,6 +220,29 @@ def _timestamps(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return pa.timestamp(_finer(left, right), left.tz if left.tz == right.tz else "UTC")
 
 
+def _date_and_timestamp(_date: pa.DataType, timestamp: pa.DataType) -> pa.DataType | None:
+    return timestamp if timestamp.tz is None else None
+
+
+def in_utc(field: pa.Field) -> pa.Field:
+    """Return the field with UTC in place of no zone, in members and elements too."""
+    return field.with_type(_in_utc(field.type))
+
+
+def _in_utc(of: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(of) and of.tz is None:
+        return pa.timestamp(of.unit, "UTC")
+    if pa.types.is_struct(of):
+        return pa.struct([in_utc(member) for member in of])
+    if pa.types.is_map(of):
+        return pa.map_(in_utc(of.key_field), in_utc(of.item_field))
+    if pa.types.is_large_list(of):
+        return pa.large_list(in_utc(of.value_field))
+    if pa.types.is_fixed_size_list(of):
+        return pa.list_(in_utc(of.value_field), of.list_size)
+    return pa.list_(in_utc(of.value_field)) if pa.types.is_list(of) else of
+
+
 def _times(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     unit = _finer(left, right)
     return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
@@ -268,6 +292,7 @@ _JOINS: dict[
     (_Family.FIXED_BINARY, _Family.FIXED_BINARY): _fixed_binaries,
     (_Family.DATE, _Family.DATE): _dates,
     (_Family.TIMESTAMP, _Family.TIMESTAMP): _timestamps,
+    (_Family.DATE, _Family.TIMESTAMP): _date_and_timestamp,
     (_Family.TIME, _Family.TIME): _times,
     (_Family.DURATION, _Family.DURATION): _durations,
 }
