@@ -16,6 +16,7 @@ CONNECT := pandas zstandard
 DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5 \
 	duckdb-extension-iceberg==1.5.5 duckdb-extension-avro==1.5.5
 # Jars of Iceberg's Java library for Spark 3.5, from the index that has the rest.
+PYPAIMON := pypaimon==2.1.0
 ICEBERG_JAVA := snowpark-connect-deps-iceberg==1.0.3
 # What builds the site of the documentation: 15,000 files, which are unpacked beside the others.
 SITE := mkdocs-material
@@ -36,7 +37,7 @@ SAY_WITHOUT_C := $(BIN)/python -c "from secure_bloom.kernels import extension as
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative histories format clean java \
-  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java native sanitize analyze
+  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java install-pypaimon native sanitize analyze
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,7 +52,7 @@ test: $(VENV)/.installed-dev java  ## Style, types and tests (about 6 minutes on
 pytest: $(VENV)/.installed-dev java
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: $(VENV)/.installed-dev java check install-iceberg-java  ## The same with the slow cases
+test-all: $(VENV)/.installed-dev java check install-iceberg-java install-pypaimon  ## The same with the slow cases
 	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(VENV)/.installed-dev  ## Style and types alone
@@ -172,6 +173,11 @@ install-iceberg-java: $(VENV)/.installed-dev  ## What the tests of Iceberg's Jav
 	@{ $(MAKE) --no-print-directory install-spark VERSION=3.5 && { [ -d $(VENV)/iceberg-java ] || \
 	  $(INSTALL) --no-deps --target $(VENV)/iceberg-java $(ICEBERG_JAVA); }; } || \
 	  echo "without $(ICEBERG_JAVA) no test reads Iceberg tables by Iceberg's Java library"
+
+# Paimon's Python library needs a pyarrow below 20.
+install-pypaimon:  ## What the tests of Paimon's Python library need: it and its pyarrow, apart
+	@[ -d $(VENV)/pypaimon ] || $(INSTALL) --target $(VENV)/pypaimon $(PYPAIMON) || \
+	  echo "without $(PYPAIMON) no test reads Paimon tables by Paimon's Python library"
 
 install-spark:
 	@[ -d $(VENV)/spark-$(VERSION)/pyspark ] || { echo "installing into $(VENV)/spark-$(VERSION)"; \

@@ -3,6 +3,7 @@
     session                 the configuration of a session that writes and reads under a policy
     add_job, rekey_job      the verbs that write files, as jobs
     audit_job, advise_job   verbs that only read, as jobs
+    paimon                  the indexes of a Paimon table, as a job
     job_files, task_plan    the files of a job, and the tasks that they are shared among
     tasks                   how work gets to the executors, and how rows come back
     source                  ``format("secure_bloom")``: the driver plans, tasks decrypt and decode
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from secure_bloom.spark.add_job import add_bloom_filters
     from secure_bloom.spark.advise_job import advise
     from secure_bloom.spark.audit_job import audit
+    from secure_bloom.spark.paimon import build_paimon_index
     from secure_bloom.spark.registration import register
     from secure_bloom.spark.rekey_job import reencrypt, rotate_keys
     from secure_bloom.spark.session import session_config
@@ -43,6 +45,7 @@ _HOMES = {
     "add_job": ["add_bloom_filters"],
     "advise_job": ["advise"],
     "audit_job": ["audit"],
+    "paimon": ["build_paimon_index"],
     "registration": ["register"],
     "rekey_job": ["reencrypt", "rotate_keys"],
     "session": ["session_config"],
@@ -52,6 +55,7 @@ __all__ = [
     "add_bloom_filters",
     "advise",
     "audit",
+    "build_paimon_index",
     "reencrypt",
     "register",
     "rotate_keys",

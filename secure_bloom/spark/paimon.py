@@ -1,0 +1,111 @@
+"""Build the indexes of a Paimon table on the executors; the driver commits them.
+
+A task builds the indexes of some files, and writes them beside these.  Only the driver reads the
+table's manifests, and creates snapshots.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.encryption.access import Access, GivenPolicy
+from secure_bloom.paimon.column_filter import BuildReport
+from secure_bloom.paimon.index_builder import Columns
+from secure_bloom.paimon.table_files import IndexSelection
+from secure_bloom.paimon.table_run import IndexRequest, Runner, build_table
+from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork, OpenWork
+from secure_bloom.spark.package_archive import opened_once, ship
+from secure_bloom.spark.task_plan import plan_tasks
+from secure_bloom.spark.tasks import cores_of, run_tasks
+from secure_bloom.storage.paths import absolute_path
+from secure_bloom.tables.paimon_names import is_named
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@checked_arguments
+def build_paimon_index(
+    spark: SparkSession,
+    table: str,
+    columns: Columns | None = None,
+    policy: GivenPolicy = None,
+    *,
+    where: str | None = None,
+    since: int | None = None,
+    commit_every: int | None = None,
+    allow_clear_index: bool = False,
+    replace_damaged: bool = False,
+    dry_run: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+) -> BuildReport:
+    """Build the indexes of a Paimon table's live files, as :func:`secure_bloom.paimon.build_index`.
+
+    Executors write the indexes, and the driver commits them.  The executors need this package, and
+    the policy's KMS or keyring file.
+
+    Args:
+        spark: The session.
+        table: The table's folder, which driver and executors see alike, or
+            ``paimon://WAREHOUSE/DATABASE.TABLE``.
+        columns: Top-level columns, or keys of maps, ``m[k]``; names, or a mapping to options; by
+            default those of the table's own options.
+        policy: A KeyPolicy, or the path of one.
+        where: Condition on partition columns that chooses files.
+        since: Number of a snapshot. Only files that the table got later are indexed.
+        commit_every: Number of files after which to commit. By default once, at the end.
+        allow_clear_index: Index encrypted columns too, although the index is in clear.
+        replace_damaged: Write a new index in place of an unreadable one.
+        dry_run: Write nothing, but report what a run would do.
+        allow_unverified: Read a signed file whose footer key is missing.
+        allow_unprotected: Read a file that is protected less than the policy says.
+
+    Returns:
+        A report with a record for each file.
+
+    Raises:
+        PolicyError: The request cannot be met.  No index was written.
+        UnfinishedWriteError: It is unknown whether the snapshot was created.
+    """
+    access = Access.of(
+        None, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+    )
+    request = IndexRequest(
+        columns=columns,
+        access=access,
+        selection=IndexSelection(where=where, since=since),
+        commit_every=commit_every,
+        allow_clear_index=allow_clear_index,
+        replace_damaged=replace_damaged,
+        dry_run=dry_run,
+    )
+    place = table if is_named(table) else absolute_path(table)
+    return build_table(place, request, run_on_executors(spark))
+
+
+def run_on_executors(spark: SparkSession) -> Runner:
+    """Return the runner that does the tasks on the executors of a session."""
+
+    def run(work: IndexWork, tasks: Sequence[IndexTask]) -> Iterator[IndexResult]:
+        items = [base64.b64encode(pickle.dumps(task)).decode() for task in tasks]
+        planned = plan_tasks([task.size for task in tasks], cores_of(spark))
+        yield from run_tasks(spark, items, functools.partial(_done, ship(work)), tasks=planned)
+
+    return run
+
+
+@opened_once
+def _opened(work: IndexWork) -> OpenWork:
+    return work.opened()
+
+
+def _done(work: bytes, item: str) -> IndexResult:
+    # Safe to unpickle: the driver has just written this.
+    task: IndexTask = pickle.loads(base64.b64decode(item))  # noqa: S301
+    return _opened(work)(task)
