@@ -25,5 +25,5 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "fuzz": ("mutation_fuzz", "coverage_fuzz"),
     "integrity": ("integrity",),
     "no_false_negative": ("no_false_negative",),
-    "histories": ("iceberg_histories",),
+    "histories": ("iceberg_histories", "paimon_histories"),
 }

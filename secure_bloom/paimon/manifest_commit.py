@@ -198,8 +198,10 @@ def _by_schema(indexes: Sequence[NewIndex]) -> list[tuple[Any, list[NewIndex]]]:
     known: dict[int, str] = {}
     for it in indexes:
         # Entries of one manifest share their schema, so it is written as a text once.
-        text = known.setdefault(id(it.entry.schema), json.dumps(it.entry.schema))
-        groups.setdefault(text, (it.entry.schema, []))[1].append(it)
+        schema = it.entry.schema
+        if (text := known.get(id(schema))) is None:
+            text = known[id(schema)] = json.dumps(schema)
+        groups.setdefault(text, (schema, []))[1].append(it)
     return list(groups.values())
 
 

@@ -124,6 +124,9 @@ class _IndexRun:
         step = self.request.commit_every or max(1, len(chosen.wanted))
         for start in range(0, len(chosen.wanted), step):
             files: Sequence[IndexableFile] = chosen.wanted[start : start + step]
+            if self.commits and not self.request.dry_run:
+                # The run's own snapshot is the latest.
+                self.table = paimon_table(self.table.folder)
             for _ in range(_ROUNDS):
                 files = self._again(self._step(files))
                 if not files:
@@ -203,11 +206,9 @@ class _IndexRun:
 
     def _again(self, late: Sequence[str]) -> list[IndexableFile]:
         """Return the files that got another index meanwhile. Report the others as gone."""
-        if (late or self.commits) and not self.request.dry_run:
-            # Another writer's snapshot, or the run's own, is the latest.
-            self.table = paimon_table(self.table.folder)
         if not late:
             return []
+        self.table = paimon_table(self.table.folder)
         chosen = choose(self.table, IndexSelection(), self.columns)
         again = [each for each in chosen.wanted if each.file.path in late]
         gone = set(late) - {each.file.path for each in again}

@@ -28,6 +28,7 @@ from secure_bloom.tables.paimon_schema import number_in, read_json
 SNAPSHOT_FOLDER: Final = "snapshot"
 MANIFEST_FOLDER: Final = "manifest"
 _NAME = re.compile(r"snapshot-(\d{1,18})")
+_SEPARATORS = re.compile(r"[/\\\0]")
 #: Manifests of a store that are read before their turn.
 _AHEAD = 1_000
 ADD, DELETE = 0, 1
@@ -207,17 +208,17 @@ _FILE: Final[Mapping[str, type]] = {
 }
 
 
-def _check(record: Mapping[str, Any]) -> None:
+def _check(record: dict[str, Any]) -> None:
     """Raise FormatError for an entry without the fields that are used here."""
     file = record.get("_FILE")
+    if not isinstance(file, dict):
+        raise FormatError("an entry of a manifest has no file")
     for fields, types in ((record, _ENTRY), (file, _FILE)):
         for name, kind in types.items():
-            if not isinstance(fields, Mapping) or not isinstance(fields.get(name), kind):
+            if not isinstance(fields.get(name), kind):
                 raise FormatError(f"an entry of a manifest has no valid {name}")
     if record["_KIND"] not in (ADD, DELETE):
         raise FormatError(f"an entry of a manifest is of kind {record['_KIND']}, wanted 0 or 1")
-    if not isinstance(file, Mapping):
-        raise FormatError("an entry of a manifest has no file")
     for name in (file["_FILE_NAME"], *file["_EXTRA_FILES"]):
         plain_name(name)
     if file["_FILE_SIZE"] < 0 or file["_ROW_COUNT"] < 0:
@@ -226,7 +227,7 @@ def _check(record: Mapping[str, Any]) -> None:
 
 def plain_name(name: object) -> str:
     """Return the name of a file. Raises FormatError for a path that leads elsewhere."""
-    if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0"):
+    if not isinstance(name, str) or name in ("", ".", "..") or _SEPARATORS.search(name):
         raise FormatError("the metadata of the table name a file by a path")
     return name
 

@@ -215,12 +215,13 @@ def paimon_table(folder: str, at: TableVersion | None = None) -> PaimonTable:
         schema = schemas.get(number)
         if snapshot is None:
             return PaimonTable(folder=folder, schema=schema, snapshot=None, files={}, levels={})
+        places = _Places(folder, schema)
         vectors = dict(_vectors(folder, snapshot, schema))
         files = {
             file.path: file
             for entry in snapshot.live.values()
             if entry.record["_BUCKET"] != _POSTPONED
-            for file in [_file(folder, entry, schemas, schema, vectors)]
+            for file in [_file(entry, schemas, places, vectors)]
         }
     levels: dict[tuple[bytes, int], set[int]] = defaultdict(set)
     for file in files.values():
@@ -259,25 +260,42 @@ def _atomic(schema: PaimonSchema, name: str) -> AtomicType:
     return kind
 
 
+class _Places:
+    """The values of partitions, and the folders of buckets. Each is worked out once."""
+
+    def __init__(self, folder: str, schema: PaimonSchema) -> None:
+        self._folder = folder
+        self._schema = schema
+        self._types = partition_types(schema)
+        self._known: dict[tuple[bytes, int], tuple[tuple[Value, ...], str]] = {}
+
+    def of(self, partition: bytes, bucket: int) -> tuple[tuple[Value, ...], str]:
+        """Return the values of a partition, and the folder of its bucket."""
+        found = self._known.get((partition, bucket))
+        if found is None:
+            values = decode_row(partition, self._types)
+            folder = bucket_folder(self._folder, self._schema, values, bucket)
+            found = self._known[partition, bucket] = values, folder
+        return found
+
+
 def _file(
-    folder: str,
     entry: PaimonEntry,
     schemas: SchemaReader,
-    current: PaimonSchema,
+    places: _Places,
     vectors: Mapping[tuple[bytes, int, str], PaimonVector],
 ) -> PaimonFile:
-    if entry.file.get("_EXTERNAL_PATH") is not None:
+    record, file = entry.record, entry.file
+    if file.get("_EXTERNAL_PATH") is not None:
         raise UnsupportedFeatureError("the table has data files at external paths")
-    schema = schemas.get(entry.file["_SCHEMA_ID"])
-    partition = decode_row(entry.record["_PARTITION"], partition_types(current))
-    top = bucket_folder(folder, current, partition, entry.record["_BUCKET"])
-    name = entry.file["_FILE_NAME"]
+    partition, folder = places.of(record["_PARTITION"], record["_BUCKET"])
+    name = file["_FILE_NAME"]
     return PaimonFile(
-        path=join(top, name),
+        path=join(folder, name),
         entry=entry,
-        schema=schema,
+        schema=schemas.get(file["_SCHEMA_ID"]),
         partition=partition,
-        vector=vectors.get((entry.record["_PARTITION"], entry.record["_BUCKET"], name)),
+        vector=vectors.get((record["_PARTITION"], record["_BUCKET"], name)),
     )
 
 
