@@ -140,7 +140,7 @@ class _IndexRun:
 
     def _step(self, files: Sequence[IndexableFile]) -> list[str]:
         """Build the indexes of some files and commit them. Return the files that came too late."""
-        tasks = [_task(each, new_run()) for each in files]
+        tasks = [_task(self.table, each, new_run()) for each in files]
         written = {task.path: sibling(task.path, task.new_name) for task in tasks}
         try:
             results = {it.report.path: it for it in self.runner(self.work, tasks)}
@@ -217,14 +217,15 @@ class _IndexRun:
         return again
 
 
-def _task(chosen: IndexableFile, run: str) -> IndexTask:
+def _task(table: PaimonTable, chosen: IndexableFile, run: str) -> IndexTask:
     file = chosen.file
     name = file.entry.file["_FILE_NAME"]
     return IndexTask(
         path=file.path,
         size=file.size,
-        options={chosen.stored[shown]: it for shown, it in chosen.options.items()},
-        shown={stored: shown for shown, stored in chosen.stored.items()},
+        options=chosen.options,
+        stored=chosen.stored,
+        names=table.mapping(file, only_top=True),
         new_name=f"{name}.sb-{run}{INDEX_SUFFIX}",
         old_names=file.index_names,
         embedded=file.embedded_index,

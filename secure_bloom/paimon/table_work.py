@@ -15,7 +15,6 @@ from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.paimon.column_filter import IndexOptions, IndexReport
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.index_builder import (
-    BuiltFilters,
     FilterBuilder,
     damage_hint,
     failed_report,
@@ -23,6 +22,7 @@ from secure_bloom.paimon.index_builder import (
 )
 from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
 from secure_bloom.storage import InputFile, open_input, replace_tail, sibling
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 #: The note of a file whose index has all wanted filters.
 HAS_FILTERS: Final = "its index has these filters already"
@@ -32,12 +32,15 @@ HAS_FILTERS: Final = "its index has these filters already"
 class IndexTask:
     """A data file, the columns of its new index, and the index that it has.
 
-    ``options`` are by the names in the file, and ``shown`` maps these to the names in the table.
+    ``options`` are by the names in the table, which ``stored`` maps to those in the file.  With
+    ``names`` the file is opened with the table's names of all its columns, so that a policy's rules
+    are those of the table's columns.
     """
 
     path: str
     options: Mapping[str, IndexOptions]
-    shown: Mapping[str, str]
+    stored: Mapping[str, str]
+    names: ColumnMapping | None
     size: int
     new_name: str
     old_names: tuple[str, ...] = ()
@@ -80,6 +83,7 @@ class OpenWork:
         """Return the result of a task, or the report of its failure."""
         try:
             with located(path=task.path), open_input(task.path) as file:
+                file.column_names = task.names
                 return self._result(task, file)
         except SecureBloomError as error:
             return IndexResult(report=failed_report(task.path, error))
@@ -91,14 +95,22 @@ class OpenWork:
             if not self.work.replace_damaged:
                 raise damage_hint(error) from error.__cause__
             before = FileIndex()
-        if all(_has_filter(before, name) for name in task.options):
+        if all(_has_filter(before, name) for name in task.stored.values()):
             return IndexResult(
                 report=IndexReport(path=task.path, status="unchanged", note=HAS_FILTERS)
             )
         built = self.builder.filters(file, task.options)
-        merged = before.with_indexes(built.indexes)
+        indexes = [(task.stored[name], index) for name, index in built.indexes]
+        merged = before.with_indexes(indexes)
         content = merged.to_bytes()
-        report = _report(task, built, merged, len(content))
+        report = IndexReport(
+            path=task.path,
+            status="built",
+            bytes=len(content),
+            columns=built.reports,
+            kept=tuple(kept_indexes(merged, indexes)),
+            verified=built.is_verified,
+        )
         if len(content) <= self.work.threshold:
             return IndexResult(report=report, embedded=content)
         path = sibling(task.path, task.new_name)
@@ -123,14 +135,3 @@ def _index_before(task: IndexTask, file: InputFile) -> FileIndex:
 
 def _has_filter(index: FileIndex, column: str) -> bool:
     return any(each.type == BLOOM_FILTER for each in index.indexes(column))
-
-
-def _report(task: IndexTask, built: BuiltFilters, merged: FileIndex, size: int) -> IndexReport:
-    return IndexReport(
-        path=task.path,
-        status="built",
-        bytes=size,
-        columns=tuple(replace(each, column=task.shown[each.column]) for each in built.reports),
-        kept=tuple(kept_indexes(merged, built.indexes)),
-        verified=built.is_verified,
-    )

@@ -113,9 +113,12 @@ class PaimonTable:
     #: The levels of the live files of each bucket. Files of one level above 0 share no key.
     levels: Mapping[tuple[bytes, int], set[int]] = field(repr=False)
 
-    def mapping(self, file: PaimonFile) -> ColumnMapping | None:
-        """Return the table's names of the columns of a file, or None if they are the same."""
-        return self._mapping([file.schema])
+    def mapping(self, file: PaimonFile, *, only_top: bool = False) -> ColumnMapping | None:
+        """Return the table's names of the columns of a file, or None if they are the same.
+
+        Raises UnsupportedFeatureError if fields inside a column were changed, unless ``only_top``.
+        """
+        return self._mapping([file.schema], only_top=only_top)
 
     def names(self) -> ColumnMapping | None:
         """Return the table's names of the columns of all files, or None if they are the same.
@@ -124,7 +127,9 @@ class PaimonTable:
         """
         return self._mapping(list({it.schema.id: it.schema for it in self.files.values()}.values()))
 
-    def _mapping(self, schemas: Sequence[PaimonSchema]) -> ColumnMapping | None:
+    def _mapping(
+        self, schemas: Sequence[PaimonSchema], *, only_top: bool = False
+    ) -> ColumnMapping | None:
         current = {each.id: each for each in self.schema.fields}
         ids: dict[str, int] = {}
         for column in (column for schema in schemas for column in schema.fields):
@@ -134,7 +139,7 @@ class PaimonTable:
                     hint="read the table with its own engine, or compact it",
                     path=self.folder,
                 )
-            if column.id in current:
+            if column.id in current and not only_top:
                 _refuse_changed_inside(column, current[column.id])
         are_same = all(
             number in current and current[number].name == name for name, number in ids.items()

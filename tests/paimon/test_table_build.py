@@ -182,3 +182,28 @@ def test_add_refuses_the_table(lake: Warehouse) -> None:
     with pytest.raises(sb.UnsupportedFeatureError, match="a Paimon table") as error:
         sb.add_bloom_filters(folder, columns=["id"])
     assert "paimon build" in str(error.value.hint)
+
+
+POLICY = """
+[footer]
+key = "k_footer"
+[columns.email]
+key = "k_pii"
+"""
+
+
+def test_a_policy_rules_the_columns_by_the_tables_names(lake: Warehouse, tmp_path: Path) -> None:
+    """The file calls the sensitive column by a name that no policy has."""
+    (tmp_path / "policy.toml").write_text(POLICY)
+    folder = lake.create("id bigint, mail string")
+    lake.insert([(1, "a")])
+    lake.sql("alter table t rename column mail to email")
+    before = files_below(folder)
+    [report] = sb.paimon.build_indexes(
+        folder, ["email"], policy=tmp_path / "policy.toml", keys=KEYS
+    ).files
+    assert report.status == "failed"
+    assert files_below(folder) == before
+
+
+KEYS = sb.Keyring(master_keys={"k_footer": bytes(16), "k_pii": bytes(16)})
