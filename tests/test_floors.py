@@ -38,6 +38,7 @@ FLOORS: list[dict[str, str]] = [
     },
     {
         "tables": "which files of a table live, as its own log says",
+        "runs": "work x target x runner: the one loop of the verbs that write files",
         "bloom": "split-block filters: hash, build, store, probe",
         "predicates": "what rows are asked for: parse, bind, evaluate",
     },

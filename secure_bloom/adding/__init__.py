@@ -1,8 +1,8 @@
 """Add filters to files: plan them in memory, then write. This is the main job of the package.
 
-    run            the files of a run: which may be written, who does them, in which order
     preflight      a few files are opened first: a misspelt column costs no write
-    rewrite        one file: open, plan, write; planned again if another writer was faster
+    rewrite        the work of a run: one file is opened, planned, written; planned again if another
+                   writer was faster
     rewrite_plan   every filter that a file lacks, and its new footer
     in_place       appends, and what a torn one leaves
 

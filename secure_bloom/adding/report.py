@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol
 
 from secure_bloom.reports.base import F, WritingReport
 from secure_bloom.reports.text import counted, human_bytes
+from secure_bloom.runs.target import GONE, TableCommit
 
 #: How a note begins that is about readers of the new filters.
 READERS: Final = "readers: "
@@ -65,46 +66,23 @@ class FileAddReport:
         """Whether the file gets another footer."""
         return self.status == "added"
 
+    def taken_meanwhile(self) -> FileAddReport:
+        """Return the report of a file that another writer removed from its table meanwhile."""
+        return replace(
+            self,
+            status="unchanged",
+            bytes_after=self.bytes_before,
+            filters=(),
+            error=None,
+            hint=None,
+            causes=(),
+            notes=(*self.notes, GONE),
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacedFile:
-    """A file of a table and its replacement, by their paths in the table's log."""
 
-    removed: str
-    added: str
-
-
-#: The names of two sizes in the metrics of a Delta commit, and of an Iceberg snapshot.
-_REMOVED = ("numRemovedBytes", "removed-files-size")
-_ADDED = ("numAddedBytes", "added-files-size")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableCommit:
-    """A version of a table that a run made, or in a dry run the version that it would make.
-
-    ``version`` is the number of a Delta version, or the id of an Iceberg snapshot.  It is None in a
-    dry run on an Iceberg table, because a snapshot gets its id when it is written.  ``metrics`` are
-    the commit's ``operationMetrics``, or the metrics in the snapshot's summary.
-    """
-
-    version: int | None
-    operation: str
-    metrics: Mapping[str, str]
-    files: tuple[ReplacedFile, ...]
-
-    @property
-    def bytes_removed(self) -> int:
-        """The size of the files that left the table."""
-        return self._bytes(_REMOVED)
-
-    @property
-    def bytes_added(self) -> int:
-        """The size of the files that took their places."""
-        return self._bytes(_ADDED)
-
-    def _bytes(self, names: Iterable[str]) -> int:
-        return sum(int(self.metrics.get(name, 0)) for name in names)
+def skipped_file(path: str, reason: str) -> FileAddReport:
+    """Return the report of a file that a run leaves out."""
+    return FileAddReport(path=path, status="unchanged", notes=(f"skipped: {reason}",))
 
 
 class NotedFile(Protocol):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self, TypeAlias
 
+from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
@@ -23,6 +25,8 @@ from secure_bloom.parquet.key_material_writes import (
     replace_with_material,
     write_new_with_material,
 )
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.runs.work import FileTask, Steps
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail
 
 # Few files are torn, and to recover one takes more than to write one.
@@ -67,6 +71,43 @@ class FileRewriter(ABC):
     @abstractmethod
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """Return the plan of one file, made in memory. ``run`` may work in parallel."""
+
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether the run only reports what it would do."""
+        return self.mode.dry_run
+
+    @property
+    def asks_for_each_key(self) -> bool:
+        """Return False: the files of most tables share a few keys."""
+        return False
+
+    def check(self, files: Sequence[str]) -> int | None:
+        """Check nothing. Each column chunk is a step, and nobody knows how many a file has."""
+        del files
+        return 0
+
+    def in_threads(self, threads: int) -> Self:
+        """Return the same work for this number of threads: of two files, one is computed."""
+        return replace(self, turn=threading.Lock()) if threads == 1 else self
+
+    def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
+        """Return what unwraps keys of files whose turn comes later."""
+        del targets
+        return KeyPrefetch(self.resolver)
+
+    def process(self, task: FileTask, steps: Steps) -> FileAddReport:
+        """Process one file. Its column chunks are the steps."""
+        return self.rewrite(task.path, target=task.target, run=steps)
+
+    def steps_of(self, report: FileAddReport) -> int:
+        """Return the number of column chunks that were worked on."""
+        return sum(it.row_group is not None for it in report.filters)
+
+    def failed(self, task: FileTask, error: SecureBloomError) -> FileAddReport:
+        """Return the report of a file that another process could not finish."""
+        error.path = task.path
+        return failed_report(task.path, error)
 
     def open(self, path: str) -> InputFile:
         """Open a file of the run."""
@@ -169,6 +210,10 @@ class Rewriter(FileRewriter):
     """Adds the split-block filters that ``request`` asks for."""
 
     request: FilterRequest
+
+    def check(self, files: Sequence[str]) -> int | None:
+        """Check the request against a few files. Return an estimate of the chunks of a file."""
+        return check_few(files, self.request, self.resolver)
 
     def open(self, path: str) -> InputFile:
         """Open a file of the run. Its columns have the names of its table."""

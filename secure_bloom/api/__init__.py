@@ -14,10 +14,11 @@ on files or on the table that a path means.  The command line and the Spark step
     advise      advise                    files, or any table
 
 A door that reads asks ``tables.list_tables`` for the files, and the room of its verb for the work.
-A door that writes asks which kind of table it has::
+A door that writes chooses the target, and gives it to the loop of ``runs`` with the work of its
+verb::
 
-    add_bloom_filters(paths, columns=..., policy=...)
-        files          adding.run.add_to_files
+    run(open_work, target, LocalRunner(jobs=jobs), progress)
+        files          runs.files.FilesTarget
         a Delta table  delta.table_run.open_run   -> new files, a commit of the log
         Iceberg        iceberg.add_run.open_run   -> new files, a snapshot of the catalog
 """

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from secure_bloom.adding.preflight import check_few
-from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
-from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.rewrite import WriteMode
-from secure_bloom.adding.run import AddRequest, FileTask, add_to_files, rewrite_files
-from secure_bloom.adding.table_change import AnyTableRun, new_sizes, with_gone_files
-from secure_bloom.calling.arguments import takes
+from secure_bloom.adding.report import AddReport, file_notes, left_filters_notes, skipped_file
+from secure_bloom.adding.request import Columns, FilterRequest, Keys, filter_request
+from secure_bloom.adding.rewrite import Rewriter, WriteMode
+from secure_bloom.calling.arguments import Progress, check_fields, takes
+from secure_bloom.encryption.access import Access
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.runs.files import FilesTarget, summary_notes
+from secure_bloom.runs.loop import run
+from secure_bloom.runs.runner import LocalRunner
+from secure_bloom.runs.target import TableTarget
 from secure_bloom.storage import TableLog
-from secure_bloom.storage.paths import as_paths
+from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables.formats import refuse_options_of_tables, table_to_write
 from secure_bloom.tables.iceberg_catalog import require_pyiceberg
 
@@ -27,6 +32,43 @@ if TYPE_CHECKING:
 
 #: The name of a commit of filters in the history of a Delta table.
 DELTA_OPERATION: Final = "ADD BLOOM FILTERS"
+
+
+# No repr: keys may be a client of the user's, and show themselves.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AddRequest:
+    """The arguments of :func:`secure_bloom.add_bloom_filters`, as described there."""
+
+    paths: Paths
+    _: KW_ONLY
+    columns: Columns | None = None
+    policy: KeyPolicy | str | PathLike[str] | None = None
+    keys: Keys | None = None
+    in_place: bool = False
+    output: str | PathLike[str] | None = None
+    replace_filters: bool = False
+    dry_run: bool = False
+    allow_unprotected: bool = False
+    where: str | None = None
+    since: int | None = None
+    commit_every: int | None = None
+    branch: str | None = None
+    jobs: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def filters(self) -> FilterRequest:
+        """Return the wanted filters. Raises PolicyError if there is none."""
+        return filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
+
+    def open_rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
+        """Return a function that makes the work on single files, in this or another process."""
+        access = Access(
+            keys=self.keys, policy=filters.guard.policy, allow_unprotected=self.allow_unprotected
+        )
+        return partial(_rewriter, filters, access, mode)
 
 
 @takes(AddRequest)
@@ -85,11 +127,11 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     refuse_options_of_tables(
         where=asked.where, since=asked.since, commit_every=asked.commit_every, branch=asked.branch
     )
-    return add_to_files(asked)
+    return _add_to_files(asked)
 
 
 # Imported inside the functions, for tables alone: most runs are over files, and many are short.
-def _delta_run(folder: str, asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
+def _delta_run(folder: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:
     from secure_bloom.delta.selection import TableSelection
     from secure_bloom.delta.table_run import refuse_options_of_files
 
@@ -121,11 +163,11 @@ def open_delta_run(
         "replaceFilters": json.dumps(wanted.replace_filters),
     }
     operation = Operation(name=DELTA_OPERATION, parameters=parameters)
-    run = open_run(folder, operation, chosen, columns=wanted.columns, commit_every=commit_every)
+    table = open_run(folder, operation, chosen, columns=wanted.columns, commit_every=commit_every)
     if request.guard.policy is not None:
-        run.require(request.guard.policy.columns)
-    known = filter(run.names.has_field, wanted.columns)
-    return run, request.on_table(run.opened_names, known)
+        table.require(request.guard.policy.columns)
+    known = filter(table.names.has_field, wanted.columns)
+    return table, request.on_table(table.opened_names, known)
 
 
 def open_iceberg_run(
@@ -152,8 +194,8 @@ def open_iceberg_run(
     return open_run(path, request, chosen, branch=branch, commit_every=commit_every)
 
 
-def _iceberg_run(path: str, asked: AddRequest) -> tuple[AnyTableRun, FilterRequest]:
-    run = open_iceberg_run(
+def _iceberg_run(path: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:
+    table = open_iceberg_run(
         path,
         asked.filters(),
         where=asked.where,
@@ -163,36 +205,35 @@ def _iceberg_run(path: str, asked: AddRequest) -> tuple[AnyTableRun, FilterReque
         in_place=asked.in_place,
         output=asked.output is not None,
     )
-    return run, run.request
+    return table, table.request
 
 
 #: The log of a table that may be written -> the run on it, and the request for its files.
 _OPENED: Final = {TableLog.DELTA: _delta_run, TableLog.ICEBERG: _iceberg_run}
 
 
-def _add_to_table(run: AnyTableRun, request: FilterRequest, asked: AddRequest) -> AddReport:
+def _add_to_files(asked: AddRequest) -> AddReport:
+    """Add filters to files that belong to no table, each in place or below ``output``."""
+    mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
+    open_work = asked.open_rewriter(asked.filters(), mode)
+    target = FilesTarget(paths=asked.paths, in_place=asked.in_place, output=asked.output)
+    done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
+    left = left_filters_notes(done.reports) if asked.in_place else ()
+    notes = (*file_notes(done.reports), *left, *summary_notes(done.changed))
+    return AddReport(files=done.reports, notes=notes, dry_run=asked.dry_run)
+
+
+def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest) -> AddReport:
     """Write new files for the live ones, and commit them in place of the old ones."""
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
-    open_rewriter = asked.rewriter(request, mode)
-    rewriter = open_rewriter()
-    chunks = check_few(run.paths, request, rewriter.resolver)
-    reports: list[FileAddReport] = []
+    open_work = asked.open_rewriter(request, mode)
+    done = run(open_work, table, LocalRunner(jobs=asked.jobs), asked.progress)
+    files = [it.taken_meanwhile() if it.path in done.gone else it for it in done.reports]
+    shown = (*files, *(skipped_file(path, reason) for path, reason in table.skipped()))
+    notes = (*file_notes(shown), *done.notes)
+    return AddReport(files=shown, notes=notes, dry_run=asked.dry_run, commits=done.commits)
 
-    def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
-        done = rewrite_files(
-            rewriter,
-            open_rewriter,
-            tasks,
-            chunks_a_file=chunks,
-            jobs=asked.jobs,
-            progress=asked.progress,
-        )
-        reports.extend(done)
-        return new_sizes(done)
 
-    change = run.rewrite(work, dry_run=asked.dry_run)
-    gone = run.gone(change, reports)
-    shown = (*with_gone_files(reports, gone), *run.skipped())
-    notes = (*file_notes(shown), *change.notes)
-    return AddReport(files=shown, notes=notes, dry_run=asked.dry_run, commits=change.commits)
+def _rewriter(filters: FilterRequest, access: Access, mode: WriteMode) -> Rewriter:
+    return Rewriter(request=filters, resolver=access.checked_resolver(), mode=mode)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from secure_bloom.adding.run import FileTask, files_to_write
-from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.adding.report import file_notes
+from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
+from secure_bloom.rekeying.bare_folder import BareFolder
 from secure_bloom.rekeying.protection import check_lookalikes
-from secure_bloom.rekeying.rekey_report import RekeyReport
-from secure_bloom.rekeying.rekey_run import bare_targets, rekey_paths, rekey_tasks
-from secure_bloom.rekeying.rekey_work import FileProgress, decryption, reencryption, rotation
-from secure_bloom.storage.listing import refuse_inside
+from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, table_notes
+from secure_bloom.rekeying.rekey_work import closed_notes, decryption, reencryption, rotation
+from secure_bloom.runs.files import FilesTarget, summary_notes
+from secure_bloom.runs.loop import Done, run
+from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 from secure_bloom.tables.formats import delta_table, refuse_options_of_tables
 
@@ -45,7 +48,7 @@ def reencrypt(
     since: int | None = None,
     commit_every: int | None = None,
     jobs: int | None = None,
-    progress: FileProgress | None = None,
+    progress: Progress | None = None,
 ) -> RekeyReport:
     """Bring files under ``policy``, whatever protection they have. No page is decoded.
 
@@ -97,19 +100,21 @@ def reencrypt(
         verify=verify,
     )
     folder = delta_table(as_paths(paths))
-    if folder is not None:
-        # Imported here and below: most runs are over files.
-        from secure_bloom.delta.selection import TableSelection
-        from secure_bloom.delta.table_run import refuse_options_of_files
-        from secure_bloom.rekeying.table_runs import rekey_table
+    if folder is None:
+        refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+        target = FilesTarget(paths=paths, output=output)
+        open_work = partial(setting, policy, needs_columns=True)
+        return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
+    # Imported here and below: most runs are over files.
+    from secure_bloom.delta.selection import TableSelection
+    from secure_bloom.delta.table_run import refuse_options_of_files
 
-        refuse_options_of_files(folder, in_place=False, output=output is not None)
-        chosen = TableSelection(where=where, since=since)
-        run, wanted = open_delta_reencryption(folder, policy, chosen, commit_every=commit_every)
-        open_beside = partial(setting, wanted, only_changes=True, names=run.opened_names)
-        return rekey_table(run, open_beside, jobs=jobs, progress=progress)
-    refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-    return rekey_paths(paths, partial(setting, policy), output=output, jobs=jobs, progress=progress)
+    refuse_options_of_files(folder, in_place=False, output=output is not None)
+    chosen = TableSelection(where=where, since=since)
+    table, wanted = open_delta_reencryption(folder, policy, chosen, commit_every=commit_every)
+    open_work = partial(setting, wanted, only_changes=True, names=table.opened_names)
+    done = run(open_work, table, LocalRunner(jobs=jobs), progress)
+    return _table_report(done, table)
 
 
 @checked_arguments
@@ -123,7 +128,7 @@ def decrypt(
     allow_unprotected: bool = False,
     verify: bool = False,
     jobs: int | None = None,
-    progress: FileProgress | None = None,
+    progress: Progress | None = None,
 ) -> RekeyReport:
     """Write files in clear below ``output``. The old files stay.
 
@@ -158,17 +163,14 @@ def decrypt(
         ),
         verify=verify,
     )
-    work = open_work()
     every, output = as_paths(paths), as_path(output)
     folder = delta_table(every)
-    targets = (
-        files_to_write(every, in_place=False, output=output)[1]
+    target = (
+        FilesTarget(paths=every, output=output)
         if folder is None
-        else bare_targets(folder, output)
+        else BareFolder(paths=every, output=output, folder=folder)
     )
-    refuse_inside(output, every)
-    tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
-    return rekey_tasks(work, open_work, tasks, jobs=jobs, progress=progress)
+    return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
 
 
 @checked_arguments
@@ -185,7 +187,7 @@ def rotate_keys(
     since: int | None = None,
     commit_every: int | None = None,
     jobs: int | None = None,
-    progress: FileProgress | None = None,
+    progress: Progress | None = None,
 ) -> RekeyReport:
     """Wrap the keys of files under other master keys, or under their newest versions.
 
@@ -229,21 +231,49 @@ def rotate_keys(
         verify=verify,
     )
     folder = delta_table(as_paths(paths))
-    if folder is not None:
-        from secure_bloom.delta.selection import TableSelection
-        from secure_bloom.rekeying.table_runs import rekey_table
+    if folder is None:
+        refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+        # With moves the policy is asked for its KMS alone.
+        open_work = partial(setting, policy, needs_columns=not moves)
+        done = run(open_work, FilesTarget(paths=paths), LocalRunner(jobs=jobs), progress)
+        return _files_report(done, closed_notes(moves or {}, done.reports))
+    from secure_bloom.delta.selection import TableSelection
 
-        chosen = TableSelection(where=where, since=since)
-        run, wanted = open_delta_rotation(
-            folder, policy, moves or {}, chosen, commit_every=commit_every
-        )
-        open_work = partial(setting, wanted, names=run.opened_names)
-        return rekey_table(run, open_work, jobs=jobs, progress=progress)
-    refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-    # With moves the policy is asked for its KMS alone.
-    return rekey_paths(
-        paths, partial(setting, policy), has_columns=not moves, jobs=jobs, progress=progress
+    chosen = TableSelection(where=where, since=since)
+    table, wanted = open_delta_rotation(
+        folder, policy, moves or {}, chosen, commit_every=commit_every
     )
+    open_work = partial(setting, wanted, names=table.opened_names)
+    done = run(open_work, table, LocalRunner(jobs=jobs), progress)
+    return _table_report(done, table, closed_notes(moves or {}, done.reports))
+
+
+def _files_report(done: Done[RekeyedFile], closed: Iterable[str] = ()) -> RekeyReport:
+    """Return the report of a run over files that belong to no table."""
+    _warn(done)
+    summaries = () if done.dry_run else summary_notes(done.changed, what="have other keys now")
+    notes = (*file_notes(done.reports), *closed, *summaries)
+    return RekeyReport(files=done.reports, notes=notes, dry_run=done.dry_run)
+
+
+def _table_report(
+    done: Done[RekeyedFile], table: TableRun, closed: Iterable[str] = ()
+) -> RekeyReport:
+    """Return the report of a run that wrote new files beside the live ones of a table."""
+    _warn(done)
+    files = tuple(it.taken_meanwhile() if it.path in done.gone else it for it in done.reports)
+    shown = table_notes(done.commits, shows_secrets=table.shows_secrets)
+    return RekeyReport(
+        files=files,
+        notes=(*file_notes(files), *closed, *done.notes, *shown),
+        dry_run=done.dry_run,
+        commits=done.commits,
+    )
+
+
+def _warn(done: Done[RekeyedFile]) -> None:
+    # One warning for the run, and not one in each process that worked on it.
+    warn_unverified(report.path for report in done.reports if not report.verified)
 
 
 def open_delta_reencryption(
@@ -297,9 +327,9 @@ def open_delta_rotation(
         wanted = replace(wanted, columns={}, older_keys=older)
     # A rotation makes no column secret that was not, so the log's bounds stay.
     operation = Operation(name=ROTATE, parameters={})
-    run = open_run(folder, operation, chosen, commit_every=commit_every)
-    run.require(wanted.columns)
-    return run, wanted
+    table = open_run(folder, operation, chosen, commit_every=commit_every)
+    table.require(wanted.columns)
+    return table, wanted
 
 
 def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:

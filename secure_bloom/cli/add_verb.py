@@ -29,7 +29,8 @@ from secure_bloom.reports.text import counted, human_bytes, legible, named_colum
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, TableCommit
+    from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+    from secure_bloom.runs.target import TableCommit
 
 
 @click.command("add")

@@ -8,6 +8,10 @@
 
 The order of calls::
 
-    run = open_run(folder, operation, TableSelection(where="day = 1"))
-    change = run.rewrite(work, dry_run=False)  # `work` writes the new files
+    table = open_run(folder, operation, TableSelection(where="day = 1"))
+    with table.publishing(dry_run=False) as publication:
+        for tasks in publication.batches():
+            publication.publish(sizes)  # of the new files, which a runner has written
+
+``runs.loop`` does this.
 """

@@ -1,16 +1,13 @@
-"""A run over files of a Delta table, on one machine or on Spark's executors."""
+"""The target of a run over files of a Delta table: new files beside the old ones, and commits."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from secure_bloom.adding.new_files import new_paths, new_run
-from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
-from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
 from secure_bloom.delta.log_commit import commit, open_table
 from secure_bloom.delta.run_record import (
@@ -31,6 +28,8 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.tables import LiveFile, Snapshot, TableMetadata
 from secure_bloom.tables.delta_log_files import resolve
@@ -77,28 +76,47 @@ class TableRun:
             if self.names.stored(name) is None:
                 raise _unknown(name, self.names)
 
-    def skipped(self) -> Iterable[FileAddReport]:
-        """Return reports of live files that a run leaves out. A Delta table has none."""
+    def listed(self) -> Sequence[str]:
+        """Return the files, as paths that can be opened."""
+        return self.paths
+
+    def skipped(self) -> Iterable[tuple[str, str]]:
+        """Return live files that a run leaves out. A Delta table has none."""
         return ()
 
-    def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
-        """Do the work, and commit it."""
-        return rewrite_table(
+    @contextmanager
+    def publishing(self, *, dry_run: bool) -> Iterator[DeltaPublication]:
+        """Yield what commits the new files. An exception removes those that are not committed."""
+        publication = DeltaPublication(
             self.table,
             self.files,
-            work,
             self.operation,
             commit_every=self.commit_every,
-            dry_run=dry_run,
+            is_dry=dry_run,
         )
+        # Every run cleans up: files of a dead run do not wait for another run of its kind.
+        if not dry_run:
+            clean_up(self.root)
+        record = (
+            nullcontext(publication.notes)
+            if dry_run
+            else recorded(self.root, publication.name, self.table.version, publication.paths)
+        )
+        with record as notes:
+            try:
+                yield publication
+            except BaseException:
+                publication.give_up()
+                raise
+        publication.notes += notes if notes is not publication.notes else ()
 
-    def gone(self, change: TableChange, reports: Iterable[WrittenFile]) -> frozenset[str]:
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
         """Return files, also failed ones, that others removed from the table during this run."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             # A file that fails and is still live has failed by itself.
             lost -= {file.path for file in open_table(self.table.folder).files}
-        return change.gone | lost
+        return frozenset(lost.union(publication.gone))
 
 
 def open_run(
@@ -199,44 +217,29 @@ def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> b
     return shown
 
 
-def rewrite_table(
-    table: Snapshot,
-    files: Sequence[LiveFile],
-    work: Work,
-    operation: Operation,
-    *,
-    commit_every: int | None = None,
-    dry_run: bool = False,
-) -> TableChange:
-    """Do the work on some files of a table. Commit after every ``commit_every`` files."""
-    run = _TableRun(table, files, operation, is_dry=dry_run)
-    # Every run cleans up: files of a dead run do not wait for another run of its kind.
-    if not dry_run:
-        clean_up(table.folder)
-    record = (
-        nullcontext(list[str]())
-        if dry_run
-        else recorded(table.folder, run.name, table.version, run.paths)
-    )
-    with record as notes:
-        step = commit_every or max(1, len(files))
-        for start in range(0, len(files), step):
-            run.rewrite(files[start : start + step], work)
-    return TableChange(commits=tuple(run.commits), gone=frozenset(run.gone), notes=tuple(notes))
-
-
-class _TableRun:
+class DeltaPublication:
     """The commits of one run, one after the other."""
 
     def __init__(
-        self, table: Snapshot, files: Sequence[LiveFile], operation: Operation, *, is_dry: bool
+        self,
+        table: Snapshot,
+        files: Sequence[LiveFile],
+        operation: Operation,
+        *,
+        commit_every: int | None = None,
+        is_dry: bool = False,
     ) -> None:
         self.name = new_run()
         self.commits: list[TableCommit] = []
         self.gone: list[str] = []
+        self.notes: list[str] = []
         self._table = table
+        self._files = files
         self._operation = operation
+        self._step = commit_every or max(1, len(files))
         self._is_dry = is_dry
+        #: The files of the batch that is being processed.
+        self._batch: Sequence[LiveFile] = ()
         new = new_paths(
             (file.add["path"] for file in files),
             lambda path, hashed: new_path(path, self.name, hashed=hashed),
@@ -248,34 +251,35 @@ class _TableRun:
         """All new files that may be written, by their paths in the log."""
         return list(self._new.values())
 
-    def rewrite(self, files: Sequence[LiveFile], work: Work) -> None:
-        """Write new files for some old ones, and commit them."""
-        replacements = self._written(files, work)
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield the tasks of each commit."""
+        for start in range(0, len(self._files), self._step):
+            self._batch = self._files[start : start + self._step]
+            yield [
+                FileTask(path=file.path, target=new_file(self._table.folder, self._new[file.path]))
+                for file in self._batch
+            ]
+
+    def give_up(self) -> None:
+        """Remove new files of a batch that was not published."""
+        self._remove(self._new[file.path] for file in self._batch)
+
+    def publish(self, sizes: Mapping[str, int | None]) -> None:
+        """Commit the new files of a batch, and remove those of failed tasks."""
+        batch, self._batch = self._batch, ()
+        # Key material is written before the data, so it may be there without it.
+        self._remove(self._new[path] for path, size in sizes.items() if size is None)
+        # A file that failed has None there, and stays as it is, in the log too.  A file that is not
+        # there needed no new one, but its bounds may have to leave the log.
+        sound = (file for file in batch if sizes.get(file.path, 0) is not None)
+        found = (self._replacement(file, sizes.get(file.path)) for file in sound)
+        replacements = [it for it in found if it is not None]
         if not replacements:
             return
         if self._is_dry:
             self.commits.append(self._committed(self._table.version + 1, replacements))
         else:
             self._commit(replacements)
-
-    def _written(self, files: Sequence[LiveFile], work: Work) -> list[Replacement]:
-        folder = self._table.folder
-        tasks = [
-            FileTask(path=file.path, target=new_file(folder, self._new[file.path]))
-            for file in files
-        ]
-        try:
-            sizes = work(tasks)
-        except BaseException:
-            self._remove(self._new[file.path] for file in files)
-            raise
-        # Key material is written before the data, so it may be there without it.
-        self._remove(self._new[path] for path, size in sizes.items() if size is None)
-        # A file that failed has None there, and stays as it is, in the log too.  A file that is not
-        # there needed no new one, but its bounds may have to leave the log.
-        sound = (file for file in files if sizes.get(file.path, 0) is not None)
-        found = (self._replacement(file, sizes.get(file.path)) for file in sound)
-        return [it for it in found if it is not None]
 
     def _replacement(self, file: LiveFile, size: int | None) -> Replacement | None:
         if size is not None:

@@ -16,7 +16,6 @@ from secure_bloom.adding.free_space import reclaimed_end
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.rewrite_plan import Mapper, RewritePlan, new_tail
-from secure_bloom.adding.run import FileTask, files_to_write, rewrite_files, summary_notes
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
@@ -40,6 +39,9 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.reports.text import counted, named_columns
+from secure_bloom.runs.files import FilesTarget, summary_notes
+from secure_bloom.runs.loop import run
+from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths
 
@@ -123,7 +125,6 @@ def add_record_key_filter(
         UnsupportedFeatureError: The files are those of a live Hudi table, whose log records their
             sizes.
     """
-    files, targets = files_to_write(paths, in_place=in_place, output=output)
     open_rewriter = partial(
         _rewriter,
         Access.of(keys, policy, allow_unprotected=allow_unprotected),
@@ -133,11 +134,10 @@ def add_record_key_filter(
         replace=replace,
         allow_clear_entry=allow_clear_entry,
     )
-    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
-    reports = tuple(rewrite_files(open_rewriter(), open_rewriter, tasks, jobs=jobs))
-    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    notes = (*_notes(reports), *file_notes(reports), *summary_notes(changed))
-    return AddReport(files=reports, notes=notes, dry_run=dry_run)
+    target = FilesTarget(paths=paths, in_place=in_place, output=output)
+    done = run(open_rewriter, target, LocalRunner(jobs=jobs))
+    notes = (*_notes(done.reports), *file_notes(done.reports), *summary_notes(done.changed))
+    return AddReport(files=done.reports, notes=notes, dry_run=dry_run)
 
 
 def _rewriter(access: Access, **settings: Any) -> RecordKeyRewriter:

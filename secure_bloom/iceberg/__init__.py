@@ -9,8 +9,10 @@
 
 The order of calls::
 
-    run = open_run("iceberg://lake/db.t", request, IcebergSelection())
-    change = run.rewrite(work, dry_run=False)  # `work` writes the new files
+    table = open_run("iceberg://lake/db.t", request, IcebergSelection())
+    with table.publishing(dry_run=False) as publication:
+        for tasks in publication.batches():
+            publication.publish(sizes)  # of the new files, which a runner has written
 
 No row changes.  A new data file keeps the data sequence number of the old one, so the same equality
 deletes apply to it.  Old files stay for time travel, until the table's own maintenance expires

@@ -1,10 +1,10 @@
-"""Add filters to an Iceberg table: on one machine, and on Spark's executors."""
+"""The target of a run over an Iceberg table: new data files, and snapshots that name them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Final
@@ -13,16 +13,15 @@ from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.adding.new_files import marked_name, new_paths, new_run, remove_new_file
-from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import TableChange, Work, WrittenFile, check_commit_every
 from secure_bloom.errors import PolicyError, SecureBloomError, UnfinishedWriteError
 from secure_bloom.iceberg.catalog import CommitTable, open_table
 from secure_bloom.iceberg.commit import commit
 from secure_bloom.iceberg.live_files import Chosen, IcebergSelection, Manifests
 from secure_bloom.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of, spec_of
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage import name_of
 from secure_bloom.tables.iceberg_table import opened_location
 
@@ -43,20 +42,16 @@ class IcebergRun:
     commit_every: int | None
     manifests: Manifests
     base: Snapshot | None
-    name: str = field(default_factory=new_run)
-    commits: list[TableCommit] = field(default_factory=list)
-    _gone: list[str] = field(default_factory=list)
-    _opened: dict[str, ManifestEntry] = field(init=False)
-    #: The locations of the new files, by the paths of the old ones.
-    _new: dict[str, str] = field(default_factory=dict)
+    #: The entries of the data files, by the paths that open these.
+    entries: Mapping[str, ManifestEntry] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._opened = {self.table.location(path): it for path, it in self.chosen.wanted.items()}
+        self.entries = {self.table.location(path): it for path, it in self.chosen.wanted.items()}
 
     @property
     def paths(self) -> list[str]:
         """The data files, as paths that can be opened."""
-        return list(self._opened)
+        return list(self.entries)
 
     @property
     def root(self) -> str:
@@ -66,25 +61,28 @@ class IcebergRun:
     @property
     def sizes(self) -> Mapping[str, int]:
         """The sizes of the files, by their paths."""
-        return {path: it.data_file.file_size_in_bytes for path, it in self._opened.items()}
+        return {path: it.data_file.file_size_in_bytes for path, it in self.entries.items()}
 
-    def skipped(self) -> Iterator[FileAddReport]:
-        """Yield a report for each data file that gets no filter, with the reason."""
+    def listed(self) -> Sequence[str]:
+        """Return the data files, as paths that can be opened."""
+        return self.paths
+
+    def skipped(self) -> Iterator[tuple[str, str]]:
+        """Yield each data file that gets no filter, with the reason."""
         for path, reason in self.chosen.skipped.items():
-            yield FileAddReport(
-                path=opened_location(path), status="unchanged", notes=(f"skipped: {reason}",)
-            )
+            yield opened_location(path), reason
 
-    def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
-        """Do the work on the files. Commit after every ``commit_every`` files."""
-        entries = list(self._opened.items())
-        self._new = new_paths(self._opened, self._new_location)
-        step = self.commit_every or max(1, len(entries))
-        for start in range(0, len(entries), step):
-            self._rewrite_some(dict(entries[start : start + step]), work, is_dry=dry_run)
-        return TableChange(commits=tuple(self.commits), gone=frozenset(self._gone))
+    @contextmanager
+    def publishing(self, *, dry_run: bool) -> Iterator[IcebergPublication]:
+        """Yield what commits the new files. An exception removes those that are not committed."""
+        publication = IcebergPublication(run=self, is_dry=dry_run)
+        try:
+            yield publication
+        except BaseException:
+            publication.give_up()
+            raise
 
-    def gone(self, change: TableChange, reports: Iterable[WrittenFile]) -> frozenset[str]:
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
         """Return files, also failed ones, that other writers removed from the table."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
@@ -92,55 +90,93 @@ class IcebergRun:
             live = self.manifests.live(self.table.head)
             # A file that fails and is still live has failed by itself.
             lost -= {opened_location(path) for path in live}
-        return change.gone | lost
+        return frozenset(lost.union(publication.gone))
 
-    def _rewrite_some(
-        self, entries: Mapping[str, ManifestEntry], work: Work, *, is_dry: bool
-    ) -> None:
-        if self.commits and not is_dry:
-            # The run's own commit has moved the branch.
-            self.table.refresh()
-        replacements = self._written(entries, work)
-        if not replacements:
-            return
-        if is_dry:
-            self._report(None, replacements)
-            return
-        self._commit(replacements)
+    @property
+    def properties(self) -> dict[str, str]:
+        """Return the properties of a snapshot's summary: names of columns, no values."""
+        fpps = {name: options.fpp for name, options in self.request.wanted.columns.items()}
+        return {
+            "secure-bloom.version": version("secure-bloom"),
+            "secure-bloom.columns": json.dumps(fpps, ensure_ascii=False),
+        }
 
-    def _written(self, entries: Mapping[str, ManifestEntry], work: Work) -> list[NewDataFile]:
-        new = self._new
-        opened = {path: self.table.new_path(new[path]) for path in entries}
-        try:
-            sizes = work([FileTask(path=path, target=opened[path]) for path in entries])
-        except BaseException:
-            _remove(opened.values())
-            raise
+
+@dataclass(slots=True, kw_only=True)
+class IcebergPublication:
+    """The snapshots of one run, one after the other."""
+
+    run: IcebergRun
+    is_dry: bool
+    name: str = field(default_factory=new_run)
+    commits: list[TableCommit] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    #: The locations of the new files, by the paths of the old ones.
+    _new: Mapping[str, str] = field(init=False)
+    #: The files of the batch that is being processed.
+    _batch: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self._new = new_paths(self.run.entries, self._new_location)
+
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield the tasks of each snapshot."""
+        paths = self.run.paths
+        step = self.run.commit_every or max(1, len(paths))
+        for start in range(0, len(paths), step):
+            if self.commits and not self.is_dry:
+                # The run's own commit has moved the branch.
+                self.run.table.refresh()
+            self._batch = paths[start : start + step]
+            yield [FileTask(path=path, target=self._target(path)) for path in self._batch]
+
+    def give_up(self) -> None:
+        """Remove new files of a batch that was not published."""
+        _remove(map(self._target, self._batch))
+
+    def publish(self, sizes: Mapping[str, int | None]) -> None:
+        """Commit the new files of a batch, and remove those of failed tasks."""
+        self._batch = ()
         # Key material is written before the data, so it may be there without the data.
-        _remove(opened[path] for path, size in sizes.items() if size is None)
-        return [
-            NewDataFile(old=entries[path], new=new[path], opened=opened[path], size=size)
+        _remove(self._target(path) for path, size in sizes.items() if size is None)
+        replacements = [
+            NewDataFile(
+                old=self.run.entries[path],
+                new=self._new[path],
+                opened=self._target(path),
+                size=size,
+            )
             for path, size in sizes.items()
             if size is not None
         ]
+        if replacements and self.is_dry:
+            self._report(None, replacements)
+        elif replacements:
+            self._commit(replacements)
+
+    def _target(self, path: str) -> str:
+        return self.run.table.new_path(self._new[path])
 
     def _new_location(self, path: str, hashed: bool) -> str:
         """Return the location for the new file: beside other files of its partition.
 
         Without partitions, all files are in one folder. ``hashed`` is that of ``new_paths``.
         """
-        old = self._opened[path].data_file
-        spec = spec_of(old.spec_id, self.table)
+        old = self.run.entries[path].data_file
+        spec = spec_of(old.spec_id, self.run.table)
         name = marked_name(name_of(path), self.name, unique=old.file_path, hashed=hashed)
-        provider = self.table.table.location_provider()
+        provider = self.run.table.table.location_provider()
         if spec.is_unpartitioned():
             return str(provider.new_data_location(name))
-        path = spec.partition_to_path(old.partition, schema_of(spec, self.table))
+        path = spec.partition_to_path(old.partition, schema_of(spec, self.run.table))
         return str(provider.new_data_location(name, _PartitionPath(path)))
 
     def _commit(self, replacements: Sequence[NewDataFile]) -> None:
         try:
-            done = commit(self.table, self.manifests, self.base, replacements, self._properties)
+            done = commit(
+                self.run.table, self.run.manifests, self.run.base, replacements, self.run.properties
+            )
         except UnfinishedWriteError:
             raise  # the snapshot may be there, so what it names must stay
         # Ctrl-C may come while the catalog takes the commit: then they stay too.
@@ -150,7 +186,7 @@ class IcebergRun:
         kept = {it.path for it in done.replaced}
         late = [it for it in replacements if it.path not in kept]
         _remove(it.opened for it in late)
-        self._gone += (opened_location(it.path) for it in late)
+        self.gone += (opened_location(it.path) for it in late)
         if done.snapshot_id is not None:
             self._report(done.snapshot_id, done.replaced)
 
@@ -163,15 +199,6 @@ class IcebergRun:
                 files=tuple(ReplacedFile(removed=it.path, added=it.new) for it in replaced),
             )
         )
-
-    @property
-    def _properties(self) -> dict[str, str]:
-        """Return the properties of a snapshot's summary: names of columns, no values."""
-        fpps = {name: options.fpp for name, options in self.request.wanted.columns.items()}
-        return {
-            "secure-bloom.version": version("secure-bloom"),
-            "secure-bloom.columns": json.dumps(fpps, ensure_ascii=False),
-        }
 
 
 @dataclass(frozen=True, slots=True)

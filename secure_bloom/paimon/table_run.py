@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from secure_bloom.adding.new_files import new_run
-from secure_bloom.adding.table_change import GONE, check_commit_every
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import UnfinishedWriteError
@@ -39,6 +38,7 @@ from secure_bloom.paimon.table_files import (
 )
 from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
+from secure_bloom.runs.target import GONE, check_commit_every
 from secure_bloom.storage import files_at_once, open_input, replace_tail, sibling
 from secure_bloom.tables.paimon_names import table_folder
 from secure_bloom.tables.paimon_table import (

@@ -8,7 +8,7 @@ A file that is already as the policy says is left unchanged, so an interrupted r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -27,7 +27,9 @@ from secure_bloom.parquet.key_material_writes import (
     tidy_material,
     write_new_with_material,
 )
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import Leaf
+from secure_bloom.rekeying.file_work import RekeyWork
 from secure_bloom.rekeying.key_files import (
     key_metadata_of,
     leftovers,
@@ -47,13 +49,14 @@ from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.rekeying.written_check import check_written, keys_by_place
+from secure_bloom.runs.work import FileTask, Steps
 from secure_bloom.storage import InputFile, open_in_table
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reencryption:
+class Reencryption(RekeyWork):
     """One run: where keys of the old files come from, and what the new files are to be.
 
     Without a ``policy`` the new files are in clear.  With ``two_kms``, a file is also changed if
@@ -70,6 +73,7 @@ class Reencryption:
     only_changes: bool = False
     verify: bool = False
     names: ColumnMapping | None = None
+    needs_columns: bool = False
     #: New keys that the KMS has wrapped for files whose turn comes later.
     _ready: dict[str, tuple[Protection, NewFileKeys]] = field(default_factory=dict, repr=False)
 
@@ -111,6 +115,15 @@ class Reencryption:
             made = None if self.dry_run else self._new_keys(wanted)
             if made is not None:
                 self._ready[path] = wanted, made
+
+    def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
+        """Return what makes the calls to the KMS for files whose turn comes later."""
+        return KeyPrefetch(self.resolver, lambda path: self.ask(path, targets[path]), self.wrapped)
+
+    def process(self, task: FileTask, steps: Steps) -> RekeyedFile:
+        """Process one file, in place or to the task's target."""
+        del steps
+        return self.reencrypt(task.path, task.target)
 
     def wrapped(self) -> int:
         """Return the number of new keys that the KMS has wrapped."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from secure_bloom.adding.report import CommittingReport
 from secure_bloom.errors import SecureBloomError, failure_of
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.protection import KeyUse, Protection
+from secure_bloom.runs.target import GONE, TableCommit
 from secure_bloom.storage import InputFile
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
@@ -54,6 +55,21 @@ class RekeyedFile:
     def changes(self) -> bool:
         """Whether the file was changed."""
         return self.status not in ("unchanged", "failed")
+
+    def taken_meanwhile(self) -> RekeyedFile:
+        """Return the report of a file that another writer removed from its table meanwhile."""
+        return replace(
+            self,
+            status="unchanged",
+            bytes_after=self.bytes_before,
+            footer=self.footer_before,
+            master_keys=self.master_keys_before,
+            columns=tuple(replace(it, key=it.key_before) for it in self.columns),
+            error=None,
+            hint=None,
+            causes=(),
+            notes=(*self.notes, GONE),
+        )
 
 
 def rekeyed_file(
@@ -110,3 +126,27 @@ class RekeyReport(CommittingReport[RekeyedFile]):
     """
 
     ROWS: ClassVar = ("files", "columns")
+
+
+_OLD_FILES = (
+    "the old files stay for time travel, under their old keys, until the table's VACUUM removes "
+    "them: a key that is destroyed earlier takes the older versions with it, and a key that has "
+    "leaked opens them until then"
+)
+_OLD_LOG = (
+    "bounds of encrypted columns are out of the table's latest version; older commits and "
+    "checkpoints of the log show them until they are cleaned up, and new writes do again unless "
+    "delta.dataSkippingStatsColumns leaves these columns out"
+)
+
+
+def table_notes(commits: Iterable[TableCommit], *, shows_secrets: bool) -> Iterator[str]:
+    """Yield notes on what old versions of a table still show.
+
+    ``shows_secrets`` is whether its log had bounds of columns that the run has encrypted.
+    """
+    every = list(commits)
+    if any(commit.files for commit in every):
+        yield _OLD_FILES
+    if every and shows_secrets:
+        yield _OLD_LOG

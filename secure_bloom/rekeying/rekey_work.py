@@ -1,17 +1,10 @@
-"""Make the work of a run on one file from a caller's arguments: here, in processes, on Spark.
-
-:func:`rekey_files` processes the files of one run in threads and processes.
-"""
+"""Make the work of a run on one file from a caller's arguments: here, in processes, on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from os import PathLike
-from typing import TypeAlias
 
-from secure_bloom.adding.run import FileTask, with_key_prefetch
 from secure_bloom.encryption.access import (
     Access,
     GivenKeys,
@@ -22,18 +15,14 @@ from secure_bloom.encryption.access import (
 from secure_bloom.encryption.file_keys import KeyResolver, UnwrapsOnce, asked_once, explicit_keys
 from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.rekeying.new_keys import KeyMaker, TwoKms
 from secure_bloom.rekeying.reencryption import Reencryption
-from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
+from secure_bloom.rekeying.rekey_report import RekeyedFile
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
 from secure_bloom.reports.text import counted
-from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.storage.column_mapping import ColumnMapping
-from secure_bloom.storage.paths import files_at_once, mean_size
 
 #: The end of a hint about a key that no policy names.
 _WAY_OUT = (
@@ -52,10 +41,12 @@ def reencryption(
     only_changes: bool = False,
     verify: bool = False,
     names: ColumnMapping | None = None,
+    needs_columns: bool = False,
 ) -> Reencryption:
     """Return the work of :func:`.api.rekey.reencrypt` on one file.
 
-    ``names`` are the table's names of columns.  Raises the errors of that function.
+    ``names`` are the table's names of columns.  With ``needs_columns``, some file of the run must
+    have each column with a key.  Raises the errors of that function.
     """
     wanted = loaded_policy(policy)
     # Without a [footer] no column can have a key either, so files would come out in clear, in their
@@ -85,6 +76,7 @@ def reencryption(
         only_changes=only_changes,
         verify=verify,
         names=names,
+        needs_columns=needs_columns,
     )
 
 
@@ -102,10 +94,12 @@ def rotation(
     dry_run: bool = False,
     verify: bool = False,
     names: ColumnMapping | None = None,
+    needs_columns: bool = False,
 ) -> Rotation:
     """Return the work of :func:`.api.rekey.rotate_keys` on one file.
 
-    ``names`` are the table's names of columns.  Raises the errors of that function.
+    ``names`` are the table's names of columns.  With ``needs_columns``, some file of the run must
+    have each column with a key.  Raises the errors of that function.
     """
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)
     if moves and old is not None:
@@ -133,6 +127,7 @@ def rotation(
         dry_run=dry_run,
         verify=verify,
         names=names,
+        needs_columns=needs_columns,
     )
 
 
@@ -179,70 +174,14 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
         raise PolicyError(f"the KMS does not have master keys {', '.join(unknown)}")
 
 
-#: Called with the number of files done and the number of them in all.
-FileProgress = Callable[[int, int], None]
-RekeyWork: TypeAlias = Reencryption | Rotation
+def closed_notes(moves: Mapping[str, str], reports: Iterable[RekeyedFile]) -> Iterator[str]:
+    """Yield a note on files whose footers stayed closed, so that the policy was not checked.
 
-
-def rekey_files(
-    work: RekeyWork,
-    open_work: Callable[[], RekeyWork],
-    tasks: Sequence[FileTask],
-    *,
-    jobs: int | None,
-    progress: FileProgress | None,
-) -> tuple[RekeyedFile, ...]:
-    """Return the report of each task, in order. ``open_work`` makes the same work elsewhere."""
-    found: dict[int, RekeyedFile] = {}
-    paths = [task.path for task in tasks]
-    done = each_file(
-        partial(_rekey, work),
-        partial(_rekeyer, open_work),
-        tasks,
-        chosen_parallelism(
-            len(paths),
-            jobs,
-            mean_size=mean_size(paths),
-            at_once=files_at_once(paths),
-            by_threads=work.asks_for_each_key,
-        ),
-        lost=lambda task, error: failed_file(task.path, error, 0.0),
-        ahead=partial(with_key_prefetch, _ahead(work, {it.path: it.target for it in tasks})),
-    )
-    # Closed here: an error of `progress` must not leave the pool at work on files.
-    with closing(done):
-        for index, report in done:
-            found[index] = report
-            if progress is not None:
-                progress(len(found), len(tasks))
-    reports = tuple(found[index] for index in range(len(tasks)))
-    # One warning for the run, and not one in each process that worked on it.
-    warn_unverified(report.path for report in reports if not report.verified)
-    return reports
-
-
-def closed_notes(work: RekeyWork, reports: Iterable[RekeyedFile]) -> Iterator[str]:
-    """Yield a note on files whose footers stayed closed, so that the policy was not checked."""
+    ``moves`` are those of a rotation. With moves, no policy is checked.
+    """
     closed = sum(report.footer is not None and not report.columns for report in reports)
-    if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
+    if closed and not moves:
         yield (
             f"{counted(closed, 'file')}: footers were not opened, because their keys are stored "
             "outside; which columns are encrypted was not checked: secure-bloom audit checks it"
         )
-
-
-def _ahead(work: RekeyWork, targets: Mapping[str, str | None]) -> KeyPrefetch:
-    if isinstance(work, Rotation):
-        return KeyPrefetch(work.resolver, work.ask, lambda: work.rewrapper.asked)
-    return KeyPrefetch(work.resolver, lambda it: work.ask(it, targets[it]), work.wrapped)
-
-
-def _rekeyer(open_work: Callable[[], RekeyWork]) -> Callable[[FileTask], RekeyedFile]:
-    """Return the work in another process."""
-    return partial(_rekey, open_work())
-
-
-def _rekey(work: RekeyWork, task: FileTask) -> RekeyedFile:
-    if isinstance(work, Rotation):
-        return work.rotate(task.path, task.target)
-    return work.reencrypt(task.path, task.target)

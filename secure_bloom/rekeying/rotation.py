@@ -40,7 +40,9 @@ from secure_bloom.parquet.key_material_writes import (
     serialized,
     write_new_with_material,
 )
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import Leaf
+from secure_bloom.rekeying.file_work import RekeyWork
 from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
 from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys
@@ -48,13 +50,14 @@ from secure_bloom.rekeying.protection import KeyUse, Protection, found_protectio
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.written_check import check_written
+from secure_bloom.runs.work import FileTask, Steps
 from secure_bloom.storage import InputFile, open_in_table, replace_tail
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rotation:
+class Rotation(RekeyWork):
     """The work of one rotation: wrap the keys of each file under other master keys.
 
     With ``policy`` each key gets the master key that the policy names. Without one, the moves of
@@ -67,6 +70,7 @@ class Rotation:
     dry_run: bool = False
     verify: bool = False
     names: ColumnMapping | None = None
+    needs_columns: bool = False
 
     @property
     def asks_for_each_key(self) -> bool:
@@ -98,6 +102,16 @@ class Rotation:
         if outside is None:
             return unlock(tail, keys).leaves
         return None if outside.footer is None else outside.footer.leaves
+
+    def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
+        """Return what makes the calls to the KMS for files whose turn comes later."""
+        del targets
+        return KeyPrefetch(self.resolver, self.ask, lambda: self.rewrapper.asked)
+
+    def process(self, task: FileTask, steps: Steps) -> RekeyedFile:
+        """Process one file, in place or to the task's target."""
+        del steps
+        return self.rotate(task.path, task.target)
 
     def ask(self, path: str) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""

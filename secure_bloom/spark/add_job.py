@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import Columns, FilterRequest, filter_request
 from secure_bloom.adding.rewrite import WriteMode
-from secure_bloom.adding.table_change import AnyTableRun
 from secure_bloom.api.add import open_delta_run, open_iceberg_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.runs.target import TableTarget
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import job_files
 from secure_bloom.spark.job_reports import (
@@ -163,7 +163,7 @@ class _Chosen:
     in_place: bool
 
 
-_Opened: TypeAlias = tuple[AnyTableRun, FilterRequest, "StoreGrant | None"]
+_Opened: TypeAlias = tuple[TableTarget, FilterRequest, "StoreGrant | None"]
 
 
 def _delta_run(folder: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
@@ -201,7 +201,7 @@ def _snapshot(since: datetime | str | int | None) -> int | None:
 
 def _beside_job(
     spark: SparkSession,
-    run: AnyTableRun,
+    run: TableTarget,
     shipped: add_task.Shipped,
     wanted: Reporting,
     *,

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from secure_bloom.adding.report import file_notes
-from secure_bloom.adding.run import stale_summary_notes
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import AT_ONCE
+from secure_bloom.runs.files import stale_summary_notes
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import task_progress

@@ -19,10 +19,9 @@ from secure_bloom.delta.table_run import TableRun, refuse_options_of_files
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
-from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
-from secure_bloom.rekeying.rekey_run import check_columns
+from secure_bloom.rekeying.file_work import check_columns
+from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
-from secure_bloom.rekeying.table_runs import table_notes
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.job_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.package_archive import opened_once, ship
@@ -209,7 +208,7 @@ def _beside_job(
         schema=_REPORT,
         rewrite=functools.partial(_done_beside, shared=ship(shipped)),
         rows=_rows,
-        notes=functools.partial(table_notes, run),
+        notes=functools.partial(table_notes, shows_secrets=run.shows_secrets),
     )
 
 

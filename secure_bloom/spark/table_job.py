@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from secure_bloom.adding.report import file_notes
-from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import GONE, AnyTableRun, TableChange
+from secure_bloom.adding.report import file_notes, skipped_file
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import PolicyError
+from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_selection import since_nanos
 from secure_bloom.spark.job_files import JobFiles
@@ -47,7 +46,7 @@ class BesideJob(Generic[R]):
     schema: RowSchema
     rewrite: Callable[[str, str], R]
     rows: Callable[[R], Iterable[Row]]
-    notes: Callable[[TableChange], Iterable[str]] = lambda _: ()
+    notes: Callable[[Sequence[TableCommit]], Iterable[str]] = lambda _: ()
 
 
 def table_selection(where: str | None, since: datetime | str | int | None) -> TableSelection:
@@ -71,26 +70,22 @@ def time_of_files(since: datetime | str | int | None) -> datetime | str | None:
 
 
 def rewrite_table(
-    spark: SparkSession, run: AnyTableRun, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
+    spark: SparkSession, run: TableTarget, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
 ) -> DataFrame:
     """Do the job on the files of a run, and commit the results. Return the report of the files."""
     done: list[Reported] = []
-
-    def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
-        pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
-        file_job = FileJob(
-            schema=job.schema,
-            work=functools.partial(_rewrite, job.rewrite),
-            rows=job.rows,
-        )
-        reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
-        done.append(reported)
-        return _sizes(reported.report)
-
-    change = run.rewrite(work, dry_run=dry_run)
-    gone = (f"{path}: {GONE}" for path in sorted(change.gone))
-    skipped = tuple(run.skipped())
-    for note in (*gone, *file_notes(skipped), *job.notes(change)):
+    with run.publishing(dry_run=dry_run) as publication:
+        for tasks in publication.batches():
+            pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
+            file_job = FileJob(
+                schema=job.schema, work=functools.partial(_rewrite, job.rewrite), rows=job.rows
+            )
+            reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
+            done.append(reported)
+            publication.publish(_sizes(reported.report))
+    gone = (f"{path}: {GONE}" for path in sorted(publication.gone))
+    skipped = tuple(skipped_file(path, reason) for path, reason in run.skipped())
+    for note in (*gone, *file_notes(skipped), *job.notes(publication.commits)):
         warnings.warn(note, stacklevel=4)
     rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
     if not done:
@@ -100,7 +95,7 @@ def rewrite_table(
     return found.unionByName(rest) if skipped else found
 
 
-def table_files(spark: SparkSession, run: AnyTableRun, texts: Mapping[str, str]) -> JobFiles:
+def table_files(spark: SparkSession, run: TableTarget, texts: Mapping[str, str]) -> JobFiles:
     """Return files of a run for a job: a text for each by its path, with the size in the log."""
     known = tuple((texts[path], size) for path, size in run.sizes.items() if path in texts)
     size = sum(size for _, size in known)

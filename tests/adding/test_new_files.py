@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.adding.new_files import is_marked, marked_name, new_run, remove_new_file
-from secure_bloom.adding.table_change import check_commit_every
 from secure_bloom.errors import PolicyError
+from secure_bloom.runs.target import check_commit_every
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

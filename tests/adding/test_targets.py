@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.adding.run import files_to_write
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.runs.files import files_to_write
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from secure_bloom.adding.report import (
     AddReport,
     FileAddReport,
     FilterReport,
-    ReplacedFile,
-    TableCommit,
 )
 from secure_bloom.cli.add_verb import print_add_report, print_commits
+from secure_bloom.runs.target import ReplacedFile, TableCommit
 
 
 def added(**filter_: object) -> FileAddReport:

@@ -9,14 +9,14 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.run import FileTask
-from secure_bloom.adding.table_change import TableChange, Work, new_sizes
 from secure_bloom.delta import table_run as module
 from secure_bloom.delta.actions import Operation
 from secure_bloom.delta.log_commit import open_table
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import open_run, refuse_options_of_files, rewrite_table
+from secure_bloom.delta.table_run import open_run, refuse_options_of_files
 from secure_bloom.errors import PolicyError, UnfinishedWriteError
+from secure_bloom.runs.target import DirectPublication, Publication
+from secure_bloom.runs.work import FileTask, new_sizes
 from testing import delta_logs as logs
 from testing.delta_tables import data_files
 
@@ -42,10 +42,10 @@ def test_a_file_that_failed_because_others_took_it_away_is_gone(tmp_path: Path) 
     logs.commit(tmp_path, 0, *logs.start(*columns), *(logs.add(name) for name in "abc"))
     run = open_run(str(tmp_path), Operation(name="TEST", parameters={}), TableSelection())
     logs.commit(tmp_path, 1, logs.remove("a"))
-    change = TableChange(commits=(), gone=frozenset({str(tmp_path / "c")}))
+    publication = DirectPublication((), gone=[str(tmp_path / "c")])
     failed = [FileAddReport(path=str(tmp_path / name), status="failed") for name in "ab"]
-    assert run.gone(change, failed) == {str(tmp_path / "a"), str(tmp_path / "c")}
-    assert run.gone(change, []) == {str(tmp_path / "c")}
+    assert run.gone(publication, failed) == {str(tmp_path / "a"), str(tmp_path / "c")}
+    assert run.gone(publication, []) == {str(tmp_path / "c")}
 
 
 OPERATION = Operation(name="TEST", parameters={})
@@ -66,9 +66,16 @@ def write_all(tasks: Sequence[FileTask]) -> Mapping[str, int]:
     return {task.path: 13 for task in tasks}
 
 
-def run(folder: Path, work: Work, commit_every: int | None = None) -> TableChange:
-    table = open_table(str(folder))
-    return rewrite_table(table, table.files, work, OPERATION, commit_every=commit_every)
+#: Writes the new files of some tasks, and returns their sizes.
+Work = Callable[[Sequence[FileTask]], Mapping[str, int | None]]
+
+
+def run(folder: Path, work: Work, commit_every: int | None = None) -> Publication:
+    table = open_run(str(folder), OPERATION, TableSelection(), commit_every=commit_every)
+    with table.publishing(dry_run=False) as publication:
+        for tasks in publication.batches():
+            publication.publish(work(tasks))
+    return publication
 
 
 def live(folder: Path) -> set[str]:
@@ -87,7 +94,7 @@ def test_files_that_change_are_exchanged_and_others_stay(folder: Path) -> None:
 
 
 def test_where_nothing_changes_there_is_no_commit(folder: Path) -> None:
-    assert run(folder, lambda _: {}).commits == ()
+    assert run(folder, lambda _: {}).commits == []
     assert data_files(folder) == OLD == live(folder)
 
 
@@ -136,7 +143,7 @@ def test_what_was_written_for_a_file_that_is_gone_is_removed(folder: Path) -> No
         return sizes
 
     change = run(folder, work)
-    assert change.gone == {str(folder / "1.parquet")}
+    assert change.gone == [str(folder / "1.parquet")]
     assert [commit.version for commit in change.commits] == [2]
     assert len(live(folder)) == 2
     assert data_files(folder) == OLD | live(folder)

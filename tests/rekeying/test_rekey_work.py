@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.run import FileTask
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.rekeying.rekey_work import reencryption, rekey_files, rotation
+from secure_bloom.rekeying.rekey_work import reencryption, rotation
+from secure_bloom.runs.files import FilesTarget
+from secure_bloom.runs.loop import run
+from secure_bloom.runs.runner import LocalRunner
 from testing.tables import KEYRING
 
 POLICY = sb.KeyPolicy(
@@ -50,20 +52,24 @@ def test_a_move_to_a_key_that_is_moved_itself_is_refused() -> None:
 
 
 def test_reports_come_in_order_and_progress_counts_every_file(tmp_path: Path) -> None:
-    tasks = []
+    lake = tmp_path / "lake"
+    lake.mkdir()
     for number in range(4):
-        path = tmp_path / f"{number}.parquet"
-        pq.write_table(pa.table({"id": [number]}), path)
-        tasks.append(FileTask(path=str(path), target=str(tmp_path / "new" / path.name)))
-    Path(tasks[2].path).write_text("no Parquet file")
+        pq.write_table(pa.table({"id": [number]}), lake / f"{number}.parquet")
+    (lake / "2.parquet").write_text("no Parquet file")
     policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
     open_work = partial(reencryption, policy, KEYRING, only_changes=True)
     seen: list[tuple[int, int]] = []
-    reports = rekey_files(
-        open_work(), open_work, tasks, jobs=2, progress=lambda *now: seen.append(now)
-    )
-    assert [report.path for report in reports] == [task.path for task in tasks]
-    assert [report.status for report in reports] == [*["reencrypted"] * 2, "failed", "reencrypted"]
+    target = FilesTarget(paths=lake, output=tmp_path / "new")
+    done = run(open_work, target, LocalRunner(jobs=2), lambda *now: seen.append(now))
+    assert [Path(report.path).name for report in done.reports] == [
+        f"{number}.parquet" for number in range(4)
+    ]
+    assert [report.status for report in done.reports] == [
+        *["reencrypted"] * 2,
+        "failed",
+        "reencrypted",
+    ]
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
         "0.parquet",

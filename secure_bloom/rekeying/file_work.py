@@ -1,0 +1,93 @@
+"""What re-encrypting and rotating have in common: a work whose steps are whole files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Self
+
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.parquet.schema import Leaf, unknown_column
+from secure_bloom.rekeying.protection import missing_columns
+from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
+from secure_bloom.runs.work import FileTask, Steps
+from secure_bloom.storage import InputFile, open_input
+
+
+class RekeyWork(ABC):
+    """Brings single files under other keys. Several threads may share it."""
+
+    __slots__ = ()
+
+    policy: KeyPolicy | None
+    dry_run: bool
+    #: Whether some file must have each of the policy's columns with keys.
+    needs_columns: bool
+
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether the run only reports what it would do."""
+        return self.dry_run
+
+    @property
+    @abstractmethod
+    def asks_for_each_key(self) -> bool:
+        """Whether a KMS is asked for each file, so that threads share the waiting."""
+
+    @abstractmethod
+    def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
+        """Return the columns of a file, or None if its footer stays closed and hides them."""
+
+    @abstractmethod
+    def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
+        """Return what makes the calls to the KMS for files whose turn comes later."""
+
+    @abstractmethod
+    def process(self, task: FileTask, steps: Steps) -> RekeyedFile:
+        """Process one file. Errors of this package become a failed report."""
+
+    def check(self, files: Sequence[str]) -> None:
+        """Raise PolicyError for a column with a key that no readable file has."""
+        if self.needs_columns:
+            check_columns(files, self)
+
+    def in_threads(self, threads: int) -> Self:
+        """Return the same work: it needs nothing for a number of threads."""
+        del threads
+        return self
+
+    def steps_of(self, report: RekeyedFile) -> int:
+        """Return 1: a file is one step."""
+        del report
+        return 1
+
+    def failed(self, task: FileTask, error: SecureBloomError) -> RekeyedFile:
+        """Return the report of a file that another process could not finish."""
+        return failed_file(task.path, error, 0.0)
+
+
+def check_columns(files: Iterable[str], work: RekeyWork) -> None:
+    """Raise PolicyError for a column with a key that no readable file has.
+
+    Reads footers until each column was found, which is mostly in the first one, or until a footer
+    stays closed.
+    """
+    policy = work.policy
+    known = set[str]()
+    missing = set() if policy is None else set(missing_columns(policy, ()))
+    for path in files:
+        if policy is None or not missing:
+            return
+        # A file that cannot be read is reported when its turn comes.
+        with suppress(SecureBloomError), open_input(path) as file:
+            leaves = work.leaves(file)
+            if leaves is None:
+                return
+            missing.intersection_update(missing_columns(policy, leaves))
+            known.update(leaf.name for leaf in leaves)
+    # If no footer opened, no column is known; each file then has an error of its own.
+    for name in sorted(missing) if known else ():
+        raise unknown_column(name, known)

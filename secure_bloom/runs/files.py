@@ -1,0 +1,115 @@
+"""The target of files that belong to no table: in place, or below another folder.
+
+A summary file, ``_metadata``, repeats the footers of other files, and is stale when they change.
+Each of its column chunks names its file in ``file_path``, relative to the folder of the summary.
+Summary files are left unchanged, because other writers own them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from os import PathLike
+
+from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.runs.target import DirectPublication, Publication
+from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.storage import (
+    file_keys,
+    find_files,
+    open_input,
+    refuse_append,
+    refuse_managed,
+    sibling,
+    summary_files,
+)
+from secure_bloom.storage.listing import output_paths, refuse_inside
+from secure_bloom.storage.paths import Paths, as_path, as_paths
+
+
+@dataclass(slots=True, kw_only=True)
+class FilesTarget:
+    """Files that are replaced, appended to (``in_place``), or written anew below ``output``."""
+
+    paths: Paths
+    in_place: bool = False
+    output: str | PathLike[str] | None = None
+    tasks: Sequence[FileTask] = field(default=(), init=False)
+
+    def listed(self) -> Sequence[str]:
+        """Return the files. Raises the errors of :func:`files_to_write`."""
+        files, targets = files_to_write(self.paths, in_place=self.in_place, output=self.output)
+        self.tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
+        return files
+
+    def publishing(self, *, dry_run: bool) -> AbstractContextManager[Publication]:
+        """Return a publication that does nothing: each file is visible when it is written."""
+        del dry_run
+        return nullcontext(DirectPublication(self.tasks))
+
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
+        """Return nothing: a file that is gone has failed."""
+        del publication, reports
+        return frozenset()
+
+
+def files_to_write(
+    paths: Paths, *, in_place: bool, output: str | PathLike[str] | None
+) -> tuple[list[str], Mapping[str, str]]:
+    """Return the files at ``paths``, and with ``output`` the new path of each.
+
+    Raises PolicyError for files of a table that keeps a log of them and, with ``in_place``, for
+    files that cannot be appended to.
+    """
+    if in_place and output is not None:
+        raise PolicyError("in_place and output exclude each other")
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    if in_place:
+        refuse_append(files)
+    if output is None:
+        return files, {}
+    targets = output_paths(files, every, as_path(output))
+    refuse_inside(as_path(output), every)
+    return files, targets
+
+
+def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple[str, ...]:
+    """Return one sentence for each summary file that describes one of the changed files.
+
+    ``what`` says what happened to the changed files.
+    """
+    files = list(changed)
+    return tuple(
+        note
+        for summary in summary_files(files)
+        for note in stale_summary_notes(summary, files, what=what)
+    )
+
+
+def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> Iterator[str]:
+    """Yield the sentence on a summary file if it describes one of the changed files."""
+    described = _described(summary)
+    # A summary that cannot be read may describe any file, so it gets a note too.
+    if any(described is None or key in described for key in file_keys(changed)):
+        yield (
+            f"{summary} describes files that {what}, and what it says of their footers is out of "
+            "date: write it anew, or remove it"
+        )
+
+
+def _described(summary: str) -> set[Hashable] | None:
+    """Return the files that a summary describes, or None if it cannot be read."""
+    try:
+        with open_input(summary) as file:
+            found = read_tail(file).scan
+    except SecureBloomError:
+        return None
+    # Encrypted, so it cannot be looked into.
+    if found is None:
+        return None
+    paths = {chunk.file_path for group in found.row_groups for chunk in group.columns}
+    return set(file_keys(sibling(summary, path) for path in paths if path is not None))

@@ -1,0 +1,130 @@
+"""Where a run's new content goes, and how it becomes visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.runs.work import FileReport, FileTask
+
+#: The note of a file whose replacement was given up.
+GONE: Final = "another writer took it out of the table meanwhile, so its new file was removed again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedFile:
+    """A file of a table and its replacement, by their paths in the table's log."""
+
+    removed: str
+    added: str
+
+
+#: The names of two sizes in the metrics of a Delta commit, and of an Iceberg snapshot.
+_REMOVED: Final = ("numRemovedBytes", "removed-files-size")
+_ADDED: Final = ("numAddedBytes", "added-files-size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCommit:
+    """A version of a table that a run made, or in a dry run the version that it would make.
+
+    ``version`` is the number of a Delta version, or the id of an Iceberg snapshot.  It is None in a
+    dry run on an Iceberg table, because a snapshot gets its id when it is written.  ``metrics`` are
+    the commit's ``operationMetrics``, or the metrics in the snapshot's summary.
+    """
+
+    version: int | None
+    operation: str
+    metrics: Mapping[str, str]
+    files: tuple[ReplacedFile, ...]
+
+    @property
+    def bytes_removed(self) -> int:
+        """The size of the files that left the table."""
+        return self._bytes(_REMOVED)
+
+    @property
+    def bytes_added(self) -> int:
+        """The size of the files that took their places."""
+        return self._bytes(_ADDED)
+
+    def _bytes(self, names: Iterable[str]) -> int:
+        return sum(int(self.metrics.get(name, 0)) for name in names)
+
+
+class Publication(Protocol):
+    """The publishing of one run: a batch is processed, then published, then comes the next one.
+
+    ``gone`` are files that other writers removed from the table meanwhile.
+    """
+
+    @property
+    def commits(self) -> Sequence[TableCommit]: ...  # noqa: D102
+    @property
+    def gone(self) -> Iterable[str]: ...  # noqa: D102
+    @property
+    def notes(self) -> Sequence[str]: ...  # noqa: D102
+
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield the tasks of each batch."""
+
+    def publish(self, sizes: Mapping[str, int | None]) -> None:
+        """Make the new content of the last batch visible, by the result of :func:`.new_sizes`."""
+
+
+class Target(Protocol):
+    """The files of a run, and where their new content goes."""
+
+    def listed(self) -> Sequence[str]:
+        """Return the files to process. Raises the errors of their listing."""
+
+    def publishing(self, *, dry_run: bool) -> AbstractContextManager[Publication]:
+        """Return what publishes the batches.
+
+        An exception in its block removes new files that are not published.
+        """
+
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
+        """Return files, also failed ones, that other writers removed during the run."""
+
+
+class TableTarget(Target, Protocol):
+    """The live files of a table, which get new files by commits.
+
+    ``root`` is the table's folder. ``sizes`` maps the path of each file to its size in the log.
+    """
+
+    @property
+    def root(self) -> str: ...  # noqa: D102
+    @property
+    def paths(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
+    def skipped(self) -> Iterable[tuple[str, str]]:
+        """Return live files that a run leaves out, each with the reason."""
+
+
+@dataclass(slots=True)
+class DirectPublication:
+    """The publication of files that are visible when they are written: one batch, no commit."""
+
+    tasks: Sequence[FileTask]
+    commits: Sequence[TableCommit] = ()
+    gone: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
+
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield all tasks."""
+        yield self.tasks
+
+    def publish(self, sizes: Mapping[str, int | None]) -> None:
+        """Do nothing: the files are visible."""
+
+
+def check_commit_every(commit_every: int | None) -> None:
+    """Raise PolicyError unless ``commit_every`` is at least 1."""
+    if commit_every is not None and commit_every < 1:
+        raise PolicyError(f"commit_every is {commit_every}, it must be at least 1")

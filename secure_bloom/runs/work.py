@@ -1,0 +1,84 @@
+"""What a run does to each file, and what it must know of a file's report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
+
+
+class FileTask(NamedTuple):
+    """One file that is to be rewritten, in place or to ``target``."""
+
+    path: str
+    target: str | None = None
+
+
+class FileReport(Protocol):
+    """The report of a file that a run may have rewritten."""
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def bytes_after(self) -> int | None: ...  # noqa: D102
+    @property
+    def changes(self) -> bool: ...  # noqa: D102
+
+
+R = TypeVar("R", bound=FileReport)
+#: Like ``map``: calls a function for each step of a file, perhaps in parallel, and counts them.
+Steps: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
+
+
+class Work(Protocol[R]):
+    """One kind of change to a file, with the keys that it needs.
+
+    ``asks_for_each_key`` is whether a KMS is asked for each file: then threads wait together.
+    """
+
+    @property
+    def writes_nothing(self) -> bool: ...  # noqa: D102
+    @property
+    def asks_for_each_key(self) -> bool: ...  # noqa: D102
+
+    def check(self, files: Sequence[str]) -> int | None:
+        """Check the request against files, before anything is written.
+
+        Return about how many steps a file has, or None if each file is one step.  Raises the errors
+        of the request.
+        """
+
+    def in_threads(self, threads: int) -> Work[R]:
+        """Return the same work for files that this number of threads share."""
+
+    def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
+        """Return what makes the calls to the KMS for files whose turn comes later."""
+
+    def process(self, task: FileTask, steps: Steps) -> R:
+        """Process one file. Errors of this package become a failed report."""
+
+    def steps_of(self, report: R) -> int:
+        """Return the number of steps that a file had, by its report."""
+
+    def failed(self, task: FileTask, error: SecureBloomError) -> R:
+        """Return the report of a file that another process could not finish."""
+
+
+#: Opens the same work in any process.
+OpenWork: TypeAlias = Callable[[], Work[R]]
+
+
+def new_sizes(reports: Iterable[FileReport]) -> dict[str, int | None]:
+    """Return the result of each file by its old path: the new size, or None for a failure.
+
+    A file that needs no new content is left out.
+    """
+    return {
+        report.path: report.bytes_after if report.changes else None
+        for report in reports
+        if report.changes or report.status == "failed"
+    }
