@@ -94,6 +94,7 @@ _BESIDE_THE_CLUSTER = tuple(
         "job_reports",
         "hudi",
         "job_files",
+        "late_attempts",
         "lying",
         "session",
         "trust",

@@ -99,6 +99,17 @@ class FileBusyError(SecureBloomError):
     """Another process has kept the file locked for too long. Nothing was written."""
 
 
+class DriverLostError(SecureBloomError):
+    """A task of a run on other machines cannot see that its driver lives. Nothing was written."""
+
+
+class RunEnded(BaseException):
+    """The run that a task belongs to has ended, so the task must not write. Nothing was written.
+
+    Like Expired, it is not an error of the file that is being written, and ends the task.
+    """
+
+
 class TimeLimitError(SecureBloomError):
     """The work took longer than the caller allows. Nothing was changed."""
 
@@ -183,6 +194,19 @@ class FilesFailedError(SecureBloomError):
 
     def __init__(self, message: str, *, hint: str | None = None, report: Any) -> None:
         super().__init__(message, hint=hint)
+        self.report = report
+
+
+class ReportLostError(SecureBloomError):
+    """The work is done, but its report could not be written. ``report`` has it, if that is known.
+
+    Nothing has to be run again for the files.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, path: str | None = None, report: Any
+    ) -> None:
+        super().__init__(message, hint=hint, path=path)
         self.report = report
 
 

@@ -29,10 +29,11 @@ from secure_bloom.spark.job_reports import (
     FileJob,
     OnError,
     Reporting,
+    plain_report,
     prepare_report,
     reporting,
-    run_file_job,
 )
+from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.table_job import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 REPORT_SCHEMA = add_task.REPORT.ddl
 
 
+@with_cancelled_jobs
 @checked_arguments
 def add_bloom_filters(
     spark: SparkSession,
@@ -149,8 +151,14 @@ def add_bloom_filters(
         prepare_report(files, add_task.REPORT)
         check_request(files, shipped, shared, needs_kms=wanted.on_error is OnError.RAISE)
         work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
-        plain = FileJob(schema=add_task.REPORT, work=work, rows=add_task.rows, what="got filters")
-        return run_file_job(files, plain, wanted).wanted_by(wanted)
+        plain = FileJob(
+            schema=add_task.REPORT,
+            work=work,
+            rows=add_task.rows,
+            writes_into=None if dry_run else files.first_folder,
+            what="got filters",
+        )
+        return plain_report(files, plain, wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,4 +224,5 @@ def _beside_job(
         schema=add_task.REPORT,
         rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
         rows=add_task.rows,
+        after_loss=dict.fromkeys(add_task.FILTER_FIELDS),
     )

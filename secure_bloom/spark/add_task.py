@@ -22,21 +22,26 @@ from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.store_grants import StoreGrant
 
+_FILTER = {
+    "row_group": "int",
+    "column": "string",
+    "action": "string",
+    "reason": "string",
+    "source": "string",
+    "values": "long",
+    "bytes": "long",
+    "fpp_requested": "double",
+    "fpp": "double",
+    "encrypted": "boolean",
+    "key": "string",
+}
+#: The columns of a report that are null for a file without filters.
+FILTER_FIELDS = tuple(_FILTER)
 REPORT = RowSchema(
     {
         "path": "string",
         "status": "string",
-        "row_group": "int",
-        "column": "string",
-        "action": "string",
-        "reason": "string",
-        "source": "string",
-        "values": "long",
-        "bytes": "long",
-        "fpp_requested": "double",
-        "fpp": "double",
-        "encrypted": "boolean",
-        "key": "string",
+        **_FILTER,
         "bytes_before": "long",
         "bytes_after": "long",
         "seconds": "double",

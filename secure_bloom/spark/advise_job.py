@@ -20,6 +20,7 @@ from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.tasks import run_tasks
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@with_cancelled_jobs
 @checked_arguments
 def advise(
     spark: SparkSession,

@@ -22,6 +22,7 @@ from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
+from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.task_plan import plan_tasks
@@ -40,6 +41,7 @@ FINDINGS_SCHEMA = (
 _FIELDS = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
 
 
+@with_cancelled_jobs
 @checked_arguments
 def audit(
     spark: SparkSession,

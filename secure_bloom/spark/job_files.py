@@ -34,7 +34,7 @@ from secure_bloom.spark.tasks import (
 )
 from secure_bloom.storage import summary_files
 from secure_bloom.storage.listing import no_such_files
-from secure_bloom.storage.paths import Paths, absolute_path, as_paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths, folder_of
 from secure_bloom.storage.split_listing import Branch, Entry, list_branch, list_upper_part
 
 if TYPE_CHECKING:
@@ -144,6 +144,11 @@ class JobFiles:
             few = self.known[:: -(-len(self.known) // most) or 1]
             return [path for path, _ in few]
         return [row.path for row in self.frame.limit(most).collect()]
+
+    @property
+    def first_folder(self) -> str | None:
+        """The folder of one of the files, or None if there are no files."""
+        return next((folder_of(path) for path in self.some(1)), None)
 
     def __iter__(self) -> Iterator[str]:
         """Yield all paths, without holding all of them in memory."""

@@ -12,32 +12,35 @@ import functools
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from secure_bloom.adding.report import file_notes
 from secure_bloom.calling.arguments import Progress
-from secure_bloom.errors import FilesFailedError, PolicyError
+from secure_bloom.errors import FilesFailedError, PolicyError, ReportLostError
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import AT_ONCE
 from secure_bloom.runs.files import stale_summary_notes
 from secure_bloom.spark.compat import frame_of
+from secure_bloom.spark.java_errors import reason_of
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, TaskWork, executors_errors, result_rows, row_by_row
 from secure_bloom.storage.listing import refuse_inside
+from secure_bloom.storage.offered_permit import offered_permit
 from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
+from secure_bloom.storage.write_permit import Permit, written_under
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 #: Notes and errors that are shown one by one.
-_TOLD = 10
+SHOWN = 10
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 
@@ -68,11 +71,13 @@ class FileJob:
 
     The columns ``path``, ``status``, ``error`` and ``notes`` are in every ``schema``.  ``what``
     says what happened to files that were changed in place. It is None if files are unchanged.
+    ``writes_into`` is a folder that the work writes into, or None if it writes nothing.
     """
 
     schema: RowSchema
     work: Callable[[str], Any]
     rows: Callable[[Any], Iterable[Row]]
+    writes_into: str | None
     what: str | None = None
 
 
@@ -93,37 +98,78 @@ def reporting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """The report of a job, the number of its files, and how many of them failed or have notes."""
+    """The report of a job, the number of its files, and how many of them failed or have notes.
+
+    ``lost`` is the reason why the report could not be written to the folder that the caller wants.
+    """
 
     report: DataFrame
     files: int
     failed: int
     noted: int
+    lost: str | None = None
+
+    def notes(self) -> Iterator[str]:
+        """Yield the first notes of files, and how many more files have some."""
+        return _file_notes(self.report, self.noted)
 
     def wanted_by(self, wanted: Reporting) -> DataFrame:
-        """Return the report, or raise FilesFailedError if files failed."""
+        """Return the report.
+
+        Raises FilesFailedError if files failed, and ReportLostError if the report is not where the
+        caller wants it.
+        """
         if self.failed and wanted.on_error is OnError.RAISE:
-            raise _failure(self.report, self.failed, self.files)
+            raise _failure(self, wanted)
+        if self.lost is not None:
+            raise ReportLostError(
+                f"{_outcome(self)}, but the report could not be written: {self.lost}",
+                hint="the error's `report` is the DataFrame with a row for each file",
+                path=wanted.path,
+                report=self.report,
+            )
         return self.report
 
 
 def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
-    """Do the job on every file, in tasks. Notes are given as warnings."""
+    """Do the job on every file, in tasks.
+
+    No attempt at a task writes a file after this has returned or has raised an error.
+    """
     if wanted.path is not None:
         refuse_inside(wanted.path, files.roots)
     work = row_by_row(functools.partial(result_rows, job.rows, job.work), at_once=AT_ONCE)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=files.tasks),
+        _permitted(work, job.writes_into) as permitted,
     ):
         if files.are_few:
-            reported = _collected(files, work, job.schema, wanted.path)
-        else:
-            rows = files.in_tasks(work, job.schema)
-            reported = _kept(rows, job.schema, files.count, wanted.path)
-    report = reported.report
-    _warn_of((*_file_notes(report, reported.noted), *_summary_notes(report, files, job)))
-    return reported
+            return _collected(files, permitted, job.schema, wanted.path)
+        rows = files.in_tasks(permitted, job.schema)
+        return _kept(rows, job.schema, files.count, wanted.path)
+
+
+def plain_report(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
+    """Do the job on files of no table. Return its report, and give its notes as warnings."""
+    reported = run_file_job(files, job, wanted)
+    warn_of((*reported.notes(), *_summary_notes(reported.report, files, job)))
+    return reported.wanted_by(wanted)
+
+
+@contextmanager
+def _permitted(work: TaskWork, folder: str | None) -> Iterator[TaskWork]:
+    """Yield work that writes only until the block is left."""
+    if folder is None:
+        yield work
+        return
+    with offered_permit(folder) as permit:
+        yield functools.partial(_done_under, permit, work)
+
+
+def _done_under(permit: Permit, work: TaskWork, rows: Sequence[Row]) -> Iterator[Row]:
+    with written_under(permit):
+        yield from work(rows)
 
 
 def prepare_report(files: JobFiles, schema: RowSchema) -> None:
@@ -146,33 +192,82 @@ def _collected(files: JobFiles, work: TaskWork, schema: RowSchema, path: str | N
     """Return the rows of a small job, which the driver holds, so that no query keeps them."""
     rows = files.collected(work, schema)
     report = frame_of(files.spark, schema, rows)
+    lost = None
     if path is not None:
-        report = _stored(report, schema, path)
+        try:
+            report = _stored(report, schema, path)
+        except _spark_errors() as error:
+            lost = reason_of(error)
     status, notes = (list(schema.types).index(name) for name in ("status", "notes"))
     return Reported(
         report=report,
         files=files.count,
         failed=sum(row[status] == "failed" for row in rows),
         noted=sum(bool(row[notes]) for row in rows),
+        lost=lost,
     )
 
 
-def _stored(rows: DataFrame, schema: RowSchema, path: str) -> DataFrame:
-    rows.write.options(**_IN_CLEAR).parquet(path)
+def _stored(rows: DataFrame, schema: RowSchema, path: str, mode: str = "error") -> DataFrame:
+    rows.write.options(**_IN_CLEAR).mode(mode).parquet(path)
     return rows.sparkSession.read.schema(schema.ddl).parquet(path)
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions of a query that fails, also with Spark Connect."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    return Py4JError, PySparkException
 
 
 def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> Reported:
     """Return the rows of a large job, computed once, and count them on the way."""
+    if path is not None:
+        try:
+            return _counted(rows, lambda counted: _stored(counted, schema, path), files)
+        except _spark_errors() as error:
+            lost = reason_of(error)
+        # Written as it is made, the report was lost before all files were done.  The work finds
+        # the files that are done, and does the rest; if it is the work that fails, it does again.
+        return replace(_counted(rows, _checkpointed, files), lost=lost)
+    return _counted(rows, _checkpointed, files)
+
+
+def _checkpointed(rows: DataFrame) -> DataFrame:
+    # No cache: if an executor is lost, Spark would make its part of it by running the job again.
+    return rows.localCheckpoint()
+
+
+def _counted(rows: DataFrame, keep: Callable[[DataFrame], DataFrame], files: int) -> Reported:
+    """Return the report that ``keep`` makes of the rows, counted on the way."""
     from pyspark.sql import Observation
 
     counts = Observation()
-    counted = rows.observe(counts, *_counts())
-    # No cache: if an executor is lost, Spark would make its part of it by running the job again.
-    report = counted.localCheckpoint() if path is None else _stored(counted, schema, path)
+    report = keep(rows.observe(counts, *_counts()))
     # A client of Spark Connect does not hear what a checkpoint has counted.
-    numbers = counts.get or report.agg(*_counts()).collect()[0].asDict()
+    numbers = counts.get or _counts_of(report)
     return Reported(report=report, files=files, **numbers)
+
+
+def changed_report(
+    reported: Reported, report: DataFrame, schema: RowSchema, wanted: Reporting
+) -> Reported:
+    """Return the results of a job whose report has other rows by now, also where it is stored."""
+    # Computed before the folder that it is computed from is written anew.
+    report = _checkpointed(report)
+    lost = reported.lost
+    if wanted.path is not None and lost is None:
+        try:
+            report = _stored(report, schema, wanted.path, mode="overwrite")
+        except _spark_errors() as error:
+            lost = reason_of(error)
+    return replace(reported, report=report, lost=lost, **_counts_of(report))
+
+
+def _counts_of(report: DataFrame) -> dict[str, int]:
+    found: dict[str, int] = report.agg(*_counts()).collect()[0].asDict()
+    return found
 
 
 def _counts() -> tuple[Column, ...]:
@@ -186,19 +281,19 @@ def _counts() -> tuple[Column, ...]:
     return f.count_if(failed).alias("failed"), f.count_if(noted).alias("noted")
 
 
-def _warn_of(notes: Iterable[str]) -> None:
+def warn_of(notes: Iterable[str]) -> None:
     """Warn of leftovers of the run that need attention."""
     for note in notes:
-        warnings.warn(note, stacklevel=5)
+        warnings.warn(note, stacklevel=6)
 
 
 def _file_notes(report: DataFrame, count: int) -> Iterator[str]:
     if not count:
         return
     noted = report.where("size(notes) > 0").select("path", "notes")
-    yield from file_notes(noted.limit(_TOLD).collect())
-    if count > _TOLD:
-        yield f"{counted(count - _TOLD, 'more file')} with notes: the report has them in `notes`"
+    yield from file_notes(noted.limit(SHOWN).collect())
+    if count > SHOWN:
+        yield f"{counted(count - SHOWN, 'more file')} with notes: the report has them in `notes`"
 
 
 def _summary_notes(report: DataFrame, files: JobFiles, job: FileJob) -> Iterator[str]:
@@ -207,17 +302,28 @@ def _summary_notes(report: DataFrame, files: JobFiles, job: FileJob) -> Iterator
     from pyspark.sql import functions as f
 
     changed = report.where(~f.col("status").isin("unchanged", "failed")).select("path").distinct()
-    for summary in files.summaries[:_TOLD]:
+    for summary in files.summaries[:SHOWN]:
         paths = (row.path for row in changed.toLocalIterator())
         yield from stale_summary_notes(summary, paths, what=job.what)
 
 
-def _failure(report: DataFrame, failed: int, count: int) -> FilesFailedError:
-    first = report.where("status = 'failed'").select("error").first()
+def _outcome(reported: Reported) -> str:
+    count = counted(reported.files, "file")
+    if not reported.failed:
+        return f"the work on {count} is done"
+    return f"{reported.failed:,} of {count} failed, and the others are done"
+
+
+def _failure(reported: Reported, wanted: Reporting) -> FilesFailedError:
+    first = reported.report.where("status = 'failed'").select("error").first()
+    lost = (
+        ""
+        if reported.lost is None
+        else f"; the report could not be written to {wanted.path}: {reported.lost}"
+    )
     return FilesFailedError(
-        f"{failed:,} of {counted(count, 'file')} failed, and the others are done; the first: "
-        f"{'' if first is None else first.error}",
+        f"{_outcome(reported)}; the first: {'' if first is None else first.error}{lost}",
         hint="the error's `report` is the DataFrame with a row for each; on_error='report' returns "
         "it instead",
-        report=report,
+        report=reported.report,
     )

@@ -71,10 +71,15 @@ def _watch(context: Any, tag: str, over: threading.Event, report: Callable[[int]
 
 
 def _completed(context: Any, tag: str) -> int:
+    # The stage that does the work has the most tasks; one before it only hands out the rows.
+    return max((stage.numCompletedTasks for stage in stages_of(context, tag)), default=0)
+
+
+def stages_of(context: Any, tag: str) -> Iterator[Any]:
+    """Yield what Spark knows of the stages of the jobs with a tag."""
     # PySpark's own tracker finds jobs by their group only.
     jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)
     tracker = context.statusTracker()
     infos = (tracker.getJobInfo(job) for job in jobs)
     stages = (tracker.getStageInfo(s) for info in infos if info is not None for s in info.stageIds)
-    # The stage that does the work has the most tasks; one before it only hands out the rows.
-    return max((stage.numCompletedTasks for stage in stages if stage is not None), default=0)
+    return (stage for stage in stages if stage is not None)

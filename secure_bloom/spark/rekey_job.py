@@ -23,7 +23,8 @@ from secure_bloom.rekeying.file_work import check_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
 from secure_bloom.spark.job_files import JobFiles, job_files
-from secure_bloom.spark.job_reports import FileJob, reporting, run_file_job
+from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
+from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_selection, time_of_files
@@ -60,6 +61,7 @@ REKEY_SCHEMA = _REPORT.ddl
 Work = Callable[[str, str | None], RekeyedFile]
 
 
+@with_cancelled_jobs
 @checked_arguments
 def reencrypt(
     spark: SparkSession,
@@ -126,9 +128,10 @@ def reencrypt(
         if folder is not None:
             output_paths(files, files.roots, folder)
             refuse_inside(folder, files.roots)
-        return run_file_job(files, _job(shipped, files, folder), wanted).wanted_by(wanted)
+        return plain_report(files, _job(shipped, files, folder), wanted)
 
 
+@with_cancelled_jobs
 @checked_arguments
 def rotate_keys(
     spark: SparkSession,
@@ -187,7 +190,7 @@ def rotate_keys(
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
-        return run_file_job(files, _job(shipped, files, None), wanted).wanted_by(wanted)
+        return plain_report(files, _job(shipped, files, None), wanted)
 
 
 def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
@@ -208,14 +211,20 @@ def _beside_job(
         schema=_REPORT,
         rewrite=functools.partial(_done_beside, shared=ship(shipped)),
         rows=_rows,
+        after_loss={"key": "key_before", "footer": "footer_before"},
         notes=functools.partial(table_notes, shows_secrets=run.shows_secrets),
     )
 
 
 def _job(shipped: tuple[object, ...], files: JobFiles, output: str | None) -> FileJob:
     work = functools.partial(_done, shared=ship(shipped), roots=files.roots, output=output)
-    what = "have other keys now" if output is None else None
-    return FileJob(schema=_REPORT, work=work, rows=_rows, what=what)
+    return FileJob(
+        schema=_REPORT,
+        work=work,
+        rows=_rows,
+        writes_into=files.first_folder if output is None else output,
+        what="have other keys now" if output is None else None,
+    )
 
 
 def _done(path: str, *, shared: bytes, roots: tuple[str, ...], output: str | None) -> RekeyedFile:

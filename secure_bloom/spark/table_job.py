@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import functools
 import json
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from secure_bloom.adding.report import file_notes, skipped_file
+from secure_bloom.adding.report import FileAddReport, file_notes, skipped_file
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import PolicyError
+from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_selection import since_nanos
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.job_reports import (
+    SHOWN,
     FileJob,
     Reported,
     Reporting,
+    changed_report,
     run_file_job,
+    warn_of,
 )
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NANOS_PER_MILLI = 1_000_000
+_PATHS = RowSchema({"path": "string"})
+_ROW = "row of its file"
 
 
 R = TypeVar("R")
@@ -39,13 +44,15 @@ R = TypeVar("R")
 class BesideJob(Generic[R]):
     """The work of tasks: write a new file beside an old one, and report it in rows.
 
-    ``rewrite`` takes the paths of the old and the new file.  ``notes`` say what old versions of the
-    table still show.
+    ``rewrite`` takes the paths of the old and the new file. ``after_loss`` has the columns of the
+    report that get the value of another column, or null, for a file that another writer took out of
+    the table.  ``notes`` say what old versions of the table still show.
     """
 
     schema: RowSchema
     rewrite: Callable[[str, str], R]
     rows: Callable[[R], Iterable[Row]]
+    after_loss: Mapping[str, str | None]
     notes: Callable[[Sequence[TableCommit]], Iterable[str]] = lambda _: ()
 
 
@@ -73,26 +80,70 @@ def rewrite_table(
     spark: SparkSession, run: TableTarget, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
 ) -> DataFrame:
     """Do the job on the files of a run, and commit the results. Return the report of the files."""
-    done: list[Reported] = []
+    reported: Reported | None = None
+    sizes: dict[str, int | None] = {}
     with run.publishing(dry_run=dry_run) as publication:
         for tasks in publication.batches():
             pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
             file_job = FileJob(
-                schema=job.schema, work=functools.partial(_rewrite, job.rewrite), rows=job.rows
+                schema=job.schema,
+                work=functools.partial(_rewrite, job.rewrite),
+                rows=job.rows,
+                writes_into=None if dry_run else run.root,
             )
             reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
-            done.append(reported)
-            publication.publish(_sizes(reported.report))
-    gone = (f"{path}: {GONE}" for path in sorted(publication.gone))
+            sizes = _sizes(reported.report)
+            publication.publish(sizes)
     skipped = tuple(skipped_file(path, reason) for path, reason in run.skipped())
-    for note in (*gone, *file_notes(skipped), *job.notes(publication.commits)):
-        warnings.warn(note, stacklevel=4)
+    notes = (*_first_notes(skipped), *publication.notes, *job.notes(publication.commits))
     rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
-    if not done:
+    if reported is None:
+        warn_of(notes)
         return rest
+    failed = (path for path, size in sizes.items() if size is None)
+    gone = run.gone(publication, [FileAddReport(path=path, status="failed") for path in failed])
+    if gone:
+        shown = _after_loss(spark, reported.report, job, gone)
+        reported = changed_report(reported, shown, job.schema, wanted)
+    warn_of((*reported.notes(), *notes))
     # Only now: the new files are committed, whatever failed beside them.
-    found = done[0].wanted_by(wanted)
+    found = reported.wanted_by(wanted)
     return found.unionByName(rest) if skipped else found
+
+
+def _first_notes(skipped: Sequence[FileAddReport]) -> Iterator[str]:
+    yield from file_notes(skipped[:SHOWN])
+    if len(skipped) > SHOWN:
+        yield f"{counted(len(skipped) - SHOWN, 'more file')} skipped: the report says why"
+
+
+def _after_loss(
+    spark: SparkSession, report: DataFrame, job: BesideJob[Any], gone: Collection[str]
+) -> DataFrame:
+    """Return the report. Files that other writers took out of the table are unchanged."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    paths = frame_of(spark, _PATHS, [(path,) for path in sorted(gone)])
+    # Only the first row of a file has its notes.
+    row = f.row_number().over(Window.partitionBy("path").orderBy(f.size("notes").desc()))
+    lost = report.join(paths, "path", "left_semi").withColumn(_ROW, row)
+    if None in job.after_loss.values():
+        # Without what its rows are about, a file has one row.
+        lost = lost.where(f.col(_ROW) == 1)
+    notes = f.concat("notes", f.array(f.lit(GONE)))
+    changes = {
+        "status": f.lit("unchanged"),
+        "bytes_after": f.col("bytes_before"),
+        "causes": f.array().cast("array<string>"),
+        "notes": f.when(f.col(_ROW) == 1, notes).otherwise(f.col("notes")),
+        **{
+            name: f.lit(None).cast(job.schema.types[name]) if old is None else f.col(old)
+            for name, old in {**job.after_loss, "error": None, "hint": None}.items()
+        },
+    }
+    columns = [changes.get(name, f.col(name)).alias(name) for name in job.schema.types]
+    return report.join(paths, "path", "left_anti").unionByName(lost.select(*columns))
 
 
 def table_files(spark: SparkSession, run: TableTarget, texts: Mapping[str, str]) -> JobFiles:

@@ -7,6 +7,7 @@
     replace, append      new bytes on a local disk: whole or not at all
     stores               the kinds of object stores, and what each can do
     object_writes        new bytes in a store: `s3`, `azure_blobs`, `gcs`, by conditions
+    write_permit         what a task on another machine asks before it writes; `offered_permit`
     os_errors            errors of the system and of stores, as errors of this package
 
 For data files, only this package touches a disk or a network; all other code works on the bytes

@@ -36,6 +36,7 @@ from secure_bloom.storage.open_folder import CLOEXEC, NONBLOCK, OpenFolder, clos
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.staged_file import hidden_name
+from secure_bloom.storage.write_permit import may_write
 
 #: A multiple of every disk's logical block size in use.
 APPEND_ALIGNMENT = 4096
@@ -112,6 +113,7 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
     with (
         system_errors(source.path),
         _writable(source.path, source.location, source.identity) as fd,
+        may_write(),
         _undone_on_error(fd, source.size),
     ):
         # A tail that fills the disk half-way would have to be taken back, so the room is asked for
@@ -140,6 +142,7 @@ def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> 
     with (
         system_errors(path),
         _writable(path, location, expected_identity) as fd,
+        may_write(),
         OpenFolder(folder_path) as folder,
     ):
         length = os.fstat(fd).st_size
@@ -158,7 +161,7 @@ def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> 
 def remove_kept(path: str) -> None:
     """Remove the hidden file that :func:`truncate_to` made."""
     folder_path, name = os.path.split(path)
-    with system_errors(path), OpenFolder(folder_path) as folder:
+    with system_errors(path), OpenFolder(folder_path) as folder, may_write():
         folder.unlink(name)
 
 

@@ -257,10 +257,12 @@ def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeA
     )
 
 
-def remove(target: StoredObject, mark: str) -> None:
-    """Remove the blob if its entity tag is ``mark``."""
-    blob = target.client.blob(target.bucket, target.key)
-    blob.delete_blob(etag=mark, match_condition=MatchConditions.IfNotModified)
+def remove(target: StoredObject, mark: str | None) -> None:
+    """Remove the blob, with a mark only if that is its entity tag."""
+    condition = (
+        {} if mark is None else {"etag": mark, "match_condition": MatchConditions.IfNotModified}
+    )
+    target.client.blob(target.bucket, target.key).delete_blob(**condition)
 
 
 class BlobWriter(ObjectWriter):

@@ -43,6 +43,7 @@ from secure_bloom.storage.paths import (
 )
 from secure_bloom.storage.replace import local_replacement
 from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, staged_file
+from secure_bloom.storage.write_permit import may_write
 
 
 def open_input(path: str) -> InputFile:
@@ -259,7 +260,8 @@ def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
         # The content before the name: a commit that a power cut left empty would break the table
         # for every reader.
         staged.sync()
-        _publish(staged, path)
+        with may_write():
+            _publish(staged, path)
 
 
 def _publish(staged: StagedFile, path: str) -> None:
@@ -297,7 +299,7 @@ def remove_file(path: str, *, only: InputFile | None = None) -> bool:
 
 
 def _remove_local(path: str) -> None:
-    with system_errors(shown_path(path)), open_folder_of(path) as folder:
+    with system_errors(shown_path(path)), open_folder_of(path) as folder, may_write():
         # The checksum goes first: left alone, it would belong to the next file of that name.
         remove_sidecar(folder, name_of(path))
         folder.unlink(name_of(path))

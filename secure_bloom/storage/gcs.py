@@ -132,9 +132,10 @@ def conditions(_: StoredObject) -> Conditions:
     return ALL_CONDITIONS
 
 
-def remove(target: StoredObject, mark: str) -> None:
-    """Remove the object if its generation is ``mark``."""
-    target.client.bucket(target.bucket).blob(target.key).delete(if_generation_match=int(mark))
+def remove(target: StoredObject, mark: str | None) -> None:
+    """Remove the object, with a mark only if that is its generation."""
+    condition = {} if mark is None else {"if_generation_match": int(mark)}
+    target.client.bucket(target.bucket).blob(target.key).delete(**condition)
 
 
 def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeAnswer:

@@ -27,6 +27,7 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import CHANGED, error_of
 from secure_bloom.storage.rewritten_file import OldRange
+from secure_bloom.storage.write_permit import require_permit
 
 MIB = 1024 * 1024
 #: Least bytes of a part that is not the last.
@@ -198,6 +199,7 @@ class ObjectWriter(ABC):
         # The number of parts is looked at before anything is sent: an upload in parts takes three
         # requests for what one can do.
         if second is None and isinstance(first, bytes):
+            require_permit()
             self._put(first)
             return len(first)
         rest = () if second is None else (second,)
@@ -242,10 +244,11 @@ class ObjectWriter(ABC):
         """Raise FileChangedError if the origin is another object by now."""
 
     def _check(self) -> None:
-        """Check for changes before the write, for stores that ignore conditions.
+        """Check the permit, and for stores that ignore conditions also for changes.
 
-        May miss the latest.
+        May miss the latest change.
         """
+        require_permit()
         if self._must_be_new:
             self._require_absent()
         if self._origin is None:

@@ -29,6 +29,7 @@ from secure_bloom.storage.object_writer import (
 from secure_bloom.storage.objects import arrow_location, open_object, store_errors
 from secure_bloom.storage.paths import is_object_uri
 from secure_bloom.storage.stores import Sdk, store_of
+from secure_bloom.storage.write_permit import require_permit
 
 
 def write_beside(
@@ -99,12 +100,20 @@ def replace_object(
 
 
 def put_object(path: str, content: bytes, *, must_be_new: bool) -> None:
-    """Write an object of a store with an SDK, in one request if it is small.
+    """Write an object, in one request if it is small.
 
     Raises FileChangedError for an object that ``must_be_new`` but is there with other content: a
-    layer below may have repeated the request.
+    layer below may have repeated the request.  A store without an SDK cannot know that.
     """
-    sdk, target = stored_at(path, *arrow_location(path))
+    filesystem, key = arrow_location(path)
+    if store_of(filesystem).module is None and not must_be_new:
+        with (
+            store_errors(path),
+            filesystem.open_output_stream(key, compression=None) as stream,
+        ):
+            stream.write(content)
+        return
+    sdk, target = stored_at(path, filesystem, key)
     try:
         with store_errors(path), sdk.errors(path):
             write = sdk.Writer(target, None, _no_source, must_be_new=must_be_new)
@@ -124,14 +133,16 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
 
     Return False, and remove nothing, if the store cannot do that on a condition.
     """
+    require_permit()
     filesystem, key = arrow_location(path)
-    if only is None:
+    if only is None and store_of(filesystem).module is None:
         with store_errors(path):
             filesystem.delete_file(key)
         return True
-    mark = store_of(filesystem).mark(only.identity)
-    if mark is None or not conditions_at(path).removals:
+    mark = None if only is None else store_of(filesystem).mark(only.identity)
+    if only is not None and (mark is None or not conditions_at(path).removals):
         return False
+    # Not by pyarrow, which leaves an empty object in the place of an empty folder.
     sdk, target = stored_at(path, filesystem, key)
     try:
         with sdk.errors(path):
@@ -185,6 +196,7 @@ def _replace_file(
     size = keep + sum(map(len, tail))
 
     def check() -> None:
+        require_permit()
         source.check_unchanged()
         if must_be_new and filesystem.get_file_info(key).type != fs.FileType.NotFound:
             raise FileChangedError("the object is there already", path=path)

@@ -126,6 +126,14 @@ def sibling(path: str, name: str) -> str:
     return str(uri.at(f"{folder}{slash}{name}"))
 
 
+def folder_of(path: str) -> str:
+    """Return the folder of the file at an absolute path."""
+    if not is_object_uri(path):
+        return path.rpartition("/")[0] or "/"
+    uri = object_uri(path)
+    return str(uri.at(uri.key.rpartition("/")[0]))
+
+
 def join(folder: str, name: str) -> str:
     """Return the path of ``name``, which may contain slashes, in ``folder``."""
     if not is_object_uri(folder):

@@ -25,6 +25,7 @@ from secure_bloom.storage.open_folder import OpenFolder
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import fenced_parts, shown_path
 from secure_bloom.storage.staged_file import StagedFile, staged_file
+from secure_bloom.storage.write_permit import may_write, require_permit
 
 
 @contextmanager
@@ -43,6 +44,8 @@ def local_replacement(
     the only file at ``output`` that may be replaced. With ``must_be_new`` no file may be there. The
     old file and the new file are locked until the block ends.
     """
+    # Before the work as well: a task whose run has ended leaves not even an empty folder.
+    require_permit()
     path = source.path if output is None else output
     location = source.location if output is None else absolute_location(output)
     target = location
@@ -71,12 +74,13 @@ def local_replacement(
                 staged.give_name()
 
             def put() -> int:
-                check()
-                _remove_sidecars(staged, location, target)
-                if must_be_new:
-                    staged.publish_new()
-                else:
-                    staged.publish(None if replaced is None else replaced.identity)
+                with may_write():
+                    check()
+                    _remove_sidecars(staged, location, target)
+                    if must_be_new:
+                        staged.publish_new()
+                    else:
+                        staged.publish(None if replaced is None else replaced.identity)
                 return size
 
             check()

@@ -260,9 +260,10 @@ def read_range(target: StoredObject, extent: Extent, mark: str | None) -> RangeA
         )
 
 
-def remove(target: StoredObject, mark: str) -> None:
-    """Remove the object if its entity tag is ``mark``."""
-    target.client.delete_object(**where(target), IfMatch=mark)
+def remove(target: StoredObject, mark: str | None) -> None:
+    """Remove the object, with a mark only if that is its entity tag."""
+    condition = {} if mark is None else {"IfMatch": mark}
+    target.client.delete_object(**where(target), **condition)
 
 
 def _asked(target: StoredObject) -> Conditions:

@@ -31,6 +31,7 @@ from secure_bloom.storage.local import identity_of
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close, open_folder_of
 from secure_bloom.storage.paths import fenced_parts, is_object_uri, local_path, shown_path
+from secure_bloom.storage.write_permit import may_write
 
 _NAME_MAX = 255
 #: Errors of file systems without hard links: there only the lock on the source keeps writers apart.
@@ -307,7 +308,7 @@ def remove_leftover(path: str) -> None:
     # What the system refuses now is removed by a later run.
     with contextlib.suppress(OSError, SecureBloomError):
         if os.path.lexists(os.path.join(folder, temporary_name(name))):
-            with open_folder_of(target) as opened:
+            with open_folder_of(target) as opened, may_write():
                 StagedFile(opened, target).remove_stale()
                 opened.sync()
 

@@ -44,8 +44,8 @@ class Sdk(Protocol):
     def read_range(self, target: StoredObject, extent: Extent, mark: str | None, /) -> RangeAnswer:
         """Return bytes of an object, of the one with this mark if it is given."""
 
-    def remove(self, target: StoredObject, mark: str, /) -> None:
-        """Remove an object if its mark is ``mark``."""
+    def remove(self, target: StoredObject, mark: str | None, /) -> None:
+        """Remove an object, with a mark only if that is its mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.errors import FilesFailedError, PolicyError, SecureBloomError
+from secure_bloom.errors import FilesFailedError, PolicyError, ReportLostError, SecureBloomError
 from secure_bloom.spark import add_bloom_filters, job_files, reencrypt, rotate_keys
 from testing.spark.cluster import POLICY
 
@@ -142,3 +142,36 @@ def test_a_summary_that_describes_other_files_is_not_told_of(
         add_bloom_filters(spark, table / "0.parquet", columns=["id"])
     with pytest.warns(UserWarning, match="_metadata describes files"):
         add_bloom_filters(spark, table, columns=["id"])
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_report_that_cannot_be_written_is_one_sentence_after_the_work(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    (table / "1.parquet").unlink()
+    (tmp_path / "file").write_text("no folder can be below this")
+    where = tmp_path / "file" / "report"
+    with pytest.raises(ReportLostError) as caught:
+        add_bloom_filters(spark, table, columns=["id"], report=where)
+    told = str(caught.value)
+    assert told.startswith(
+        f"{where}: the work on 2 files is done, but the report could not be written: "
+    )
+    assert "\n" not in told
+    assert len(told) < 600
+    assert " at org.apache" not in told
+    assert statuses(caught.value.report.collect()).keys() == {"0.parquet", "2.parquet"}
+    again = add_bloom_filters(spark, table, columns=["id"])
+    assert {row.status for row in again.collect()} == {"unchanged"}
+
+
+def test_files_that_failed_and_a_lost_report_are_one_error(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    where = tmp_path / "file" / "report"
+    with pytest.raises(FilesFailedError, match="the report could not be written") as failed:
+        add_bloom_filters(spark, table, columns=["id"], report=where)
+    assert statuses(failed.value.report.collect()) == TRIED
+    with pytest.raises(ReportLostError, match="1 of 3 files failed, and the others are done, but"):
+        add_bloom_filters(spark, table, columns=["id"], report=where, on_error="report")

@@ -1,0 +1,114 @@
+"""Ctrl-C, or any error, in a session that lives on: nothing is written after the call has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.spark import add_bloom_filters, add_task
+from testing.delta_tables import batch, data_files, deltalake
+from tests.storage.test_write_permit import content
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FILES = 80
+
+
+def slow_rewrite(path: str, *args: Any, **options: Any) -> object:
+    time.sleep(0.1)
+    return add_task.rewrite(path, *args, **options)
+
+
+@pytest.fixture(autouse=True)
+def _slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(add_task, "rewrite", slow_rewrite)
+    # As in a notebook, where it is not PySpark that handles the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def files(folder: Path) -> Path:
+    folder.mkdir()
+    for number in range(FILES):
+        pq.write_table(pa.table({"id": range(10)}), folder / f"{number:02}.parquet")
+    return folder
+
+
+def interrupted_when(begun: Callable[[], bool]) -> threading.Thread:
+    def interrupt() -> None:
+        deadline = time.monotonic() + 60
+        while not begun() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    return thread
+
+
+def is_idle(spark: SparkSession) -> bool:
+    return not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def test_after_ctrl_c_no_file_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    table = files(tmp_path / "t")
+    before = content(table)
+    thread = interrupted_when(
+        lambda: any(Path(p).stat().st_size != len(b) for p, b in before.items())
+    )
+    with pytest.raises(KeyboardInterrupt):
+        add_bloom_filters(spark, table, columns=["id"])
+    after = content(table)
+    assert is_idle(spark)
+    thread.join()
+    time.sleep(3)
+    assert content(table) == after
+    assert after.keys() == before.keys()
+    assert 0 < sum(after[path] != before[path] for path in before) < FILES
+
+
+def test_an_error_of_the_callers_own_code_ends_the_work(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = files(tmp_path / "t")
+    before = content(table)
+    calls: list[int] = []
+
+    def progress(done: int, _total: int) -> None:
+        calls.append(done)
+        raise RuntimeError("of the caller")
+
+    with pytest.raises(RuntimeError, match="of the caller"):
+        add_bloom_filters(spark, table, columns=["id"], progress=progress)
+    assert is_idle(spark)
+    time.sleep(1)
+    assert content(table) == before
+
+
+def test_after_ctrl_c_a_table_has_no_orphans(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    for number in range(20):
+        deltalake.write_deltalake(table, batch(6 * number), mode="append")
+    live = data_files(table)
+    thread = interrupted_when(lambda: any(".sb-" in p.name for p in Path(table).iterdir()))
+    with pytest.raises(KeyboardInterrupt):
+        add_bloom_filters(spark, table, columns=["id"])
+    thread.join()
+    time.sleep(3)
+    assert is_idle(spark)
+    assert {str(path.name) for path in Path(table).iterdir() if path.is_file()} == {
+        Path(path).name for path in live
+    }
