@@ -29,7 +29,7 @@ from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import requested_limit
 from secure_bloom.cli.verbosity import print_line
 from secure_bloom.cli.verbs import cli
-from secure_bloom.errors import SecureBloomError, TimeLimitError, causes
+from secure_bloom.errors import ReportLostError, SecureBloomError, TimeLimitError, causes
 from secure_bloom.running import settle_process
 
 EXIT_ERROR = 2
@@ -87,6 +87,8 @@ def _run(arguments: list[str]) -> int | _Failure:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
         sys.stdout.flush()
     except SecureBloomError as error:
+        if isinstance(error, ReportLostError):
+            _close_stdout()
         return _Failure(
             message=str(error),
             hint=error.hint,

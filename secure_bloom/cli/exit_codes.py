@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from secure_bloom.cli.verbosity import is_verbose, print_line
+from secure_bloom.errors import ReportLostError
 from secure_bloom.reports.text import counted
 
 if TYPE_CHECKING:
@@ -48,14 +50,38 @@ class Printer(Protocol[R_contra]):
 
 
 def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: bool) -> int:
-    """Print a report, as JSON or with ``show``, and its failed files. Return the exit code."""
-    if as_json:
-        from secure_bloom.cli.terminal_tables import print_json
+    """Print a report, as JSON or with ``show``, and its failed files. Return the exit code.
 
-        print_json(report.to_dict())
-    else:
-        show(report, verbose=verbose)
+    Raises ReportLostError if the report of a verb that has written files cannot be printed.
+    """
+    try:
+        if as_json:
+            from secure_bloom.cli.terminal_tables import print_json
+
+            print_json(report.to_dict())
+        else:
+            show(report, verbose=verbose)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Reports of verbs that only read have no dry run: nothing is lost with them.
+        if getattr(report, "dry_run", True):
+            raise
+        raise _lost(report, error) from error
     return print_failures(report.failed)
+
+
+def _lost(report: FilesReport, error: OSError) -> ReportLostError:
+    failed = sum(1 for _ in report.failed)
+    outcome = (
+        f"{counted(failed, 'file')} failed, and the others are done" if failed else "all is done"
+    )
+    return ReportLostError(
+        f"{outcome}, but the report cannot be written: {error.strerror or 'it failed'}",
+        hint="run again for a report: files that are done stay as they are",
+        report=report,
+    )
 
 
 def print_failures(failed: Iterable[ReportedFile]) -> int:

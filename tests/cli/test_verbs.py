@@ -192,6 +192,25 @@ def test_a_full_disk_behind_stdout_is_an_error_in_one_line(tmp_path: Path, path:
     assert done.stderr.startswith("secure-bloom: error: ")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_a_lost_report_of_a_verb_that_writes_says_that_the_files_are_done(
+    tmp_path: Path, form: list[str]
+) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
+    before = (tmp_path / "f.parquet").read_bytes()
+    command = [*COMMAND, "add", str(tmp_path), "--column", "id", *form]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    lost = "all is done, but the report cannot be written: No space left on device"
+    assert done.stderr.splitlines() == [
+        f"secure-bloom: error: {lost}",
+        "secure-bloom: hint: run again for a report: files that are done stay as they are",
+    ]
+    assert (tmp_path / "f.parquet").read_bytes() != before
+
+
 def test_a_reader_that_went_away_ends_every_verb_quietly(lake: Path) -> None:
     keyring = ("--keyring", lake / "keyring.json")
     for verb in (
