@@ -6,16 +6,16 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.mixed_protection import Mixture
-from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
 from secure_bloom.auditing.failures import guarded
-from secure_bloom.auditing.file_audit import FileAudit, audit_file, sampled_values
+from secure_bloom.auditing.file_audit import FileAudit, audit_file, sensitive_chunks
 from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
@@ -30,35 +30,39 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, file_keys
 from secure_bloom.storage.paths import is_object_uri
 
+# Loaded to search for values alone.
+if TYPE_CHECKING:
+    from secure_bloom.auditing.checks.traced_values import TracedValues
+    from secure_bloom.tracing.index import WordIndex
+
 #: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
 #: audit computes in Python, and several threads took 2.9 s where one took 2.3 s.
 _THREADS = 16
 #: The files whose audit may be done before that of an earlier file.
 _WAITING = 16
-#: The files whose values are looked for in all the others.
-_SAMPLED = 3
 
 
 def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditReport:
     """Return the report of a plan. ``progress`` gets the numbers of files done and of all files."""
-    secrets = _secrets(plan)
-    return conclude(plan, _audits(plan, progress, secrets), secrets)
+    words = _words(plan)
+    return conclude(plan, _audits(plan, progress, words), words)
 
 
-def _secrets(plan: AuditPlan) -> SensitiveValues:
-    """Return values of sensitive columns in some files, which are looked for in all the others."""
-    found, request = SensitiveValues(), plan.request
+def _words(plan: AuditPlan) -> WordIndex | None:
+    """Return the words of all values of sensitive columns, if they are searched for."""
+    request = plan.request
     if request is None or not (request.check_values and request.with_keys):
-        return found
-    run, count = AuditRun(request=request, resolver=KeyResolver(plan.keys)), len(plan.files)
-    for number in range(min(_SAMPLED, count)):
-        path = plan.files[number * count // min(_SAMPLED, count)]
-        found |= sampled_values(path, run, plan.tables.open)
-    return found
+        return None
+    # Imported here: the other checks need no pyarrow.
+    from secure_bloom.auditing.checks.traced_values import sensitive_words
+
+    run = AuditRun(request=request, resolver=KeyResolver(plan.keys))
+    chunks = partial(sensitive_chunks, plan.files, run, plan.tables.open)
+    return sensitive_words(chunks, request.policy)
 
 
 def _audits(
-    plan: AuditPlan, progress: Progress | None, secrets: SensitiveValues
+    plan: AuditPlan, progress: Progress | None, words: WordIndex | None
 ) -> Iterator[FileAudit]:
     """Yield the results of the files in their order, each when it is done."""
     request, total = plan.request, len(plan.files)
@@ -66,7 +70,7 @@ def _audits(
         return
     resolver = KeyResolver(plan.keys)
     older = OlderNames(plan.tables)
-    run = AuditRun(request=request, resolver=resolver, older_names=older.of, secrets=secrets)
+    run = AuditRun(request=request, resolver=resolver, older_names=older.of, words=words)
     work = partial(audit_file, run=run, open_file=plan.tables.open)
     paths = KeyPrefetch(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
@@ -78,17 +82,19 @@ def _audits(
 
 
 def conclude(
-    plan: AuditPlan, files: Iterable[FileAudit], secrets: SensitiveValues | None = None
+    plan: AuditPlan, files: Iterable[FileAudit], words: WordIndex | None = None
 ) -> AuditReport:
     """Return the report of all files, with the findings that only all files together show.
 
-    ``secrets`` are values of sensitive columns, which are looked for in other files and in names.
+    ``words`` are those of sensitive columns, which are searched for in other files and in names.
     """
     if plan.request is None:
-        return _report(plan, list(plan.findings), 0)
+        return _report(plan, list(plan.findings), 0, PathMask(KeyPolicy()))
     found, summed = list(plan.findings), _Summary()
+    traced: list[TracedValues] = []
     for file in files:
         found += file.findings
+        traced += file.traced
         summed.add(file)
     policy = plan.request.policy
     found += summed.mixture.findings()
@@ -96,12 +102,21 @@ def conclude(
     found += guarded(check_table_keys(plan.tables))
     if plan.request.has_secrets:
         found += guarded(check_table_logs(plan.tables, policy))
-        search = _copy_search(plan, plan.request, secrets or SensitiveValues())
+        search = _copy_search(plan, plan.request, words)
         found += guarded(copies.check_copies(plan.all_roots, search))
         found += folders.check_partitions(plan.files, search.partitions, policy)
-        found += folders.check_names(
-            (*plan.files, *search.names), plan.roots, search.secrets, policy
-        )
+        traced += search.traced
+        names = (*plan.files, *search.names)
+    else:
+        names = plan.files
+    mask, leaks = PathMask(policy), None
+    if words is not None:
+        from secure_bloom.auditing.checks import traced_values
+
+        traced.append(traced_values.trace_names(names, plan.roots, policy, words))
+        found += traced_values.confirmed_findings(traced, words)
+        mask = PathMask(policy, traced_values.holds_value(words))
+        leaks = traced_values.leak_search(traced, words, mask.path)
     left_out = len(plan.listed) - len(plan.files)
     # An empty table of a log has a schema, but no file that shows its columns.
     if plan.files and summed.all_read and not left_out:
@@ -110,18 +125,18 @@ def conclude(
         found += check_properties(plan.properties, policy, summed.columns)
     if left_out:
         found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
-    return _report(plan, found, summed.checked)
+    return replace(_report(plan, found, summed.checked, mask), leak_search=leaks)
 
 
 def _copy_search(
-    plan: AuditPlan, request: AuditRequest, secrets: SensitiveValues
+    plan: AuditPlan, request: AuditRequest, words: WordIndex | None
 ) -> copies.CopySearch:
     older = OlderNames(plan.tables)
     run = AuditRun(
         request=request,
         resolver=KeyResolver(plan.keys),
         older_names=older.of,
-        secrets=secrets,
+        words=words,
     )
 
     def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
@@ -134,7 +149,7 @@ def _copy_search(
         policy=request.policy,
         folders=set(file_keys(folders.looked_into(plan.files, plan.roots))),
         keys=run.key_forms,
-        secrets=secrets,
+        words=words,
     )
 
 
@@ -189,9 +204,8 @@ def _with_command(plan: AuditPlan, mask: PathMask, finding: Finding) -> Finding:
     return replace(finding, fix=fix)
 
 
-def _report(plan: AuditPlan, found: Iterable[Finding], checked: int) -> AuditReport:
+def _report(plan: AuditPlan, found: Iterable[Finding], checked: int, mask: PathMask) -> AuditReport:
     policy = KeyPolicy() if plan.request is None else plan.request.policy
-    mask = PathMask(policy)
     paths = tuple(map(mask.path, plan.files))
     findings: list[Finding] = []
     ignored: list[Finding] = []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.checks import (
     column_filters,
@@ -16,7 +17,6 @@ from secure_bloom.auditing.checks import (
     unreferenced_bytes,
 )
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
-from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.subjects import (
     AuditRun,
     ChunkSubject,
@@ -50,11 +50,15 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.inputs import CountedFile
 
+# Loaded to search for values alone.
+if TYPE_CHECKING:
+    from secure_bloom.auditing.checks.traced_values import TracedValues
+
 #: Room for the end of the file, and for the heads of parts, which are read before the parts.
 _ROOM = 1024 * 1024
 #: Once gaps, indexes and filters; once sampled pages; and twice the pages of a chunk whose zeros
-#: are looked for.
-_TIMES = 4
+#: are looked for.  With ``check_values`` columns in clear and gaps are read once more.
+_TIMES = 6
 
 
 class MeteredFile(CountedFile):
@@ -68,14 +72,6 @@ class MeteredFile(CountedFile):
         if self.bytes_read + length > _TIMES * self.size + _ROOM:
             raise FormatError("parts of the file overlap: together they are larger than the file")
         return super()._read(offset, length)
-
-
-def _check_repeated_values(subject: FooterSubject) -> Findings:
-    if subject.of.request.check_values:
-        # Imported here: the other checks need no pyarrow.
-        from secure_bloom.auditing.checks.repeated_values import check_repeated_values
-
-        yield from check_repeated_values(subject)
 
 
 _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
@@ -99,7 +95,6 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     column_filters.check_doubts,
     column_names.check_spelling,
     column_names.check_older_names,
-    _check_repeated_values,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     column_keys.check_column_key,
@@ -127,7 +122,7 @@ class FileAudit:
 
     ``columns`` are its leaves by their dotted names. ``columns_checked`` is how many of them were
     checked completely.  ``protection`` says how the file is protected, if it breaks no rule about
-    keys.
+    keys.  ``traced`` has the words of sensitive columns that it shows, to be confirmed.
     """
 
     path: str
@@ -135,6 +130,7 @@ class FileAudit:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns_checked: int = 0
     protection: Protection | None = None
+    traced: tuple[TracedValues, ...] = ()
 
 
 def audit_file(
@@ -150,24 +146,23 @@ def audit_file(
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
 
-def sampled_values(
-    path: str,
-    run: AuditRun,
-    open_file: Callable[[str], InputFile] = open_input,
-) -> SensitiveValues:
-    """Return values of the sensitive columns of a file; none if it cannot be read."""
-    from secure_bloom.auditing.checks.repeated_values import values_of
-
-    try:
-        with located(path=path), open_file(path) as file:
-            subject = _subject(MeteredFile(file), run)
-            footer, _ = _unlocked(subject)
-            return SensitiveValues() if footer is None else values_of(_opened(subject, footer))
-    except KmsUnavailableError:
-        raise
-    # The audit of the file says what is wrong with it.
-    except Exception:
-        return SensitiveValues()
+def sensitive_chunks(
+    paths: Iterable[str], run: AuditRun, open_file: Callable[[str], InputFile] = open_input
+) -> Iterator[tuple[InputFile, ChunkSubject]]:
+    """Yield the chunks of sensitive columns in files that can be read, each with its open file."""
+    for path in paths:
+        try:
+            with located(path=path), open_file(path) as file:
+                subject = _subject(file, run)
+                footer, _ = _unlocked(subject)
+                for chunk in () if footer is None else _opened(subject, footer).chunks:
+                    if chunk.is_sensitive:
+                        yield file, chunk
+        except KmsUnavailableError:
+            raise
+        # The audit of the file says what is wrong with it.
+        except Exception:  # noqa: S112
+            continue
 
 
 def _subject(file: InputFile, run: AuditRun) -> FileSubject:
@@ -196,13 +191,29 @@ def _audit(subject: FileSubject) -> FileAudit:
     if len(findings) >= _MOST_FINDINGS:
         what = f"more than {_MOST_FINDINGS:,} findings, the rest of the file was not looked at"
         findings.append(subject.finding(UNCHECKED_FILE, what))
+    traced, failed = _traced(opened)
+    findings += failed
     return FileAudit(
         path=subject.file.path,
         findings=tuple(findings),
+        traced=traced,
         columns={leaf.name: leaf.path for leaf in footer.leaves},
         columns_checked=0 if error is not None else _count_checked(opened, findings),
         protection=None if _breaks_rules(findings) else protection_of(opened),
     )
+
+
+def _traced(opened: FooterSubject) -> tuple[tuple[TracedValues, ...], list[Finding]]:
+    """Return the values of sensitive columns that the file shows, or the error of the search."""
+    words = opened.of.run.words
+    if words is None:
+        return (), []
+    from secure_bloom.auditing.checks.traced_values import trace_footer
+
+    try:
+        return (trace_footer(opened, words),), []
+    except Exception as error:
+        return (), [failure(opened, error)]
 
 
 def _check_footer_length(file: InputFile) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -131,7 +131,8 @@ class AuditReport(Report):
     report.  ``columns_checked`` counts the columns of files that were checked completely.
     ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy itself
     leaves open: both are shown, but do not make the audit fail.  ``scope`` is what the audit was
-    asked to check.
+    asked to check.  ``leak_search`` has the counts of words that were searched for, with
+    ``check_values``.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -141,6 +142,7 @@ class AuditReport(Report):
     columns: tuple[str, ...] = ()
     columns_checked: int = 0
     scope: AuditScope = field(default_factory=AuditScope)
+    leak_search: Mapping[str, Any] | None = None
 
     ROWS: ClassVar = ("findings",)
 
@@ -157,6 +159,7 @@ class AuditReport(Report):
             "files": self.files,
             "columns_checked": self.columns_checked,
             "scope": self.scope.to_dict(),
+            "leak_search": self.leak_search,
         }
 
     def _summary(self) -> str:

@@ -7,7 +7,7 @@ equal numbers, in the order of the files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -42,15 +42,21 @@ def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
 
 
 class PathMask:
-    """Masks paths. The same path is always masked in the same way."""
+    """Masks paths. The same path is always masked in the same way.
 
-    def __init__(self, policy: KeyPolicy) -> None:
+    ``holds_value`` returns whether the name of a file or folder holds a value of a column.
+    """
+
+    def __init__(
+        self, policy: KeyPolicy, holds_value: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._policy = policy
+        self._holds_value = holds_value
         self._numbers: dict[str, int] = {}
 
     def path(self, path: str) -> str:
         """Return the path with a number for each value."""
-        return "/".join(map(self._part, path.split("/"))) if "=" in path else path
+        return "/".join(map(self._part, path.split("/")))
 
     def finding(self, finding: Finding) -> Finding:
         """Return the finding with its path masked."""
@@ -59,7 +65,8 @@ class PathMask:
         return replace(finding, path=self.path(finding.path))
 
     def _part(self, part: str) -> str:
-        if secret_partition(part, self._policy) is None:
+        is_partition = "=" in part and secret_partition(part, self._policy) is not None
+        if not is_partition and not self._holds_value(part):
             return part
         number = self._numbers.setdefault(part, len(self._numbers) + 1)
-        return f"{part.partition('=')[0]}=***{number}"
+        return f"{part.partition('=')[0]}=***{number}" if is_partition else f"***{number}"

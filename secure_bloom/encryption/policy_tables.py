@@ -70,7 +70,9 @@ def _accepted(table: ConfigTable) -> AcceptedFinding:
 
 DATA_KEY_BITS = (128, 192, 256)
 _POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit", "readers"})
-_COLUMN_WORDS = frozenset({"key", "bloom"})
+_COLUMN_WORDS = frozenset({"key", "bloom", "parts"})
+#: Parts of a value that a search for values takes for values.
+_PARTS = ("local", "domain")
 # "plaintext" is the word of parquet-java's property.  A footer with a key is never unsigned, so in
 # clear it is SIGNED (Encryption.md 5.5).
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
@@ -107,12 +109,14 @@ class ColumnRule:
     """The policy's rule for one column, named by its dotted ``path``.
 
     ``key`` names the master key that must protect the column, or is None if the column is not
-    sensitive. ``bloom`` asks for a filter.
+    sensitive. ``bloom`` asks for a filter.  ``parts`` of a value, such as the local part of an
+    e-mail, count as values where an audit searches for values.
     """
 
     path: str
     key: str | None = None
     bloom: BloomFilterOptions | None = None
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not is_column_path(self.path):
@@ -300,7 +304,20 @@ def _column(path: str, entries: object) -> ColumnRule:
                 hint=f'a nested column is one quoted path: [columns."{path}.{word}"]',
             )
     table.allow(_COLUMN_WORDS)
-    return ColumnRule(path=path, key=table.text("key"), bloom=_bloom(path, table))
+    return ColumnRule(
+        path=path, key=table.text("key"), bloom=_bloom(path, table), parts=_parts(table)
+    )
+
+
+def _parts(column: ConfigTable) -> tuple[str, ...]:
+    parts = column.get("parts", list) or []
+    for part in parts:
+        if part not in _PARTS:
+            raise PolicyError(
+                f"'parts' of {column.name} has the unknown part {part!r}",
+                hint='write parts = ["local"]; "local" and "domain" are those of an e-mail',
+            )
+    return tuple(parts)
 
 
 def _bloom(path: str, column: ConfigTable) -> BloomFilterOptions | None:

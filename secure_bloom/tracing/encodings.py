@@ -36,6 +36,11 @@ _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
 _OPCODES: Final = re.compile(rb"\n[as]*V")
 _LINE_ENDS: Final = (b"\n", b"\r\n", b"\\n", b"\n ")
+#: An address that another follows without a mark: its end is that of a usual domain.
+_GLUED: Final = re.compile(
+    rb"(\.(?:com|org|net|edu|gov|info|io|de|fr|it|es|nl|fi|se|no|dk|pl|ch|at|be|uk|eu|us|cn|jp|br))"
+    rb"(?=[A-Za-z0-9._+-]+@)"
+)
 _WIDE: Final = re.compile(rb"(?:[^\0-\x08]\0){6,}|(?:\0[^\0-\x08]){6,}")
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SIZES: Final = frozenset(DIGESTS.values())
@@ -80,6 +85,10 @@ def _has_escape(text: bytes) -> bool:
 def _is_pickle(text: bytes) -> bool:
     """Return whether a text is a pickle of protocol 0, where a letter precedes each value."""
     return text.startswith((b"(", b"c", b"V")) and text.rstrip().endswith(b".") and b"\np" in text
+
+
+def _has_glued(text: bytes) -> bool:
+    return text.count(b"@") > 1 and _GLUED.search(text) is not None
 
 
 def _has_entity(text: bytes) -> bool:
@@ -127,6 +136,7 @@ _WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ..
     (_has_escape, _unescaped),
     (_has_entity, _from_html),
     (_is_latin, _from_latin),
+    (_has_glued, partial(_GLUED.sub, rb"\1 ")),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
 )
 
@@ -173,6 +183,9 @@ def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
         # Padding is no part of a run.
         gap = text[end:following]
         joined.append(run)
+        # Digests on lines look like lines of one text.
+        if len(run) // 2 in _SIZES and _HEX.fullmatch(run):
+            yield run
         is_line = len(run) >= 60 and len(run) % 4 == 0 and gap in _LINE_ENDS
         goes_on = is_line and following < len(text)
         if not goes_on:

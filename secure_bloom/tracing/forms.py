@@ -104,6 +104,11 @@ def _leaves(array: pa.Array) -> Iterator[pa.Array]:
         yield array
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    views = (pa.string_view(), pa.binary_view())
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), *views)
+
+
 def _is_list(kind: pa.DataType) -> bool:
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(is_of(kind) for is_of in kinds)
@@ -111,7 +116,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _texts(array: pa.Array) -> pa.Array:
     kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+    if _is_text(kind):
         return array.cast(pa.large_binary())
     if pa.types.is_fixed_size_binary(kind):
         # Few are texts: they are searched as they are, and as a UUID or a key is written.

@@ -55,6 +55,15 @@ class ColumnWords:
     is_whole: bool = True
     left_out: int = 0
 
+    def to_dict(self) -> dict[str, object]:
+        """Return the counts as they are in documents."""
+        return {
+            "column": self.name,
+            "values": self.values,
+            "left_out": self.left_out,
+            "is_whole": self.is_whole,
+        }
+
 
 class WordIndex:
     """The words of all columns. Threads may share it."""

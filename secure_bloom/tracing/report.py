@@ -81,15 +81,7 @@ class TraceReport(Report):
 
     def _document(self) -> Mapping[str, Any]:
         return {
-            "columns": [
-                {
-                    "column": it.name,
-                    "values": it.values,
-                    "left_out": it.left_out,
-                    "is_whole": it.is_whole,
-                }
-                for it in self.columns
-            ],
+            "columns": [it.to_dict() for it in self.columns],
             "files": [asdict(file) for file in self.files],
             "searched": self.searched,
             "bytes": self.bytes,

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import KmsUnavailableError, SecureBloomError
 from secure_bloom.kernels.words import LONGEST, Found, Room, find_words, fold_values
 from secure_bloom.storage import InputFile
 from secure_bloom.tracing.encodings import byte_order, decoded, is_content
@@ -72,15 +72,26 @@ class FileTrace:
 
 def trace_file(file: InputFile, index: WordIndex) -> FileTrace:
     """Return which words of the columns are in a file, in any part of it."""
-    trace = FileTrace(path=file.path, size=file.size)
-    opened = Opened.of(file.size)
     stream = cast("BinaryIO", io.BufferedReader(_Reader(file), PIECE))
-    scan = _Scan(index)
+    opened = Opened.of(file.size)
+    trace = trace_parts(file.path, parts_of(stream, opened), index, opened)
+    trace.size = file.size
+    return trace
+
+
+def trace_parts(
+    path: str, parts: Iterable[Part], index: WordIndex, opened: Opened | None = None
+) -> FileTrace:
+    """Return which words of the columns are in parts of a file."""
+    trace, scan = FileTrace(path=path), _Scan(index)
+    opened = Opened.of(0) if opened is None else opened
     try:
-        for part in parts_of(stream, opened):
+        for part in parts:
             _add(trace, scan.part(part))
     except UnreadError as error:
         opened.missed("", error)
+    except KmsUnavailableError:
+        raise
     except SecureBloomError as error:
         opened.missed("", UnreadError(error.message))
     # Any error of a library: what lies in a folder may be anything, and its text may hold values.
@@ -92,10 +103,8 @@ def trace_file(file: InputFile, index: WordIndex) -> FileTrace:
 
 def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrace:
     """Return which words are in a text that is no file, such as the name of one."""
-    scan = _Scan(index)
-    trace = FileTrace(path=path, size=len(text))
-    _add(trace, scan.part(Part(place=place, pieces=iter([text]))))
-    trace.asked = scan.asked
+    trace = trace_parts(path, [Part(place=place, pieces=iter([text]))], index)
+    trace.size = len(text)
     return trace
 
 

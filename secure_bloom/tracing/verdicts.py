@@ -29,13 +29,15 @@ class Meaning(enum.StrEnum):
 
 
 #: Kind of words -> how many are a finding in any text, and in one of at most these bytes for each.
-_ENOUGH = {DISTINCTIVE: (3, 1, 3_000), EXAMPLE: (20, 1, 1_000), RARE: (50, 3, 500)}
+_ENOUGH = {DISTINCTIVE: (3, 1, 3_000), EXAMPLE: (5, 1, 1_000), RARE: (50, 3, 500)}
 #: More rare words in a longer text.
 _RARE_IN_LONGER = (5, 1_200)
 #: The share of all values of a column, and the least number, that common words must be.
 _COMMON_SHARE, _LEAST_COMMON = 0.3, 20
 #: The same for a column of a file: the share of its own distinct values.
 _COLUMN_SHARE, _LEAST_IN_COLUMN = 0.8, 10
+#: Distinctive words that are all values of a column of a file, such as its bounds.
+_LEAST_ALONE = 2
 
 
 def verdict(
@@ -49,6 +51,9 @@ def verdict(
     found = sum(counts.values())
     if distinct and found >= _LEAST_IN_COLUMN and found >= _COLUMN_SHARE * distinct:
         return Meaning.VALUES
+    certain = counts.get(DISTINCTIVE, 0) + counts.get(EXAMPLE, 0)
+    if distinct and certain >= _LEAST_ALONE and found >= distinct:
+        return Meaning.VALUES
     for kind, (anywhere, least, room) in _ENOUGH.items():
         count = counts.get(kind, 0)
         if count >= anywhere or (count >= least and size <= room * count):
@@ -59,5 +64,4 @@ def verdict(
     common = counts.get(COMMON, 0) + rare
     if common >= _LEAST_COMMON and common >= _COMMON_SHARE * values:
         return Meaning.VALUES
-    is_mention = counts.get(DISTINCTIVE, 0) or counts.get(EXAMPLE, 0)
-    return Meaning.MENTION if is_mention else Meaning.NOTHING
+    return Meaning.MENTION if certain else Meaning.NOTHING

@@ -751,6 +751,15 @@ def values_in_clear(folder: Path) -> Example:
     return Example(path=path, options={"check_values": True})
 
 
+@example("values-mentioned")
+def values_mentioned(folder: Path) -> Example:
+    """A column `contact` in clear with one of the values of `email`; with `--check-values`."""
+    table = customers(ROWS)
+    contacts = [table["email"][0].as_py(), *(f"office {n}" for n in range(ROWS - 1))]
+    path = sound(folder, table=table.append_column("contact", pa.array(contacts)))
+    return Example(path=path, options={"check_values": True})
+
+
 @example("hudi-record-keys-in-clear")
 def hudi_record_keys_in_clear(folder: Path) -> Example:
     """A signed footer with Hudi's `hoodie_min_record_key` and `hoodie_max_record_key`."""

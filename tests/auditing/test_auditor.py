@@ -127,7 +127,8 @@ def test_the_report_is_json(tmp_path: Path) -> None:
     report = Example(path=sound(tmp_path, Mode.PLAIN)).audit(ignore=["footer-not-encrypted"])
     document = json.loads(json.dumps(report.to_dict()))
     assert document.keys() == {
-        *("schema_version", "findings", "ignored", "notes", "files", "columns_checked", "scope")
+        *("schema_version", "findings", "ignored", "notes", "files", "columns_checked", "scope"),
+        "leak_search",
     }
     assert document["findings"][0].keys() == {
         "causes",

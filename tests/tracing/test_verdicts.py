@@ -16,7 +16,7 @@ from secure_bloom.tracing.verdicts import Meaning, verdict
         ({DISTINCTIVE: 3}, 1 << 30, Meaning.VALUES),
         ({EXAMPLE: 1}, 500, Meaning.VALUES),
         ({EXAMPLE: 3}, 9_000, Meaning.MENTION),
-        ({EXAMPLE: 20}, 1 << 30, Meaning.VALUES),
+        ({EXAMPLE: 5}, 1 << 30, Meaning.VALUES),
         ({RARE: 3}, 300, Meaning.VALUES),
         ({RARE: 3}, 9_000, Meaning.NOTHING),
         ({RARE: 50}, 1 << 30, Meaning.VALUES),

@@ -80,12 +80,6 @@ def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
     return found
 
 
-def parts_of(file: InputFile) -> Iterator[bytes]:
-    """Yield the first bytes of a file, and of what is in it if it can be unpacked."""
-    with suppress(_PackedError):
-        yield from _Unpacker(file).parts(file.read_at(0, min(file.size, _SEARCHED)))
-
-
 def begins_with_pages(file: InputFile) -> bool:
     """Return whether the searched first bytes contain pages in clear."""
     return has_plain_page(file.read_at(0, min(file.size, _SEARCHED)))

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from secure_bloom.auditing.checks.contents import Content, begins_with_pages, content_of, parts_of
+from secure_bloom.auditing.checks.contents import Content, begins_with_pages, content_of
 from secure_bloom.auditing.checks.folders import folder_of, index_findings
-from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.table_logs import check_stray_log
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit
@@ -34,7 +33,6 @@ from secure_bloom.auditing.rules.leak_rules import (
     PAGES_IN_CLEAR,
     PAGES_STRAY,
     STATISTICS_IN_CLEAR,
-    VALUES_IN_CLEAR,
 )
 from secure_bloom.auditing.rules.unchecked_rules import (
     OTHER_FILES,
@@ -64,6 +62,11 @@ from secure_bloom.tables import TableListing
 from secure_bloom.tables.delta_history import ACTION_NAMES, is_read_as_log
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
 
+# Loaded to search for values alone.
+if TYPE_CHECKING:
+    from secure_bloom.auditing.checks.traced_values import TracedValues
+    from secure_bloom.tracing.index import WordIndex
+
 #: What counts of the audit of a copy: what it shows.  Whether it has a filter is nobody's concern.
 _COUNTS = frozenset(
     rule.id
@@ -80,7 +83,6 @@ _COUNTS = frozenset(
         FILTER_IN_CLEAR,
         FILTER_STRAY,
         HUDI_KEYS_IN_CLEAR,
-        VALUES_IN_CLEAR,
         KEYS_IN_LAKE,
         UNCHECKED_FOOTER,
     )
@@ -131,8 +133,9 @@ AuditFile = Callable[[str, Callable[[str], InputFile]], FileAudit]
 class CopySearch:
     """The files that were ``listed``, the tables, and what to do with other files.
 
-    ``keys`` are the forms of master keys to look for.  ``partitions`` collects the folders named by
-    values that the search meets.
+    ``keys`` are the forms of master keys to look for, ``words`` those of sensitive columns.
+    ``partitions`` collects the folders named by values that the search meets, ``traced`` what files
+    have of ``words``, and ``names`` their paths.
     """
 
     listed: Collection[str]
@@ -141,7 +144,8 @@ class CopySearch:
     policy: KeyPolicy
     folders: Collection[Hashable] = ()
     keys: Collection[bytes] = field(default=(), repr=False)
-    secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
+    words: WordIndex | None = field(default=None, repr=False)
+    traced: list[TracedValues] = field(default_factory=list, repr=False)
     partitions: dict[str, None] = field(default_factory=dict)
     names: list[str] = field(default_factory=list, repr=False)
 
@@ -160,7 +164,7 @@ def check_copies(roots: Iterable[str], search: CopySearch) -> Iterator[Finding]:
         for candidate in _candidates(root, search):
             if file_key(candidate.path) in known:
                 continue
-            opened += candidate.table is None
+            opened += candidate.table is None and search.words is None
             if opened > _MOST_OPENED:
                 yield UNCHECKED_COPY.finding(
                     f"more than {_MOST_OPENED:,} files that readers skip: the others were not "
@@ -190,13 +194,15 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
     try:
         with open_input(path) as file:
             content = content_of(file, search.keys)
+            _trace(candidate, file, content, search)
             if content is Content.FOOTER and _is_read_elsewhere(candidate, file, search):
                 return []
             if content is Content.FOOTER and _is_checkpoint(file):
                 return check_stray_log(path, search.policy)
             if content is Content.OTHER:
-                found = _beside(candidate, file, search) + _with_values(file, search.secrets)
-                return found or ([] if _is_known(candidate, file) else None)
+                found = _beside(candidate, file, search)
+                is_looked_at = search.words is not None or _is_known(candidate, file)
+                return found or ([] if is_looked_at else None)
     except PermissionError as error:
         # Others may read it.
         return [file_failure(path, error)]
@@ -213,13 +219,16 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
     return [_as_copy(finding, candidate.table) for finding in _audited(candidate, search)]
 
 
-def _with_values(file: InputFile, secrets: SensitiveValues) -> list[Finding]:
-    """Return a finding for each column of which a file of any kind holds values."""
-    if not secrets:
-        return []
-    columns = dict.fromkeys(it for part in parts_of(file) for it in secrets.columns_in(part))
-    what = "a file that is no part of the table holds values of the column"
-    return [VALUES_IN_CLEAR.finding(what, path=file.path, column=it) for it in columns]
+def _trace(candidate: _Candidate, file: InputFile, content: Content, search: CopySearch) -> None:
+    """Search a file for values, unless it is audited as a copy of the table's files."""
+    is_audited = content is Content.FOOTER and not (
+        _is_read_elsewhere(candidate, file, search) or _is_checkpoint(file)
+    )
+    if search.words is not None and not is_audited:
+        # Imported here: without values no other check needs pyarrow.
+        from secure_bloom.auditing.checks.traced_values import trace_other
+
+        search.traced.append(trace_other(file, search.words))
 
 
 def _torn(path: str) -> Finding:
@@ -277,10 +286,14 @@ def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
         file.column_names = None if table is None else table.names
         return file
 
-    found = search.audit(candidate.path, open_named).findings
+    audited = search.audit(candidate.path, open_named)
+    search.traced.extend(audited.traced)
+    found = audited.findings
     if table is not None and any(finding.id == UNCHECKED_FILE.id for finding in found):
         # The table's names do not fit the file: it has those that it brings.
-        found = search.audit(candidate.path, open_input).findings
+        audited = search.audit(candidate.path, open_input)
+        search.traced.extend(audited.traced)
+        found = audited.findings
     if any(finding.id == UNCHECKED_FILE.id for finding in found):
         # A footer that is none: its pages count.
         with open_input(candidate.path) as file:
@@ -336,7 +349,7 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
             search.partitions[folder] = None
         for name in names:
             path = tree.join(folder, name)
-            if search.secrets:
+            if search.words is not None:
                 search.names.append(path)
             if path not in search.listed:
                 yield _Candidate(path, name, table, in_log)

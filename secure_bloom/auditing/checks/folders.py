@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from urllib.parse import unquote
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
-from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding
@@ -20,7 +18,6 @@ from secure_bloom.auditing.rules.leak_rules import (
     PARTITION_IN_CLEAR,
     SCHEMA_IN_CLEAR,
     SUMMARY_IN_CLEAR,
-    VALUES_IN_CLEAR,
 )
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
@@ -106,23 +103,6 @@ def check_partitions(
         # The path of the finding ends above the folder, whose name is a value.
         yield PARTITION_IN_CLEAR.finding(
             "the column's values are names of folders", path=above, column=column
-        )
-
-
-def check_names(
-    paths: Iterable[str], roots: Sequence[str], secrets: SensitiveValues, policy: KeyPolicy
-) -> Iterator[Finding]:
-    """Yield a finding for each column of which names of files or folders hold values."""
-    if not secrets:
-        return
-    parts = {part for path in paths for part in path.split("/")}
-    names = (unquote(part) for part in parts if secret_partition(part, policy) is None)
-    # The path of the finding is the one that was given: a name would be a value.
-    for column in secrets.columns_in("\n".join(names).encode("utf-8", "surrogatepass")):
-        yield VALUES_IN_CLEAR.finding(
-            "names of files or folders hold values of the column",
-            path=roots[0] if len(roots) == 1 else None,
-            column=column,
         )
 
 

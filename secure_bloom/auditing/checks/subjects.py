@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.request import WantedFilters
 from secure_bloom.auditing.checks.contents import forms_of
-from secure_bloom.auditing.checks.sensitive_values import SensitiveValues
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
@@ -25,6 +25,10 @@ from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile
+
+# Loaded to search for values alone.
+if TYPE_CHECKING:
+    from secure_bloom.tracing.index import WordIndex
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 
@@ -75,14 +79,14 @@ class AuditRequest:
 class AuditRun:
     """What the audits of all files of a run share.
 
-    ``secrets`` are values of sensitive columns in other files.  ``older_names`` returns the names
-    that the table of a file had for its columns.
+    ``words`` are those of the values of all sensitive columns, if they are searched for.
+    ``older_names`` returns the names that the table of a file had for its columns.
     """
 
     request: AuditRequest
     resolver: KeyResolver
     older_names: Callable[[str], Sequence[ColumnMapping]] = lambda _: ()
-    secrets: SensitiveValues = field(default_factory=SensitiveValues, repr=False)
+    words: WordIndex | None = field(default=None, repr=False)
 
     @cached_property
     def key_forms(self) -> tuple[bytes, ...]:

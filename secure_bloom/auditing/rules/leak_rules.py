@@ -61,16 +61,21 @@ BOUNDS_STRAY = Rule(
 VALUES_IN_CLEAR = Rule(
     id="values-in-clear",
     severity=Severity.HIGH,
-    meaning="Sampled values of a sensitive column are elsewhere: in a column in clear or its "
-    "bounds, in the names and texts of a footer, in bytes that nothing refers to, in a file of "
-    "another kind (CSV, JSON, logs, packed ones too), in the log of a table, or in names of files "
-    "and folders. They are looked for as they are, in other capitals, inside a longer text, in "
-    "Base64, hexadecimal, UTF-16, quoted as in a URL, and as digests without a salt (MD5, SHA-1, "
-    "SHA-2, SHA-3, BLAKE2b, XXH64 as of Spark). Looked for with `--check-values`: texts of six "
-    "letters or more and whole numbers of eight digits or more, of the first page of each column, "
-    "in the first page of other columns and the first 4 MiB of other files.",
+    meaning="Values of a sensitive column are elsewhere: in a column in clear or its bounds, in "
+    "the names and texts of a footer, in bytes that nothing refers to, in a file of another kind "
+    "(CSV, JSON, logs, databases, archives), in the log of a table, or in names of files and "
+    "folders. With `--check-values` all values of all sensitive columns are searched for in "
+    "everything, in other notations and encodings and as digests without a salt too: the page on "
+    "leak search says how, and how many are a finding.",
     fix="write the file again without the column, encrypt it, or give it a rule without a key if "
     "it may be in clear; then destroy this copy; remove other files",
+)
+VALUES_MENTIONED = Rule(
+    id="values-mentioned",
+    severity=Severity.NOTE,
+    meaning="A long text or a column in clear has one or two values of a sensitive column, such "
+    "as an address: too few to be a copy. Looked for with `--check-values`.",
+    fix="look at the file, and remove the value if it is there by mistake",
 )
 HUDI_KEYS_IN_CLEAR = Rule(
     id="hudi-record-keys-in-clear",

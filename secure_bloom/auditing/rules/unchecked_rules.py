@@ -81,8 +81,10 @@ UNCHECKED_ZEROS = Rule(
 UNCHECKED_VALUES = Rule(
     id="unchecked-values",
     severity=Severity.LOW,
-    meaning="The values of a column could not be read to be looked for in its filter.",
-    fix="see what is wrong with the column's pages: `secure-bloom inspect PATH --check`",
+    meaning="The values of a column could not be read to be looked for in its filter, or are too "
+    "many for the memory that decoding may take, so that not all were searched for elsewhere.",
+    fix="see what is wrong with the column's pages: `secure-bloom inspect PATH --check`; if they "
+    "are too many, set SECURE_BLOOM_MEMORY=8GiB",
 )
 UNCHECKED_SAMPLE = Rule(
     id="unchecked-sample",

@@ -1,0 +1,249 @@
+"""With ``check_values``, search everything in a lake for values of its sensitive columns.
+
+    index = sensitive_words(paths, run, open_file)     the values of all files, once
+    traced = trace_footer(subject)                     columns in clear, bounds, texts, gaps
+    traced = trace_other(file, index)                  any other file, opened and unpacked
+    findings = confirmed_findings(traced, index)       compared with the values, for all together
+
+How values are searched for is in :mod:`secure_bloom.tracing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from itertools import chain
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from secure_bloom.auditing.checks.subjects import ChunkSubject, FooterSubject
+from secure_bloom.auditing.checks.unreferenced_bytes import gap_steps
+from secure_bloom.auditing.findings import Finding, Rule
+from secure_bloom.auditing.naming import secret_partition
+from secure_bloom.auditing.rules.leak_rules import VALUES_IN_CLEAR, VALUES_MENTIONED
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY, UNCHECKED_VALUES
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import KmsUnavailableError, SecureBloomError
+from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.logical_arrays import logical_array
+from secure_bloom.storage import InputFile
+from secure_bloom.storage.memory_budget import memory_budget
+from secure_bloom.tracing.index import WordIndex
+from secure_bloom.tracing.lake import occurrences
+from secure_bloom.tracing.search import FileTrace, confirm, trace_file, trace_parts, trace_text
+from secure_bloom.tracing.sources import Part
+from secure_bloom.tracing.subjects import SearchedColumn
+from secure_bloom.tracing.verdicts import Meaning
+
+#: Yields the sensitive chunks of all files, with the file open.
+SensitiveChunks = Callable[[], Iterator[tuple[InputFile, ChunkSubject]]]
+_OTHER = "a file that is no part of the table holds values of the column"
+_NAMES = "names of files or folders hold values of the column"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedValues:
+    """What one file has: by the place of each part, the text of its finding, and its column.
+
+    ``footer_key`` is the key under which the footer is encrypted: whoever has it may read columns
+    under the same key, so their values in the footer's texts are no finding.
+    """
+
+    trace: FileTrace
+    texts: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    path: str | None = None
+    policy: KeyPolicy | None = None
+
+
+def sensitive_words(chunks: SensitiveChunks, policy: KeyPolicy) -> WordIndex:
+    """Read the values of all sensitive columns into one index.
+
+    Columns that cannot be read are left out: the audit of their files says why.
+    """
+    names = dict.fromkeys(chunk.leaf.name for _, chunk in chunks())
+    columns = [_searched(name, chunks, policy) for name in names]
+    return WordIndex.build(columns, memory_budget())
+
+
+def _searched(name: str, chunks: SensitiveChunks, policy: KeyPolicy) -> SearchedColumn:
+    def values() -> Iterator[pa.Array]:
+        for file, chunk in chunks():
+            if chunk.leaf.name == name and chunk.chunk is not None:
+                yield from _arrays(file, chunk.chunk)
+
+    rule = policy.columns.get(name)
+    return SearchedColumn(name=name, values=values, parts=() if rule is None else rule.parts)
+
+
+def _arrays(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
+    """Yield the values of a chunk, as far as they can be read."""
+    try:
+        for entries in read_entries(file, chunk).entries:
+            yield logical_array(chunk.leaf, entries)
+    except KmsUnavailableError:
+        raise
+    # Another check says what is wrong with the pages.
+    except (SecureBloomError, ValueError, OverflowError, pa.ArrowException):
+        return
+
+
+def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
+    """Search what a Parquet file shows: its columns in clear, bounds, texts and gaps."""
+    seen = "anyone can read"
+    if not subject.of.is_readable:
+        seen = "whoever has the footer key can read"
+    texts: dict[str, tuple[str, str | None]] = {
+        "texts": (
+            f"the names and texts of the footer, which {seen}, hold values of the column",
+            None,
+        ),
+        "gaps": ("bytes that nothing refers to hold values of the column", None),
+    }
+    parts = [
+        Part(place="texts", pieces=iter([_texts(subject)])),
+        Part(place="gaps", pieces=gap_steps(subject)),
+    ]
+    clear: dict[str, list[ChunkSubject]] = {}
+    for chunk in subject.chunks:
+        if not chunk.is_sensitive and chunk.leaf.name not in subject.of.request.policy.columns:
+            clear.setdefault(chunk.leaf.name, []).append(chunk)
+    for name, chunks in clear.items():
+        what = "the column is in clear and repeats values of {}, or digests of them"
+        texts[name] = what, name
+        values = (
+            array
+            for chunk in chunks
+            if chunk.chunk is not None
+            for array in _arrays(subject.of.file, chunk.chunk)
+        )
+        bounds = [bound for chunk in chunks for bound in _bounds(chunk)]
+        texts[f"bounds of {name}"] = texts[name]
+        parts.append(Part(place=name, arrays=values))
+        parts.append(
+            Part(place=f"bounds of {name}", arrays=iter([pa.array(bounds, pa.large_binary())]))
+        )
+    trace = trace_parts(subject.of.file.path, parts, index)
+    return TracedValues(trace=trace, texts=texts, policy=_sealed(subject))
+
+
+def _sealed(subject: FooterSubject) -> KeyPolicy | None:
+    return None if subject.of.is_readable else subject.of.request.policy
+
+
+def trace_other(file: InputFile, index: WordIndex) -> TracedValues:
+    """Search a file of any kind."""
+    return TracedValues(trace=trace_file(file, index))
+
+
+def trace_names(
+    paths: Iterable[str], roots: Sequence[str], policy: KeyPolicy, index: WordIndex
+) -> TracedValues:
+    """Search the names of files and folders, but for partitions by a sensitive column."""
+    parts = {part for path in paths for part in path.split("/")}
+    names = sorted(unquote(part) for part in parts if secret_partition(part, policy) is None)
+    # Each name counts for itself: one of a thousand that is an address is one too many.
+    found = [
+        name
+        for some in _in_groups(names)
+        if trace_text("", "", _encoded(some), index).parts
+        for name in some
+        if trace_text("", "", _encoded([name]), index).parts
+    ]
+    # The path of the finding is the one that was given: a name would be a value.
+    path = roots[0] if len(roots) == 1 else None
+    trace = trace_text(path or "", "names", _encoded(found), index)
+    return TracedValues(trace=trace, texts={"names": (_NAMES, None)}, path=path)
+
+
+def _in_groups(names: list[str]) -> Iterator[list[str]]:
+    return (names[start : start + 1_000] for start in range(0, len(names), 1_000))
+
+
+def _encoded(names: list[str]) -> bytes:
+    return "\n".join(names).encode("utf-8", "surrogatepass")
+
+
+def holds_value(index: WordIndex) -> Callable[[str], bool]:
+    """Return a function that returns whether a name holds a value of a column."""
+
+    @cache
+    def holds(name: str) -> bool:
+        return bool(trace_text("", "", _encoded([unquote(name)]), index).parts)
+
+    return holds
+
+
+def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iterator[Finding]:
+    """Compare what was found with the values, and yield a finding for each place and column."""
+    confirm([it.trace for it in traced], index)
+    for it in traced:
+        yield from dict.fromkeys(_findings(it, index))
+        for place, reason in dict.fromkeys(it.trace.unread):
+            what = f"{place}: {reason}" if place else reason
+            yield UNCHECKED_COPY.finding(f"not searched for values: {what}", path=it.trace.path)
+    for column in index.columns:
+        if not column.is_whole:
+            what = "not all values of the column fit into memory, the others are not searched for"
+            yield UNCHECKED_VALUES.finding(what, column=column.name)
+
+
+def leak_search(
+    traced: Sequence[TracedValues], index: WordIndex, mask: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return the counts of a search for a report, after it was confirmed, with masked paths."""
+    found = [
+        {
+            "path": mask(it.path if it.path is not None else it.trace.path) or None,
+            **asdict(each),
+            "verdict": str(each.verdict),
+        }
+        for it in traced
+        for part in it.trace.parts
+        for each in occurrences(part, index)
+    ]
+    return {
+        "columns": [it.to_dict() for it in index.columns],
+        "asked": sum(it.trace.asked for it in traced),
+        "found": found,
+    }
+
+
+def _findings(traced: TracedValues, index: WordIndex) -> Iterator[Finding]:
+    path = traced.path if traced.path is not None else traced.trace.path or None
+    for found in chain.from_iterable(occurrences(part, index) for part in traced.trace.parts):
+        what, column = traced.texts.get(found.place, (_OTHER, None))
+        if found.place == "texts" and _is_under_footer_key(found.column, traced.policy):
+            continue
+        rule = _RULES[found.verdict]
+        yield rule.finding(what.format(found.column), path=path, column=column or found.column)
+
+
+_RULES: dict[Meaning, Rule] = {
+    Meaning.VALUES: VALUES_IN_CLEAR,
+    Meaning.MENTION: VALUES_MENTIONED,
+}
+
+
+def _is_under_footer_key(name: str, policy: KeyPolicy | None) -> bool:
+    """Return whether whoever can read an encrypted footer may read the column too."""
+    return policy is not None and policy.key_for(tuple(name.split("."))) == policy.footer_key
+
+
+def _bounds(chunk: ChunkSubject) -> Iterator[bytes]:
+    statistics = None if chunk.meta_data is None else chunk.meta_data.statistics
+    if statistics is not None:
+        shown = (statistics.min, statistics.max, statistics.min_value, statistics.max_value)
+        yield from (bound for bound in shown if bound)
+
+
+def _texts(subject: FooterSubject) -> bytes:
+    """Return the names of columns and the texts of a footer."""
+    metadata = subject.footer.metadata
+    pairs = metadata.key_value_metadata or []
+    texts = [*(f"{pair.key}\n{pair.value or ''}" for pair in pairs), metadata.created_by or ""]
+    names = (part for leaf in subject.footer.leaves for part in leaf.path)
+    return "\n".join((*texts, *names)).encode("utf-8", "surrogatepass")

@@ -1,0 +1,124 @@
+"""Values of sensitive columns elsewhere in clear: all of them are searched for, everywhere."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.encryption.policy_tables import ColumnRule
+from testing.tables import customers
+from tests.auditing.datasets import ids
+from tests.auditing.examples import POLICY, Example, sound, with_rules
+
+
+def emails(rows: int) -> list[str]:
+    return [str(it) for it in customers(rows)["email"].to_pylist()]
+
+
+def md5(text: str) -> str:
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+def with_column(folder: Path, values: list[str]) -> Example:
+    table = customers(len(values))
+    return Example(path=sound(folder, table=table.append_column("x", pa.array(values))))
+
+
+def test_they_are_searched_for_only_on_request(tmp_path: Path) -> None:
+    found = with_column(tmp_path, emails(30))
+    assert ids(found.audit()) == []
+    report = found.audit(check_values=True)
+    assert ids(report) == ["values-in-clear"]
+    assert report.findings[0].column == "x"
+
+
+def test_a_value_by_chance_is_a_note(tmp_path: Path) -> None:
+    found = with_column(tmp_path, [emails(1)[0], *(f"town {i}" for i in range(29))])
+    report = found.audit(check_values=True)
+    assert (ids(report), [it.id for it in report.notes]) == ([], ["values-mentioned"])
+
+
+def test_a_column_with_a_rule_without_a_key_may_repeat_them(tmp_path: Path) -> None:
+    found = with_column(tmp_path, emails(30))
+    found.policy = with_rules(POLICY, x=None)
+    assert ids(found.audit(check_values=True)) == []
+
+
+def test_every_value_of_every_file_is_searched_for(tmp_path: Path) -> None:
+    """Not a sample: the last rows of the fifth file, in the last bytes of a large file."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    every = customers(3_000)
+    for n in range(6):
+        (folder / str(n)).mkdir()
+        sound(folder / str(n), table=every.slice(500 * n, 500))
+    last = [str(it) for it in every["email"].to_pylist()[2_490:2_500]]
+    copy = "\n".join(f"{n},other text" for n in range(500_000)) + "\n" + "\n".join(last)
+    (folder / "notes.txt").write_text(copy)
+    assert len(copy) > 8 << 20
+    report = Example(path=folder).audit(check_values=True)
+    assert [(it.id, it.column) for it in report.findings] == [("values-in-clear", "email")]
+    (found,) = (report.leak_search or {})["found"]
+    assert (found["passed"], found["confirmed"]) == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("dump.csv.gz", gzip.compress("\n".join(emails(20)).encode())),
+        (
+            "hashes.txt",
+            "\n".join(hashlib.md5(it.encode()).hexdigest() for it in emails(20)).encode(),
+        ),
+        ("notes.json", json.dumps(emails(20)).encode("utf-16")),
+    ],
+)
+def test_files_beside_the_table_are_searched(tmp_path: Path, name: str, content: bytes) -> None:
+    folder = sound(tmp_path).parent
+    (folder / name).write_bytes(content)
+    report = Example(path=folder).audit(check_values=True)
+    assert [(it.id, it.column) for it in report.findings] == [("values-in-clear", "email")]
+    assert not any(it in report.to_json() for it in emails(20))
+
+
+def test_local_parts_count_where_the_policy_says_so(tmp_path: Path) -> None:
+    table = customers(30)
+    values = pa.array([f"anna.smith{n}@post.fi" for n in range(30)])
+    table = table.set_column(table.schema.get_field_index("email"), "email", values)
+    folder = sound(tmp_path, table=table).parent
+    (folder / "users.txt").write_text("\n".join(f"anna.smith{n}" for n in range(10)))
+    found = Example(path=folder)
+    assert ids(found.audit(check_values=True)) == []
+    rule = ColumnRule(path="email", key="k_pii", parts=("local",))
+    found.policy = with_rules(POLICY, email=rule)
+    assert ids(found.audit(check_values=True)) == ["values-in-clear"]
+
+
+def test_a_file_that_is_not_read_whole_is_a_finding(tmp_path: Path) -> None:
+    folder = sound(tmp_path).parent
+    (folder / "x.bin").write_bytes(b"Salted__" + b"\0" * 30)
+    report = Example(path=folder).audit(check_values=True)
+    assert ids(report) == ["unchecked-copy"]
+    assert "openssl" in report.findings[0].message
+
+
+def test_a_value_in_a_name_is_found_and_masked(tmp_path: Path) -> None:
+    folder = sound(tmp_path).parent
+    value = emails(5)[3]
+    (folder / f"{value}.bin").write_bytes(b"Salted__" + b"\0" * 30)
+    report = Example(path=folder).audit(check_values=True)
+    assert set(ids(report)) == {"unchecked-copy", "values-in-clear"}
+    assert value not in report.to_json()
+
+
+def test_columns_of_other_tables_are_searched(tmp_path: Path) -> None:
+    folder = sound(tmp_path).parent
+    pq.write_table(pa.table({"mail": emails(20)}), folder / "other.data")
+    report = Example(path=folder).audit(check_values=True)
+    assert "values-in-clear" in ids(report)
