@@ -1,7 +1,7 @@
 """A table that is looked up in: many files with filters on ``email``, encrypted and plain twins.
 
 pyarrow writes both.  The e-mails are distinct in the whole table and those of every row group are
-spread over all there are, so that statistics tell nothing; nine columns stand beside them.
+spread over all there are, so that statistics tell nothing; other columns stand beside them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Lake:
     files: int = 100
     groups: int = 10
     rows: int = 24_000
+    note: int = 140
+    amounts: int = 5
 
     @property
     def encrypted(self) -> Path:
@@ -64,7 +66,7 @@ class Lake:
         (self.folder / "done").touch()
 
     def _write_file(self, part: int) -> None:
-        rows = part_of(part, self.rows * self.groups)
+        rows = part_of(part, self.rows * self.groups, note=self.note, amounts=self.amounts)
         for table, mode in ((self.encrypted, Mode.ENCRYPTED), (self.plain, Mode.PLAIN)):
             write(
                 table / f"part-{part:03d}.parquet",
@@ -99,8 +101,8 @@ def iban_of(row: int) -> str:
     return f"DE{number_of(row).rjust(20, '7')}"
 
 
-def part_of(part: int, count: int) -> pa.Table:
-    """The rows of one file."""
+def part_of(part: int, count: int, *, note: int, amounts: int) -> pa.Table:
+    """The rows of one file, with texts of ``note`` characters and ``amounts`` numbers."""
     rng = np.random.default_rng(part)
     ids = (np.arange(count) + part * count) * _SPREAD % 2**32
     number = pc.utf8_lpad(pa.array(ids).cast(pa.string()), 10, "0")
@@ -111,8 +113,8 @@ def part_of(part: int, count: int) -> pa.Table:
             "iban": pc.binary_join_element_wise("DE", pc.utf8_lpad(number, 20, "7"), ""),
             "id": ids,
             "city": cities.take(pa.array(rng.integers(0, 300, count))),
-            "note": texts(rng, count, 140),
-            **{f"amount{i}": rng.normal(size=count) for i in range(5)},
+            "note": texts(rng, count, note),
+            **{f"amount{i}": rng.normal(size=count) for i in range(amounts)},
         }
     )
 

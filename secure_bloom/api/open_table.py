@@ -23,6 +23,9 @@ def open_table(asked: OpenRequest) -> Table:
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         memory: The most that is kept: a number of bytes, or a text such as ``"256MiB"``.
+        stale_after: For this many seconds after local files were found unchanged, questions are
+            answered without looking at them again. By default each question looks at each file,
+            which takes about 2 microseconds a file.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from secure_bloom.kernels import extension, numpy_loops
@@ -12,16 +15,51 @@ from secure_bloom.kernels.numpy_loops import DAMAGED, Blocks, Bytes, Hashes, Sig
 
 __all__ = [
     "DAMAGED",
+    "Sought",
     "byte_array_offsets",
     "check_hashes",
     "count_level",
+    "delta_numbers",
+    "find_values",
     "hash_rows",
     "hash_spans",
     "insert_hashes",
+    "join_prefixes",
     "paimon_check",
     "paimon_hash",
     "paimon_insert",
+    "unpack",
 ]
+
+#: Bits of marks for each value sought: one of 32 other values is then looked up in vain.
+_MARKS_PER_VALUE, _MIN_MARKS = 32, 1 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """Values that are searched for, in PLAIN encoding without the length of a BYTE_ARRAY.
+
+    A single value is compared as it is (``only``).  Of several the hashes are compared, in
+    ascending order; ``marks`` has one bit set for the lowest bits of each.
+    """
+
+    only: bytes = field(repr=False)
+    hashes: Hashes = field(repr=False)
+    marks: Bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, encodings: Sequence[bytes]) -> Sought:
+        """Return the values with these encodings."""
+        only = encodings[0] if len(encodings) == 1 else b""
+        if only:
+            return cls(only=only, hashes=np.empty(0, np.uint64), marks=np.zeros(1, np.uint8))
+        hashes = np.unique(
+            np.array([xxhash.xxh64_intdigest(encoding) for encoding in encodings], np.uint64)
+        )
+        count = max(_MIN_MARKS, 1 << (len(encodings) * _MARKS_PER_VALUE).bit_length())
+        bits = np.zeros(count, np.bool_)
+        bits[hashes & np.uint64(count - 1)] = True
+        return cls(only=b"", hashes=hashes, marks=np.packbits(bits, bitorder="little"))
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
@@ -68,6 +106,50 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
     ``data`` is runs of the hybrid encoding, ``1 <= bit_width <= 8``.
     """
     return int((extension.native or numpy_loops).count_level(data, bit_width, wanted, values))
+
+
+def unpack(data: Bytes, bit_width: int, limit: int, numbers: NDArray[np.uint32]) -> int:
+    """Store the first ``len(numbers)`` numbers of runs of the hybrid encoding.
+
+    Returns their number, or ``DAMAGED`` if there are too few, or one is not below ``limit``.
+    """
+    return int((extension.native or numpy_loops).unpack(data, bit_width, limit, numbers))
+
+
+def find_values(data: Bytes, count: int, width: int, sought: Sought, found: Signed) -> int:
+    """Store the positions of the PLAIN values that are sought. ``width`` 0 is for BYTE_ARRAYs.
+
+    Returns how many there are, one more than ``found`` has room for, or ``DAMAGED`` if the values
+    are not all of the data.
+    """
+    if extension.native is None:
+        return numpy_loops.find_values(data, width, sought.only, sought.hashes, count, found)
+    return int(
+        extension.native.find_values(
+            data, count, width, sought.only, sought.marks, sought.hashes, found
+        )
+    )
+
+
+def delta_numbers(data: Bytes, start: int, widest: int, numbers: Signed) -> int:
+    """Store the DELTA_BINARY_PACKED numbers that begin at ``start``, and return where they end.
+
+    Returns ``DAMAGED`` unless there are as many as ``numbers`` has room for, with deltas of at most
+    ``widest`` bits.  Sums are modulo 2^64.
+    """
+    return int((extension.native or numpy_loops).delta_numbers(data, start, widest, numbers))
+
+
+def join_prefixes(
+    prefixes: Signed, bounds: Signed, suffixes: Bytes, ranks: Signed, ends: Signed, into: Bytes
+) -> int:
+    """Copy the values at ``ranks`` into ``into``, and store where each ends.
+
+    Value ``i`` is the first ``prefixes[i]`` bytes of the value before it, and then
+    ``suffixes[bounds[i]:bounds[i + 1]]``.  Returns the end of the last, or ``DAMAGED``.
+    """
+    join = (extension.native or numpy_loops).join_prefixes
+    return int(join(prefixes, bounds, suffixes, ranks, ends, into))
 
 
 def paimon_hash(numbers: Signed, hashes: Signed) -> None:

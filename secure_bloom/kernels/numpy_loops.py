@@ -270,6 +270,174 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
     return found
 
 
+def unpack(data: Bytes, bit_width: int, limit: int, numbers: NDArray[np.uint32]) -> int:
+    """Store the first ``len(numbers)`` numbers of runs of the hybrid encoding.
+
+    Returns their number, or ``DAMAGED`` if there are too few, or one is not below ``limit``.
+    """
+    content, at, done, size = data.tobytes(), 0, 0, (bit_width + 7) // 8
+    while done < len(numbers):
+        header, at = _varint(content, at)
+        run = header >> 1
+        if at == 0 or run == 0:
+            return DAMAGED
+        if header & 1:
+            count = min(run * 8, len(numbers) - done)
+            if len(content) - at < (count * bit_width + 7) // 8:
+                return DAMAGED
+            numbers[done : done + count] = _unpacked(data[at:], bit_width, count)
+            at = min(at + run * bit_width, len(content))
+        else:
+            count = min(run, len(numbers) - done)
+            if len(content) - at < size:
+                return DAMAGED
+            numbers[done : done + count] = int.from_bytes(content[at : at + size], "little")
+            at += size
+        done += count
+    return DAMAGED if done and int(numbers.max()) >= limit else done
+
+
+def _unpacked(packed: Bytes, bit_width: int, count: int) -> NDArray[np.uint32]:
+    """Return ``count`` numbers of ``bit_width`` bits each."""
+    bits = np.zeros((count, 32), np.uint8)
+    if bit_width:
+        found = np.unpackbits(packed, count=count * bit_width, bitorder="little")
+        bits[:, :bit_width] = found.reshape(count, bit_width)
+    return np.packbits(bits, axis=1, bitorder="little").view("<u4")[:, 0]
+
+
+def find_values(
+    data: Bytes, width: int, only: bytes, hashes: Hashes, count: int, found: Signed
+) -> int:
+    """Store the positions of the PLAIN values that are ``only``, or have one of ``hashes``.
+
+    Returns how many there are, one more than there is room for, or ``DAMAGED`` if the values are
+    not all of the data.
+    """
+    content, at, wanted, done = data.tobytes(), 0, frozenset(hashes.tolist()), 0
+    for position in range(count):
+        length = width
+        if width == 0:
+            if len(content) - at < _LENGTH.size:
+                return DAMAGED
+            (length,) = _LENGTH.unpack_from(content, at)
+            at += _LENGTH.size
+        if len(content) - at < length:
+            return DAMAGED
+        value = content[at : at + length]
+        at += length
+        if value != only if only else xxhash.xxh64_intdigest(value) not in wanted:
+            continue
+        if done == len(found):
+            return done + 1
+        found[done] = position
+        done += 1
+    return done if at == len(content) else DAMAGED
+
+
+def delta_numbers(data: Bytes, start: int, widest: int, numbers: Signed) -> int:
+    """Store the DELTA_BINARY_PACKED numbers that begin at ``start``, and return where they end.
+
+    Returns ``DAMAGED`` unless there are as many as ``numbers`` has room for.
+    """
+    try:
+        return _delta_numbers(data, start, widest, numbers)
+    except (IndexError, ValueError):
+        return DAMAGED
+
+
+def _delta_numbers(data: Bytes, start: int, widest: int, numbers: Signed) -> int:
+    content, wanted = data.tobytes(), len(numbers)
+    block, at = _long_varint(content, start)
+    minis, at = _long_varint(content, at)
+    total, at = _long_varint(content, at)
+    first, at = _long_varint(content, at)
+    if total != wanted or minis == 0 or block % minis:
+        return DAMAGED
+    of_mini = block // minis
+    if of_mini == 0 or of_mini % 32 or of_mini >= 1 << 32:
+        return DAMAGED
+    deltas = np.zeros(wanted, U64)
+    deltas[:1] = _unzigzag(first)
+    done = min(1, wanted)
+    while done < wanted:
+        least, at = _long_varint(content, at)
+        widths = content[at : at + minis]
+        if len(widths) < minis:
+            return DAMAGED
+        at += minis
+        for width in widths:
+            if done == wanted:
+                break
+            size, count = of_mini // 8 * width, min(of_mini, wanted - done)
+            if width > widest or size > len(content) - at:
+                return DAMAGED
+            bits = np.zeros((count, 64), np.uint8)
+            if width:
+                packed = np.unpackbits(data[at : at + size], bitorder="little")
+                bits[:, :width] = packed[: count * width].reshape(count, width)
+            raised = np.packbits(bits, axis=1, bitorder="little").view("<u8")[:, 0]
+            deltas[done : done + count] = raised + U64(_unzigzag(least))
+            done, at = done + count, at + size
+    numbers[:] = np.cumsum(deltas, dtype=U64).view(np.int64)
+    return at
+
+
+def _long_varint(content: bytes, at: int) -> tuple[int, int]:
+    """Return the varint of at most 64 bits at ``at``, and its end.
+
+    Raises ValueError or IndexError if there is none.
+    """
+    number = 0
+    for i in range(10):
+        byte = content[at + i]
+        number |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            if number >= 1 << 64:
+                break
+            return number, at + i + 1
+    raise ValueError("a varint of more than 64 bits")
+
+
+def _unzigzag(number: int) -> int:
+    return (number >> 1) ^ (-(number & 1) & (1 << 64) - 1)
+
+
+def join_prefixes(
+    prefixes: Signed, bounds: Signed, suffixes: Bytes, ranks: Signed, ends: Signed, into: Bytes
+) -> int:
+    """Copy the values at ``ranks`` into ``into``, and store where each ends.
+
+    Value ``i`` is the first ``prefixes[i]`` bytes of the value before it, and its own suffix.
+    Returns the end of the last, or ``DAMAGED``.
+    """
+    content, end = suffixes.tobytes(), 0
+    starts, limits = bounds[:-1].tolist(), bounds[1:].tolist()
+    before = prefixes.tolist()
+    for k, rank in enumerate(ranks.tolist()):
+        parts, needed, i = list[bytes](), -1, rank
+        while needed:
+            prefix, own = before[i], content[starts[i] : limits[i]]
+            if not 0 <= prefix < 1 << 31 or len(own) != limits[i] - starts[i] or starts[i] < 0:
+                return DAMAGED
+            needed = prefix + len(own) if needed < 0 else needed
+            if needed > prefix + len(own):
+                return DAMAGED
+            if needed > prefix:
+                parts.append(own[: needed - prefix])
+                needed = prefix
+            i -= 1
+            if needed and i < 0:
+                return DAMAGED
+        value = b"".join(reversed(parts))
+        if len(value) > len(into) - end:
+            return DAMAGED
+        into[end : end + len(value)] = np.frombuffer(value, np.uint8)
+        end += len(value)
+        ends[k] = end
+    return end
+
+
 def _varint(content: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return the varint at ``at``, and its end. The end is 0 if it has more than five bytes."""
     number = 0

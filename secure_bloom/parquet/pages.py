@@ -145,7 +145,12 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
 
 
 def _pages(file: InputFile, chunk: Chunk, start: int, length: int) -> list[Page]:
-    return list(walk(chunk, _reader(chunk, file.view_at(start, length))))
+    return pages_in(chunk, file.view_at(start, length))
+
+
+def pages_in(chunk: Chunk, stored: memoryview) -> list[Page]:
+    """Return the pages of a chunk whose bytes are ``stored``, as :func:`read_pages` does."""
+    return list(walk(chunk, _reader(chunk, stored)))
 
 
 #: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  If a

@@ -7,6 +7,7 @@ guess.  Parquet, "Data Pages" and "Encodings".
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _LENGTH_SIZE = 4
 _MAX_BIT_WIDTH = 8
+_OF_NO_LEVELS = {Encoding.RLE, Encoding.BIT_PACKED}
 
 
 def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
@@ -83,18 +85,39 @@ def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValu
 
     Return None where :func:`plain_entries` does.
     """
-    return encoded_values(leaf, codec, page) if _is_plain(page) else None
+    return encoded_values(leaf, codec, page) if is_plain(page) else None
 
 
 def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
     """Like :func:`plain_values`, for a page of any encoding."""
+    body = page_body(leaf, codec, page)
+    if body is None:
+        return None
+    return EncodedValues(content=body.content, count=body.count, width=leaf.width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageBody:
+    """A page of a flat column, decompressed: its definition levels and its values.
+
+    ``count`` values are not null: those whose level is the ``highest``.
+    """
+
+    levels: NDArray[np.uint8] = field(repr=False)
+    content: NDArray[np.uint8] = field(repr=False)
+    count: int
+    highest: int
+
+
+def page_body(leaf: Leaf, codec: CompressionCodec, page: Page) -> PageBody | None:
+    """Return the decompressed page, or None for a page of an unexpected form."""
     if not is_decompressed_here(codec) or leaf.is_repeated:
         return None
     body, values = page.body(), page.num_values
     try:
         if page.is_dictionary:
             content = _bytes(decompressed(codec, body, page.uncompressed_size))
-            return EncodedValues(content=content, count=values, width=leaf.width)
+            return PageBody(levels=content[:0], content=content, count=values, highest=0)
         parts = _levels_and_values(leaf, codec, page.header, body)
     except FormatError:
         # pyarrow then decodes the page, or says what is wrong with it.
@@ -103,10 +126,14 @@ def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedVa
         return None
     levels, content = parts
     count = _count_defined(leaf, levels, values)
-    return None if count is None else EncodedValues(content=content, count=count, width=leaf.width)
+    if count is None:
+        return None
+    highest = _max_definition_level(leaf)
+    return PageBody(levels=levels, content=content, count=count, highest=highest)
 
 
-def _is_plain(page: Page) -> bool:
+def is_plain(page: Page) -> bool:
+    """Return whether the page's values are in PLAIN encoding."""
     # In dictionary pages PLAIN_DICTIONARY is the older name of PLAIN (Encodings.md).
     return page.encoding is Encoding.PLAIN or (
         page.is_dictionary and page.encoding is Encoding.PLAIN_DICTIONARY
@@ -122,6 +149,8 @@ def _levels_and_values(
     """
     size, detail = header.uncompressed_page_size, header.data_page_header_v2
     if detail is None:
+        if not _has_known_levels(leaf, header):
+            return None
         return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
     levels = detail.definition_levels_byte_length
     # A flat column has no repetition levels, so bytes for some contradict the schema.
@@ -135,6 +164,18 @@ def _levels_and_values(
     if is_compressed and len(values):
         return _bytes(body[:levels]), _bytes(decompressed(codec, values, size - levels))
     return _bytes(body[:levels]), _bytes(values)
+
+
+def _has_known_levels(leaf: Leaf, header: PageHeader) -> bool:
+    """Return whether the levels of a page of version 1 are in the encoding that is read here.
+
+    Writers name either encoding for levels that a column does not have.
+    """
+    detail = header.data_page_header
+    if detail is None or detail.repetition_level_encoding not in _OF_NO_LEVELS:
+        return False
+    known = {Encoding.RLE} if _max_definition_level(leaf) else _OF_NO_LEVELS
+    return detail.definition_level_encoding in known
 
 
 def _split_v1(

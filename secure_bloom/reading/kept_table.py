@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import html
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -49,6 +50,9 @@ class Table:
         # What opens the table elsewhere: keys never travel.
         self._asked = replace(asked, paths=self._given, keys=None, policy=self._access.policy)
         self._lock = threading.Lock()
+        self._stale_after = asked.stale_after if isinstance(asked, OpenRequest) else 0
+        #: Until then the files count as unchanged.
+        self._fresh_until = 0.0
         # A request of one read keeps what it needs until its end.
         self._memory = MemoryShare(asked.most_bytes()) if isinstance(asked, OpenRequest) else None
         self._files: TableFiles | None = TableFiles(
@@ -314,8 +318,11 @@ class Table:
         Raises FileChangedError for a changed file of a table with a log.
         """
         files = self._opened()
+        if self._stale_after and time.monotonic() < self._fresh_until:
+            return files
         try:
             files.check_unchanged()
+            self._fresh_until = time.monotonic() + self._stale_after
         except FileChangedError as error:
             return self._renewed(files, error)
         return files

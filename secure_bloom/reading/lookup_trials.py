@@ -137,7 +137,7 @@ class LookupTrials:
         if plan is not None:
             return plan
         with self._open_file(path) as file:
-            return planner.plan(started, CountedFile(file))
+            return planner.plan(started, lambda: CountedFile(file))
 
     def _reader(self, plan: FilePlan, asked: Request, value_scan: ValueScan | None) -> FileReader:
         return FileReader(

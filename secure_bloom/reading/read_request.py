@@ -5,6 +5,7 @@ This module loads no pyarrow, because a probe needs none.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -66,6 +67,14 @@ class OpenRequest(TableRequest):
 
     _: KW_ONLY
     memory: int | str = "256MiB"
+    stale_after: float = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.stale_after < math.inf:
+            raise PolicyError(
+                f"stale_after is {self.stale_after!r}, wanted a number of seconds, 0 or more"
+            )
 
     def most_bytes(self) -> int:
         """Return the bytes that the table may keep. Raises PolicyError for an invalid size."""

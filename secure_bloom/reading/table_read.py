@@ -182,12 +182,12 @@ class TableRead:
         if self._limit == 0:
             return
         with self._timed("planning"):
-            # To start a thread takes longer than to plan the read of one row group.
-            workers = 1 if self._planned.is_one_row_group else self._workers
+            if self._planned.are_few:
+                self._workers = 1
         tables = in_order(
             Unit.read,
             self._units(),
-            workers,
+            self._workers,
             size=lambda rows: max(rows.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
         )

@@ -110,6 +110,13 @@ class InputFile(ABC):
             view[start:end] = self.read_at(offset + start, end - start)
         return view.toreadonly()
 
+    def read_into(self, offset: int, into: memoryview) -> None:
+        """Fill ``into`` with the bytes from ``offset`` on.
+
+        Raises FormatError if the file ends before.
+        """
+        into[:] = self.read_at(offset, len(into))
+
     def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
         """Return how often ``content`` is at ``offset``, ``offset + step`` and so on.
 
@@ -280,6 +287,10 @@ class CountedFile(InputFile):
 
     def close(self) -> None:
         self._file.close()
+
+    def read_into(self, offset: int, into: memoryview) -> None:
+        self._count(offset, len(into))
+        self._file.read_into(offset, into)
 
     def _read(self, offset: int, length: int) -> bytes:
         self._count(offset, length)

@@ -31,9 +31,9 @@ def identity_of(status: os.stat_result) -> tuple[object, ...]:
 
 
 def identity_at(path: str) -> tuple[object, ...] | None:
-    """Return the identity of the local file at a path, or None if there is none."""
+    """Return the identity of the file at a path of this system, or None if there is none."""
     try:
-        return identity_of(os.stat(local_path(path)))
+        return identity_of(os.stat(path))
     except OSError:
         return None
 
@@ -140,6 +140,14 @@ class LocalFile(InputFile):
                 if pread(self._fd, size, offset + times * step) != content:
                     return times
         return most
+
+    def read_into(self, offset: int, into: memoryview) -> None:
+        self._check_range(offset, len(into))
+        with system_errors(self.path):
+            # Where the system reads less at once, the rest is read as ever.
+            done = os.preadv(self._fd, [into], offset) if hasattr(os, "preadv") else 0
+        if done < len(into):
+            into[done:] = self.read_at(offset + done, len(into) - done)
 
     def _read(self, offset: int, length: int) -> bytes:
         with system_errors(self.path):

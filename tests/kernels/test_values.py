@@ -1,4 +1,4 @@
-"""Values of pages in C: levels, byte arrays, and the search for values."""
+"""Values of pages, in C and in numpy: levels, byte arrays, and the search for values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.bloom.xxh64 import hash_value
-from secure_bloom.kernels import extension
-from secure_bloom.kernels.loops import DAMAGED, byte_array_offsets, count_level
+from secure_bloom.kernels import numpy_loops
+from secure_bloom.kernels.loops import (
+    DAMAGED,
+    Sought,
+    byte_array_offsets,
+    count_level,
+    find_values,
+    unpack,
+)
 from tests.kernels.hybrid import packed, repeated
-
-native = extension.native
-needs_native = pytest.mark.skipif(native is None, reason="needs the C extension")
 
 
 @given(st.lists(st.binary(max_size=20), max_size=20))
@@ -76,35 +79,83 @@ def test_levels_come_in_runs_of_both_kinds(width: int, data: st.DataObject) -> N
         assert found == levels.count(wanted)
 
 
-def look(page: bytes, count: int, width: int, sought: list[bytes]) -> int:
-    wanted = np.sort(np.array([hash_value(value) for value in sought], np.uint64))
-    marks = np.zeros(16, np.uint8)
-    for h in wanted.tolist():
-        marks[(h & 127) >> 3] |= 1 << (h & 7)
-    return int(native.look_for(np.frombuffer(page, np.uint8), count, width, marks, wanted))
-
-
 def plain(values: list[bytes]) -> bytes:
     return b"".join(struct.pack("<I", len(value)) + value for value in values)
 
 
-@needs_native
+def find(page: bytes, count: int, width: int, sought: list[bytes], room: int = 100) -> list[int]:
+    """The positions that both ways find; a single number for damage or too many."""
+    content, wanted = np.frombuffer(page, np.uint8), Sought.of(sought)
+    found, twin = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    number = find_values(content, count, width, wanted, found)
+    same = numpy_loops.find_values(content, width, wanted.only, wanted.hashes, count, twin)
+    assert number == same
+    if not 0 <= number <= room:
+        return [number]
+    assert found[:number].tolist() == twin[:number].tolist()
+    return [int(position) for position in found[:number]]
+
+
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=10), st.data())
-def test_a_value_that_is_there_is_found(values: list[bytes], data: st.DataObject) -> None:
-    sought = data.draw(st.sampled_from(values))
-    assert look(plain(values), len(values), 0, [sought, b"another value"]) == 1
+def test_values_are_found_where_they_are(values: list[bytes], data: st.DataObject) -> None:
+    one = data.draw(st.sampled_from(values))
+    for sought in ([one], [one, b"another value that is there nowhere"]):
+        places = [i for i, value in enumerate(values) if value in sought]
+        assert find(plain(values), len(values), 0, sought) == places
     same = [value.ljust(20, b"\0") for value in values]
-    assert look(b"".join(same), len(same), 20, [sought.ljust(20, b"\0")]) == 1
+    places = [i for i, value in enumerate(same) if value == one.ljust(20, b"\0")]
+    assert find(b"".join(same), len(same), 20, [one.ljust(20, b"\0")]) == places
 
 
-@needs_native
 def test_values_that_are_not_there_are_not_found() -> None:
     values = [f"value {n}".encode() for n in range(500)]
-    assert look(plain(values), 500, 0, [b"value 500", b"value", b""]) == 0
+    for sought in ([b"value 500"], [b"value 500", b"value", b""], [b""]):
+        assert find(plain(values), 500, 0, sought) == []
 
 
-@needs_native
+def test_the_search_ends_where_there_is_no_room() -> None:
+    assert find(plain([b"a"] * 9), 9, 0, [b"a"], room=9) == list(range(9))
+    assert find(plain([b"a"] * 9), 9, 0, [b"a"], room=8) == [9]
+    assert find(plain([b"a"] * 9), 9, 0, [b"a", b"b"], room=0) == [1]
+
+
 def test_a_page_of_another_length_is_damage() -> None:
     page = plain([b"one", b"two"])
     for damaged, count in ((page, 1), (page, 3), (page[:-1], 2), (page + b"\0", 2)):
-        assert look(damaged, count, 0, [b"four"]) == DAMAGED
+        for sought in ([b"four"], [b"four", b"five"]):
+            assert find(damaged, count, 0, sought) == [DAMAGED]
+
+
+def unpacked(stored: bytes, width: int, limit: int, count: int) -> list[int] | int:
+    """The numbers that both ways unpack, or what both return instead."""
+    content = np.frombuffer(stored, np.uint8)
+    numbers, twin = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
+    found = unpack(content, width, limit, numbers)
+    assert found == numpy_loops.unpack(content, width, limit, twin)
+    if found != count:
+        return found
+    assert numbers.tolist() == twin.tolist()
+    return [int(number) for number in numbers]
+
+
+@given(st.integers(0, 32), st.data())
+def test_numbers_of_runs_of_both_kinds(width: int, data: st.DataObject) -> None:
+    number = st.integers(0, 2**width - 1)
+    run = st.tuples(number, st.integers(1, 50)) | st.lists(number, min_size=8, max_size=24)
+    encoded, numbers = b"", list[int]()
+    for drawn in data.draw(st.lists(run, min_size=1, max_size=4)):
+        if isinstance(drawn, tuple):
+            encoded += repeated(*drawn, width)
+            numbers += [drawn[0]] * drawn[1]
+        else:
+            encoded += packed(drawn[: len(drawn) // 8 * 8], width)
+            numbers += drawn[: len(drawn) // 8 * 8]
+    limit = max(numbers) + 1
+    assert unpacked(encoded, width, limit, len(numbers)) == numbers
+    assert unpacked(encoded, width, limit - 1, len(numbers)) == DAMAGED
+    assert unpacked(encoded, width, limit, len(numbers) + 8) == DAMAGED
+
+
+@given(st.binary(max_size=30), st.integers(0, 32), st.integers(0, 40))
+def test_any_bytes_are_unpacked_alike(stored: bytes, width: int, count: int) -> None:
+    unpacked(stored, width, 2**32, count)

@@ -54,10 +54,13 @@ typedef struct {
     K(count_level, "rnnn", 0, 32)      \
     K(byte_array_offsets, "rnW", 0, 1) \
     K(copy_entries, "rrRnww", 3, 4)    \
-    K(look_for, "rnnrR", 0, 4)         \
     K(fold_values, "RnrnwWWw", 1, 4)   \
     K(find_words, "rnrrwWWW", 0, 8)    \
-    K(find_runs, "rnW", 0, 1)
+    K(find_runs, "rnW", 0, 1)          \
+    K(unpack, "rnnw", 1, 2)             \
+    K(find_values, "rnnrrRW", 0, 4)     \
+    K(delta_numbers, "rnnW", 1, 2)      \
+    K(join_prefixes, "RRrRWw", 0, 1)
 
 #define DECLARE(name, format, work, weight) int64_t name(Arguments *in);
 KERNELS(DECLARE)

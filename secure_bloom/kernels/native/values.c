@@ -1,4 +1,4 @@
-/* The values of pages: levels, BYTE_ARRAYs, and indices of a dictionary.  Parquet,
+/* The values of pages: levels, BYTE_ARRAYs, indices of a dictionary, and the search for values.  Parquet,
  * Encodings.md, "PLAIN", "RLE" and "RLE_DICTIONARY". */
 #include "xxh64.h"
 
@@ -138,15 +138,43 @@ static bool is_among(uint64_t wanted, const uint64_t *ascending, size_t count) {
     return low < count && ascending[low] == wanted;
 }
 
-/* look_for(data, count, width, marks, hashes): whether one of the PLAIN values has one of the
- * ascending hashes; DAMAGED if they are not all of the data.  `width` is 0 for BYTE_ARRAYs.  The
- * lowest bits of each hash name a bit of `marks`, whose size is a power of two. */
-int64_t look_for(Arguments *in) {
-    const uint8_t *data = bytes_of(in, 0), *marks = bytes_of(in, 1);
+/* unpack(runs, width, limit, numbers): the numbers of 32 bits that the runs hold, of `width` bits
+ * each, 0 to 32.  DAMAGED if there are too few, or if one is not below `limit`. */
+int64_t unpack(Arguments *in) {
+    const uint8_t *data = bytes_of(in, 0);
+    uint8_t *numbers = bytes_of(in, 1);
     size_t size = size_of(in, 0), at = 0;
-    int64_t count = in->numbers[0], width = in->numbers[1];
-    uint64_t last = 8 * (uint64_t)size_of(in, 1) - 1;
-    if (size_of(in, 1) == 0 || (last & (last + 1)) != 0 || width < 0) return REFUSED;
+    uint64_t wanted = size_of(in, 1) / 4, done = 0;
+    if (in->numbers[0] < 0 || in->numbers[0] > 32 || in->numbers[1] < 0) return REFUSED;
+    unsigned width = (unsigned)in->numbers[0], bits;
+    uint64_t limit = (uint64_t)in->numbers[1], largest = 0;
+    Run run;
+    while (done < wanted) {
+        if (!read_run(data, size, &at, width, wanted - done, &run)) return DAMAGED;
+        bits = run.is_packed ? width : (width + 7) / 8 * 8;
+        uint64_t bit = 8 * (uint64_t)run.start;
+        for (uint64_t last = done + run.count; done < last; done++, bit += run.is_packed * width) {
+            uint64_t number = bits == 0 ? 0 : read_bits(data, size, bit, bits);
+            largest = number > largest ? number : largest;
+            uint32_t entered = (uint32_t)number;
+            memcpy(numbers + 4 * done, &entered, sizeof entered);
+        }
+        if (largest >= limit) return DAMAGED;
+    }
+    return (int64_t)done;
+}
+
+/* find_values(data, count, width, only, marks, hashes, found): how many of the PLAIN values are
+ * `only`, or have one of the ascending hashes if that is empty; `found` gets their positions, and
+ * the search ends with the first one that has no room.  DAMAGED if the values are not all of the
+ * data.  `width` is 0 for BYTE_ARRAYs.  The lowest bits of each hash name a bit of `marks`, whose
+ * size is a power of two. */
+int64_t find_values(Arguments *in) {
+    const uint8_t *data = bytes_of(in, 0), *only = bytes_of(in, 1), *marks = bytes_of(in, 2);
+    size_t size = size_of(in, 0), at = 0, sought = size_of(in, 1), room = count_of(in, 4), done = 0;
+    int64_t count = in->numbers[0], width = in->numbers[1], *found = numbers_of(in, 4);
+    uint64_t last = 8 * (uint64_t)size_of(in, 2) - 1;
+    if (size_of(in, 2) == 0 || (last & (last + 1)) != 0 || width < 0) return REFUSED;
     for (int64_t i = 0; i < count; i++) {
         size_t length = (size_t)width;
         if (width == 0) {
@@ -155,10 +183,17 @@ int64_t look_for(Arguments *in) {
             at += LENGTH_SIZE;
         }
         if (size - at < length) return DAMAGED;
-        uint64_t h = hash_bytes(data + at, length);
+        const uint8_t *value = data + at;
         at += length;
-        if (marks[(h & last) / 8] >> (h & 7) & 1 && is_among(h, numbers_of(in, 2), count_of(in, 2)))
-            return 1;
+        if (sought > 0) {
+            if (length != sought || memcmp(value, only, sought) != 0) continue;
+        } else {
+            uint64_t h = hash_bytes(value, length);
+            if (!(marks[(h & last) / 8] >> (h & 7) & 1)) continue;
+            if (!is_among(h, numbers_of(in, 3), count_of(in, 3))) continue;
+        }
+        if (done == room) return (int64_t)room + 1;
+        found[done++] = i;
     }
-    return at == size ? 0 : DAMAGED;
+    return at == size ? (int64_t)done : DAMAGED;
 }

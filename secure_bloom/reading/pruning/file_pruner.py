@@ -73,6 +73,7 @@ class FilePruner:
     ) -> None:
         self.context = context
         self.explain = context.explain
+        self._open: Callable[[], CountedFile] | None = None
         self._file: CountedFile | None = None
         self.footer = footer
         self.partition = partition
@@ -81,15 +82,17 @@ class FilePruner:
         self.predicates: dict[int, ColumnPredicate] = {}
         self.unavailable: dict[int, KeyUnavailableError] = {}
 
-    def open(self, file: CountedFile) -> None:
-        """Use the open file for the steps that read more than the footer."""
-        self._file = file
+    def may_open(self, open_file: Callable[[], CountedFile]) -> None:
+        """Let the steps that read more than the footer open the file; most need not."""
+        self._open = open_file
 
     @property
     def file(self) -> CountedFile:
-        """The file. It must have been opened."""
+        """The file, which is opened when it is first read."""
         if self._file is None:
-            raise ValueError("the file is not open")
+            if self._open is None:
+                raise ValueError("the file may not be opened")
+            self._file = self._open()
         return self._file
 
     @functools.cached_property

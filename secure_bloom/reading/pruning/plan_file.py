@@ -9,7 +9,7 @@ The steps that need the footer alone come first, before the file is opened again
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -99,10 +99,13 @@ class Planner:
         self._check_unavailable(pruner)
         return pruner.plan()
 
-    def plan(self, started: StartedFile, file: CountedFile) -> FilePlan:
-        """Return the plan of a file that is open now. Errors carry row group and column."""
+    def plan(self, started: StartedFile, open_file: Callable[[], CountedFile]) -> FilePlan:
+        """Return the plan of a file, which is opened if a step reads more than the footer.
+
+        Errors carry row group and column.
+        """
         pruner = started.pruner
-        pruner.open(file)
+        pruner.may_open(open_file)
         if started.survivors is not None:
             started.survivors.prune_by_filters(pruner)
             prune_by_statistics(pruner)

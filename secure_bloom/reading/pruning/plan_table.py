@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ from secure_bloom.reading.pruning.table_pruner import TableSurvivors, ask_table
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
+
+#: To start threads takes longer than to look for values in this many row groups.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +62,10 @@ class PlannedFiles:
             yield found
 
     @property
-    def is_one_row_group(self) -> bool:
-        """Whether bounds and filters in memory leave one row group of the table, or none."""
+    def are_few(self) -> bool:
+        """Whether bounds and filters in memory leave few row groups of the table, or none."""
         groups = sum(map(len, self._survivors.left.values())) if self._ordinals else 0
-        return groups <= 1 and self._survivors.asked.issuperset(self._ordinals)
+        return groups <= _FEW and self._survivors.asked.issuperset(self._ordinals)
 
     @functools.cached_property
     def _ordinals(self) -> Sequence[int]:
@@ -105,19 +109,20 @@ class PlannedFiles:
         """Return the plan of a file. The file is opened only if its footer does not rule it out."""
         files, planner, left = self._files, self._planner, self._left(ordinal)
         try:
-            footer, started = files.kept(ordinal), None
+            footer = files.kept(ordinal)
             if footer is not None:
                 with located(path=footer.path):
                     started = planner.begin(footer, *self._known(ordinal), left)
                     plan = planner.plan_by_footer(started)
                 if plan is not None:
                     return plan
+                with ExitStack() as stack, located(path=footer.path):
+                    return planner.plan(
+                        started, lambda: stack.enter_context(files.opened(ordinal))[0]
+                    )
             with files.opened(ordinal) as (file, footer):
-                if started is None:
-                    started = planner.begin(footer, *self._known(ordinal), left)
-                    plan = planner.plan_by_footer(started)
-                    if plan is not None:
-                        return plan
-                return planner.plan(started, file)
+                started = planner.begin(footer, *self._known(ordinal), left)
+                plan = planner.plan_by_footer(started)
+                return planner.plan(started, lambda: file) if plan is None else plan
         finally:
             files.forget(ordinal)

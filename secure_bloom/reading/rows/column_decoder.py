@@ -23,7 +23,8 @@ from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows.decoded_sizes import DecodedSize, decoded_size
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings
 from secure_bloom.reading.rows.opened_file import OpenedFile
-from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column, read_slices
+from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column
+from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
@@ -80,6 +81,7 @@ class ColumnDecoder:
             return self.rows(groups, names)
         if len(group.ranges) > _MAX_RUNS:
             raise ReadWholeError
+        self._read_ahead(group, names, group.ranges)
         found = {name: self._read_slices(group, name, group.ranges) for name in names}
         left = [name for name, column in found.items() if column is None]
         whole = self._rows_of_whole(group, left, group.ranges)
@@ -88,6 +90,7 @@ class ColumnDecoder:
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
         found = {}
+        self._read_ahead(group, names, ranges)
         for name in names if len(ranges) <= _MAX_RUNS else ():
             with suppress(ReadWholeError):
                 column = self._read_slices(group, name, ranges)
@@ -125,10 +128,24 @@ class ColumnDecoder:
         if self._count_bytes:
             self.extents += stored_extents(self._footer, group.row_group, names)
 
+    def _read_ahead(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> None:
+        """Fetch the pages of an object that have the rows: first their places, then all of them."""
+        file = self._opened.file()
+        if not is_object_uri(file.path):
+            return
+        leaves = [self._footer.columns.below(name) for name in names]
+        single = [ordinals[0] for ordinals in leaves if len(ordinals) == 1]
+        columns = [self._opened.column(group.row_group, ordinal) for ordinal in single]
+        file.read_ahead([it.index_extent for it in columns if it.index_extent is not None])
+        file.read_ahead([extent for it in columns for extent in it.extents(ranges)])
+
     def _read_slices(
         self, group: RowGroupPlan, name: str, ranges: Ranges
     ) -> pa.ChunkedArray | None:
-        column = read_slices(self._opened.pages(), self._footer, group.row_group, name, ranges)
+        ordinals = self._footer.columns.below(name)
+        if len(ordinals) != 1:
+            return None
+        column = self._opened.column(group.row_group, ordinals[0]).take(ranges)
         return None if column is None else _selectable(column)
 
     def _rows_of_whole(

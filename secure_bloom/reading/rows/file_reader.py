@@ -34,14 +34,15 @@ from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.table_rows import conformed
 from secure_bloom.reading.rows.value_scan import ValueScan
-from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.inputs import Extent
 
 #: A row group that is too large for memory is cut into this many parts: of 32 MiB by default.
 _PARTS = 8
 #: If more than this share of the rows match, the other columns are decoded whole.
 _DENSE = 0.1
-
+#: Pages that were searched are kept until their rows are read if they have fewer bytes.
+_LEAST_DROPPED = 8 * 1024 * 1024
 
 #: Positions of rows in a file or a row group.
 Positions = NDArray[np.int64]
@@ -138,9 +139,10 @@ class FileReader:
         """Return the matching rows of ``groups``. Errors carry path, row group and column."""
         with located(path=self.plan.path), self._lock:
             try:
-                table = self._read(groups)
+                table = self._read_each(groups)
             except DecodeInPartsError:
                 return Parts(self._parts(groups))
+            self._opened.forget([group.row_group for group in groups])
             self._done_with_unit()
             return table
 
@@ -201,26 +203,50 @@ class FileReader:
         self._decoder.extents = []
 
     def _left(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
-        """Return the row groups that may have matches.
+        """Return the row groups that may have matches, with the ranges of rows if these are few.
 
         Several units of a file may call this at the same time.
         """
         # With ranges only some pages are decoded; a scan would read all of them.
         if self._predicate is None or groups[0].ranges is not None:
             return list(groups)
+        found = [self._searched(self._predicate, group) for group in groups]
+        out = {before.row_group for before, now in zip(groups, found, strict=True) if now is None}
+        self._opened.forget(out)
+        self._opened.forget([group.row_group for group in groups], least=_LEAST_DROPPED)
         with self._lock:
-            file = CountedFile(self._opened.file())
-        out = {
-            group.row_group
-            for group in groups
-            if not self._value_scan.may_match(
-                file, self.plan.footer, self._predicate, group.row_group
-            )
-        }
-        with self._lock:
-            self.extents += file.extents
             self._ruled_out |= out
-        return [group for group in groups if group.row_group not in out]
+        return [group for group in found if group is not None]
+
+    def _searched(self, predicate: BoundPredicate, group: RowGroupPlan) -> RowGroupPlan | None:
+        """Return a row group with the rows that may match, or None if no row does."""
+        row_group = group.row_group
+        rows = self._value_scan.rows(
+            lambda ordinal: self._opened.column(row_group, ordinal),
+            self.plan.footer,
+            predicate,
+            row_group,
+        )
+        if rows is None or len(rows) > _DENSE * group.rows:
+            return group
+        if not len(rows):
+            return None
+        return replace(group, ranges=tuple(_runs(rows)))
+
+    def _read_each(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
+        """Return the matching rows of row groups, of which some may have ranges."""
+        tables, together = list[pa.Table](), list[RowGroupPlan]()
+        for group in groups:
+            if group.ranges is None:
+                together.append(group)
+                continue
+            if together:
+                tables.append(self._read(together))
+                together = []
+            tables.append(self._read([group]))
+        if together:
+            tables.append(self._read(together))
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
     def _read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         try:
@@ -348,7 +374,13 @@ def _rows(group: RowGroupPlan) -> Positions:
 
 def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
     """Return ranges of rows of the row group, from positions among the decoded rows."""
-    rows = _rows(group)[looked_at]
+    return _runs(_rows(group)[looked_at])
+
+
+def _runs(rows: Positions) -> Ranges:
+    """Return ascending rows as ranges."""
+    if len(rows) == 1:
+        return [(int(rows[0]), int(rows[0]) + 1)]
     breaks = np.flatnonzero(np.diff(rows) != 1)
     starts = rows[np.concatenate([[0], breaks + 1])]
     ends = rows[np.concatenate([breaks, [len(rows) - 1]])] + 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FileChangedError
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.rows.stored_column import StoredColumn
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
 
@@ -34,12 +36,20 @@ class OpenedFile:
         self._leaves = list(leaves)
         self._row_groups = list(row_groups)
         self._open_input = open_file
+        self._lock = threading.Lock()
         self._file: InputFile | None = None
         self._pages: CountedFile | None = None
+        #: Columns of which some rows were looked for, and the files that they are read with.
+        self._columns: dict[tuple[int, int], StoredColumn] = {}
+        self._counted: list[CountedFile] = []
         self._source: pq.ParquetFile | None = None
 
     def file(self) -> InputFile:
         """Return the file, after checking that it is the one whose footer was read."""
+        with self._lock:
+            return self._checked()
+
+    def _checked(self) -> InputFile:
         if self._file is None:
             file = self._open_input(self.footer.path)
             if file.identity != self.footer.identity:
@@ -56,6 +66,28 @@ class OpenedFile:
             self._pages = CountedFile(self.file())
         return self._pages
 
+    def column(self, row_group: int, ordinal: int) -> StoredColumn:
+        """Return a column whose rows are found and taken in its pages.
+
+        It is the same one until it is forgotten, so that what was found is not read again.
+        """
+        chunk = self.footer.chunk_to_read(row_group, ordinal)
+        with self._lock:
+            known = self._columns.get((row_group, ordinal))
+            if known is None:
+                file = CountedFile(self._checked())
+                self._counted.append(file)
+                known = self._columns[row_group, ordinal] = StoredColumn(file, self.footer, chunk)
+            return known
+
+    def forget(self, row_groups: Iterable[int], *, least: int = 0) -> None:
+        """Drop the columns of row groups, or only those that hold more than ``least`` bytes."""
+        gone = set(row_groups)
+        with self._lock:
+            for place, column in tuple(self._columns.items()):
+                if place[0] in gone and column.held >= least:
+                    del self._columns[place]
+
     def source(self) -> pq.ParquetFile:
         """Return the file as pyarrow opens it."""
         if self._source is None:
@@ -68,7 +100,9 @@ class OpenedFile:
 
     def close(self) -> list[Extent]:
         """Close everything. Return the extents that were read as single pages."""
-        extents = [] if self._pages is None else self._pages.extents
+        counted = [*self._counted, *([] if self._pages is None else [self._pages])]
+        extents = [extent for file in counted for extent in file.extents]
+        self._counted, self._columns = [], {}
         for opened in (self._source, self._file):
             if opened is not None:
                 opened.close()

@@ -1,4 +1,4 @@
-"""Read some rows of one column of a row group, only from the pages that have them.
+"""Decode pages of one column of a row group with pyarrow, without the others.
 
 The pages are decrypted here and put into a Parquet file in memory that has this one column.  It has
 the schema of the original file, so pyarrow decodes the same values from both.
@@ -14,19 +14,18 @@ import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.decoded_bounds import size_of_pages
-from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
-from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
-from secure_bloom.parquet.pages import Page, data_page, read_pages
+from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
 from secure_bloom.parquet.structures.splices import encoded
-from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import refuse_beyond
 
-Ranges = Sequence[tuple[int, int]]
+#: The first row, and the row after the last one.
+Span = tuple[int, int]
+Ranges = Sequence[Span]
 
 
 class ReadWholeError(Exception):
@@ -34,44 +33,6 @@ class ReadWholeError(Exception):
 
     Either most of its pages are wanted, or one of them contradicts the index.
     """
-
-
-def read_slices(
-    file: InputFile, footer: Footer, row_group: int, name: str, ranges: Ranges
-) -> pa.ChunkedArray | None:
-    """Return the rows in ``ranges`` of a top-level column, or None if no page can be left out.
-
-    That is so if the column has more than one leaf, or no offset index that fits it.  Raises
-    ReadWholeError.  Other errors carry row group and column.
-    """
-    ordinals = footer.columns.below(name)
-    if len(ordinals) != 1:
-        return None
-    chunk = footer.chunk_to_read(row_group, ordinals[0])
-    extent = offset_index_extent(chunk, file.size)
-    if extent is None:
-        return None
-    with located(path=footer.path, row_group=row_group, column=chunk.leaf.name):
-        spans = page_spans(chunk, file.read_at(*extent))
-        if spans is None:
-            return None
-        wanted = _wanted(spans, ranges)
-        if 2 * len(wanted) > len(spans):
-            raise ReadWholeError
-        return _decode(file, footer, chunk, {i: spans[i] for i in wanted}, ranges)
-
-
-def _wanted(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
-    """Return the ordinals of the pages that have rows of ``ranges``. Both are ascending."""
-    found, position = [], 0
-    for ordinal, span in enumerate(spans):
-        while position < len(ranges) and ranges[position][1] <= span.start:
-            position += 1
-        if position == len(ranges):
-            break
-        if ranges[position][0] < span.end and span.start < span.end:
-            found.append(ordinal)
-    return found
 
 
 def read_column(file: InputFile, footer: Footer, row_group: int, name: str) -> pa.ChunkedArray:
@@ -89,35 +50,22 @@ def read_column(file: InputFile, footer: Footer, row_group: int, name: str) -> p
         return _read(_file(footer, name, columns, rows), rows)
 
 
-def _decode(
-    file: InputFile,
+def decoded_rows(
     footer: Footer,
     chunk: Chunk,
-    spans: dict[int, PageSpan],
+    pages: Sequence[Page],
+    spans: Sequence[Span],
     ranges: Ranges,
 ) -> pa.ChunkedArray:
-    stored = read_extents(
-        file, {ordinal: (span.offset, span.length) for ordinal, span in spans.items()}
-    )
-    pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in spans]
-    if not all(
-        _is_as_told(chunk, page, span) for page, span in zip(pages, spans.values(), strict=True)
-    ):
-        raise ReadWholeError
-    uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
-    dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
-    every = [*([] if dictionary is None else [dictionary]), *pages]
-    refuse_beyond(size_of_pages(chunk, every), "its pages")
-    rows = sum(span.end - span.start for span in spans.values())
-    column = _read(_file(footer, chunk.leaf.path[0], [(chunk, every)], rows), rows)
-    return _cut(column, list(spans.values()), ranges)
+    """Return the rows in ``ranges`` from the data pages with the rows ``spans``.
 
-
-def _is_as_told(chunk: Chunk, page: Page, span: PageSpan) -> bool:
-    """Return whether a page's own header agrees with the index."""
-    if page.is_dictionary:
-        return False
-    return chunk.leaf.is_repeated or page.num_values == span.end - span.start
+    The dictionary page comes first, if one of them refers to it.  Raises FormatError for pages that
+    pyarrow cannot decode, and MemoryBudgetError for pages that are too large.
+    """
+    refuse_beyond(size_of_pages(chunk, pages), "its pages")
+    rows = sum(end - start for start, end in spans)
+    column = _read(_file(footer, chunk.leaf.path[0], [(chunk, pages)], rows), rows)
+    return _cut(column, spans, ranges)
 
 
 def _read(content: bytes, rows: int) -> pa.ChunkedArray:
@@ -137,15 +85,15 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
     return column
 
 
-def _cut(column: pa.ChunkedArray, spans: Sequence[PageSpan], ranges: Ranges) -> pa.ChunkedArray:
+def _cut(column: pa.ChunkedArray, spans: Sequence[Span], ranges: Ranges) -> pa.ChunkedArray:
     """Return the rows in ``ranges`` from a column that has only the rows of ``spans``."""
     parts, seen = [], 0
-    for span in spans:
+    for first, last in spans:
         for start, end in ranges:
-            low, high = max(start, span.start), min(end, span.end)
+            low, high = max(start, first), min(end, last)
             if low < high:
-                parts.append(column.slice(seen + low - span.start, high - low))
-        seen += span.end - span.start
+                parts.append(column.slice(seen + low - first, high - low))
+        seen += last - first
     return pa.chunked_array([c for part in parts for c in part.chunks], column.type)
 
 

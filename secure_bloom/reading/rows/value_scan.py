@@ -1,38 +1,40 @@
-"""Scan the row groups that pruning leaves for the values of lookups, before they are decoded.
+"""Find the rows of lookups in the row groups that pruning leaves, before these are decoded.
 
 A Bloom filter lets some row groups pass that do not have the value, and most of them if it checks
-many values.  Scanning the pages for hashes is cheaper than decoding a column and filtering it.  So
-values are searched first.  The search is given up for a condition that does not rule out most row
-groups.
+many values.  To search the pages as they are stored is cheaper than to decode a column and filter
+it, and only the rows that are found are read.  The search is given up for a condition that leaves
+many rows of most row groups.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from secure_bloom.errors import FormatError, UnsupportedFeatureError
+import numpy as np
+
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.kernels.loops import Sought
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.logical_types import Kind
+from secure_bloom.parquet.page_values import Positions
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.bound_request import Request
-from secure_bloom.predicates.decided import Decided, PredicateShape
-from secure_bloom.predicates.tree import LOOKUPS
+from secure_bloom.predicates.tree import LOOKUPS, AnyOf
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.context import PruningContext
-from secure_bloom.reading.rows.probe_values import ProbeBytes, ProbeHashes
-from secure_bloom.storage import InputFile
+from secure_bloom.reading.rows.stored_column import StoredColumn
 
 #: More values take too long to encode; so few are looked for without the C extension.
 _TOO_MANY, _FEW = 10_000, 8
-#: A condition must rule out this share of the row groups to be scanned on.  It starts with a credit
-#: of this many ruled out, so that the first few do not decide.
+#: A condition must leave few rows in this share of the row groups to be scanned on.  It starts with
+#: a credit of this many row groups, so that the first few do not decide.
 _WORTH, _CREDIT = 0.75, 8
+#: Few rows are at most this share of a row group.
+_FEW_ROWS = 0.1
 #: Physical types that are scanned.  INT96 is not compared as stored; BOOLEANs are single bits.
 _TYPES = {
     Type.INT32,
@@ -46,36 +48,32 @@ _TYPES = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ScannedCondition:
-    """One condition on one column: its hashes, computed once, and how often it ruled something out.
+    """One condition on one column: its values, encoded once, and how often a search helped.
 
     ``condition`` and ``column`` are ordinals.  ``leaf`` is kept so that its id, which identifies
-    it, is not given to another object.  Without ``probe`` nothing is scanned.  Several threads
+    it, is not given to another object.  Without ``sought`` nothing is scanned.  Several threads
     count without a lock, so the counts may miss some simultaneous additions.
     """
 
     condition: int
     column: int
     leaf: Leaf
-    probe: ProbeHashes | ProbeBytes | None
+    sought: Sought | None
     tried: int = 0
-    ruled_out: int = 0
+    helped: int = 0
 
     @property
     def is_worth_it(self) -> bool:
-        if self.probe is None:
+        if self.sought is None:
             return False
-        return self.ruled_out + _CREDIT >= _WORTH * (self.tried + _CREDIT)
+        return self.helped + _CREDIT >= _WORTH * (self.tried + _CREDIT)
 
-    def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """Return whether the condition may be true in the chunk."""
-        try:
-            found = self.probe is None or self.probe.may_be_in(file, chunk)
-        except (FormatError, UnsupportedFeatureError):
-            # Decoding may understand the chunk, or will say what is wrong with it.
-            found = True
+    def find(self, column: StoredColumn, rows: int) -> Positions | None:
+        """Return the rows for which the condition may be true, or None if they are not known."""
+        found = None if self.sought is None else column.find(self.sought)
         # Count when it is done: a scan that still runs in another thread says nothing yet.
         self.tried += 1
-        self.ruled_out += not found
+        self.helped += found is not None and len(found) <= _FEW_ROWS * rows
         return found
 
 
@@ -91,33 +89,32 @@ class ValueScan:
         self._scanned: dict[tuple[int, int], _ScannedCondition] = {}
         self._lock = threading.Lock()
 
-    def may_match(
-        self, file: InputFile, footer: Footer, predicate: BoundPredicate, row_group: int
-    ) -> bool:
-        """Return whether the predicate may be true for a row of the row group. False is certain.
+    def rows(
+        self,
+        column_of: Callable[[int], StoredColumn],
+        footer: Footer,
+        predicate: BoundPredicate,
+        row_group: int,
+    ) -> Positions | None:
+        """Return the rows of the row group for which the predicate may be true.
 
-        Raises IntegrityError for a page that does not authenticate, with row group and column.
+        Other rows do not match.  Return None if any row may match.  ``column_of`` returns a column
+        of the row group by its ordinal.  Raises IntegrityError for a page that does not
+        authenticate, with row group and column.
         """
         lookups = self._worth_scanning(footer)
         if not lookups:
-            return True
-        # A condition whose key is missing was taken out of this predicate.
-        checked = {condition.ordinal for condition in bound_conditions(predicate)}
-        left = [
-            a
-            for a in self._scanned_conditions(footer, lookups)
-            if a.condition in checked and a.is_worth_it
-        ]
-        shape = PredicateShape.of(predicate)
-        ruled_out = Decided.false(shape)
-        # Row groups that are not scanned stay, and those where a value is found.
-        possible = Decided.possible(shape, checked - {it.condition for it in left})
-        for scanned in left:
-            if possible.is_decided or ruled_out.is_decided:
-                break
-            found = scanned.may_be_in(file, footer.chunk_to_read(row_group, scanned.column))
-            (possible if found else ruled_out).add(scanned.condition)
-        return not ruled_out.is_decided
+            return None
+        count, left = footer.rows[row_group], dict[int, _ScannedCondition]()
+        for scanned in self._scanned_conditions(footer, lookups):
+            if scanned.is_worth_it:
+                left[scanned.condition] = scanned
+
+        def found(condition: BoundCondition) -> Positions | None:
+            scanned = left.get(condition.ordinal)
+            return None if scanned is None else scanned.find(column_of(scanned.column), count)
+
+        return _rows(predicate, found)
 
     def _worth_scanning(self, footer: Footer) -> list[BoundCondition]:
         """Return all lookups or, without the C extension, only those on members of structures.
@@ -150,15 +147,30 @@ class ValueScan:
         self, condition: BoundCondition, column: int, footer: Footer
     ) -> _ScannedCondition:
         predicate = self._context.column_predicate(condition, footer.columns)
-        leaf, probe = footer.columns.leaves[column], None
+        leaf, sought = footer.columns.leaves[column], None
         if predicate and predicate.values is not None and _has_known_bytes(leaf):
-            encodings = encodings_of(predicate.values)
-            probe = (
-                ProbeBytes(encodings=tuple(encodings))
-                if _is_few_of_member(condition, footer)
-                else ProbeHashes.of(encodings)
-            )
-        return _ScannedCondition(condition=condition.ordinal, column=column, leaf=leaf, probe=probe)
+            sought = Sought.of(encodings_of(predicate.values))
+        return _ScannedCondition(
+            condition=condition.ordinal, column=column, leaf=leaf, sought=sought
+        )
+
+
+def _rows(
+    predicate: BoundPredicate, found: Callable[[BoundCondition], Positions | None]
+) -> Positions | None:
+    """Return the rows for which a predicate may be true, or None if any row may match."""
+    if isinstance(predicate, BoundCondition):
+        return found(predicate)
+    every = (_rows(part, found) for part in predicate.parts)
+    if isinstance(predicate, AnyOf):
+        parts = list[Positions]()
+        for rows in every:
+            if rows is None:
+                return None
+            parts.append(rows)
+        return np.unique(np.concatenate(parts)) if parts else None
+    # With the rows of one part the others are not searched: to take values of few rows is cheaper.
+    return next((rows for rows in every if rows is not None), None)
 
 
 def _is_lookup(condition: BoundCondition, request: Request) -> bool:

@@ -88,7 +88,7 @@ class Asked:
         started = self._begin(planner)
         assert planner.plan_by_footer(started) is None
         with open_input(self.files.paths[0]) as file:
-            return planner.plan(started, CountedFile(file))
+            return planner.plan(started, lambda: CountedFile(file))
 
     def _begin(self, planner: Planner) -> StartedFile:
         footer = self.files.kept(0)

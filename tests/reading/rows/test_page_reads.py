@@ -1,4 +1,4 @@
-"""Rows of one column from their pages alone: the values that pyarrow has, None, or an error."""
+"""A column from its pages alone: the values that pyarrow has, or an error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
-from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, read_slices
+from secure_bloom.reading.rows.page_reads import read_column
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS, PAGE = 400, 20
 TABLE = customers(ROWS).append_column("inner", pa.array([{"a": n, "b": -n} for n in range(ROWS)]))
-#: Rows of the first page, of two that follow each other, and of the last one.
-RANGES = [(0, 3), (58, 62), (399, 400)]
 
 
 @pytest.fixture(params=list(Mode))
@@ -42,35 +40,11 @@ def opened(lake: Path) -> Iterator[tuple[InputFile, Footer]]:
         yield counted, read_footer(counted, KeyResolver(KEYRING), SchemaCache())
 
 
-@pytest.mark.parametrize("name", ["email", "id", "city"])
-def test_rows_in_ranges_are_those_of_the_column(
+@pytest.mark.parametrize("name", ["email", "city", "inner"])
+def test_a_column_is_read_without_a_footer_of_pyarrow(
     opened: tuple[InputFile, Footer], name: str
 ) -> None:
-    found = read_slices(*opened, 0, name, RANGES)
-    assert found is not None
-    rows = [row for start, end in RANGES for row in range(start, end)]
-    assert found.to_pylist() == TABLE.column(name).take(rows).to_pylist()
-
-
-def test_where_most_pages_are_wanted_the_column_is_read_whole(
-    opened: tuple[InputFile, Footer],
-) -> None:
-    with pytest.raises(ReadWholeError):
-        read_slices(*opened, 0, "email", [(0, ROWS)])
-    assert read_column(*opened, 0, "email").to_pylist() == TABLE.column("email").to_pylist()
-
-
-def test_of_several_leaves_no_page_is_left_out(opened: tuple[InputFile, Footer]) -> None:
-    assert read_slices(*opened, 0, "inner", RANGES) is None
-    assert read_column(*opened, 0, "inner").to_pylist() == TABLE.column("inner").to_pylist()
-
-
-def test_without_an_index_no_page_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.parquet", TABLE, write_page_index=False)
-    with open_input(str(path)) as file:
-        counted = CountedFile(file)
-        footer = read_footer(counted, KeyResolver(None), SchemaCache())
-        assert read_slices(counted, footer, 0, "email", RANGES) is None
+    assert read_column(*opened, 0, name).to_pylist() == TABLE.column(name).to_pylist()
 
 
 def test_a_page_that_does_not_decode_quotes_no_value(tmp_path: Path) -> None:

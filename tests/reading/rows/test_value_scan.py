@@ -22,7 +22,7 @@ from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.pruning.steps import dictionaries
 from secure_bloom.reading.rows import value_scan
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder
-from secure_bloom.reading.rows.probe_values import ProbeHashes
+from secure_bloom.reading.rows.stored_column import StoredColumn
 from secure_bloom.reading.table import table_files
 from secure_bloom.storage.inputs import covered
 from testing.surgery import flip, opened
@@ -48,13 +48,13 @@ def _no_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
 def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The columns whose values were held against a list, in order."""
     columns: list[str] = []
-    real = ProbeHashes.may_be_in
+    real = StoredColumn.find
 
-    def spy(self: ProbeHashes, file: Any, chunk: Any) -> bool:
-        columns.append(chunk.leaf.name)
-        return real(self, file, chunk)
+    def spy(self: StoredColumn, sought: Any) -> Any:
+        columns.append(self._chunk.leaf.name)
+        return real(self, sought)
 
-    monkeypatch.setattr(ProbeHashes, "may_be_in", spy)
+    monkeypatch.setattr(StoredColumn, "find", spy)
     return columns
 
 

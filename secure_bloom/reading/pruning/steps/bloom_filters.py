@@ -20,14 +20,12 @@ def prune_by_filters(pruner: FilePruner) -> None:
         return
     groups = pruner.alive()
     lookups = [(group, found) for group in groups if (found := pruner.lookups(group, has_filter))]
-    filters = read_filters(
-        pruner.file,
-        {
-            (group.index, predicate.ordinal): chunk
-            for group, found in lookups
-            for predicate, chunk, _ in found
-        },
-    )
+    chunks = {
+        (group.index, predicate.ordinal): chunk
+        for group, found in lookups
+        for predicate, chunk, _ in found
+    }
+    filters = read_filters(pruner.file, chunks) if chunks else {}
     if pruner.explain:
         _note_unasked(pruner, groups)
     for group, found in lookups:

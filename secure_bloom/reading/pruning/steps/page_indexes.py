@@ -37,10 +37,11 @@ def prune_by_page_index(pruner: FilePruner) -> None:
             indexed.append((group, predicates))
         for predicate in predicates:
             chunk = group.chunks[predicate.ordinal]
-            key, size = (group.index, predicate.ordinal), pruner.file.size
+            key, size = (group.index, predicate.ordinal), pruner.footer.size
             extents[*key, "column"] = column_index_extent(chunk, size)
             extents[*key, "offset"] = offset_index_extent(chunk, size)
-    content = read_extents(pruner.file, {k: v for k, v in extents.items() if v is not None})
+    wanted = {key: extent for key, extent in extents.items() if extent is not None}
+    content = read_extents(pruner.file, wanted) if wanted else {}
     for group, predicates in indexed:
         _prune(pruner, group, predicates, content)
 

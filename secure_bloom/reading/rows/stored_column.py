@@ -1,0 +1,327 @@
+"""One column of a row group, of which few rows are wanted: found and taken in its pages as stored.
+
+    column = StoredColumn(file, footer, row_group, "email")
+    rows = column.find(sought)      the rows that have one of the values
+    column.take(ranges)             the values of rows, from the pages that have them
+
+Pages are located by the offset index, or by their headers.  Of an encrypted column only the modules
+of these pages are opened.  What is unusual in a page is left to pyarrow, which decodes that page
+alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.kernels.loops import Sought
+from secure_bloom.parquet.dictionary_pages import (
+    DICTIONARY_ENCODINGS,
+    claims_full_dictionary,
+    read_dictionary_page,
+    read_full_dictionary,
+)
+from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.footer.opened import Footer
+from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
+from secure_bloom.parquet.page_values import (
+    MOST_FOUND,
+    FoundEntries,
+    PageValues,
+    Positions,
+    StoredDictionary,
+    Taken,
+    joined,
+)
+from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
+from secure_bloom.parquet.decoded_bounds import harmless_size
+from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, decoded_rows
+from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
+from secure_bloom.reading.table.coalesced_reads import read_extents
+from secure_bloom.storage import InputFile, is_object_uri
+from secure_bloom.storage.inputs import Extent
+from secure_bloom.storage.memory_budget import reserved
+
+#: A dictionary is searched before the data pages are read if these have more bytes.
+_LARGE = 1024 * 1024
+#: What is read at least of a dictionary page, to find its header.
+_FIRST_HEADER = 1024
+#: A chunk of more bytes is read in pieces.
+_LARGEST_POOLED = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Placed:
+    """A data page with its rows in the row group."""
+
+    page: Page
+    start: int
+    end: int
+
+
+class StoredColumn:
+    """A flat or nested top-level column with one leaf, in one row group."""
+
+    def __init__(self, file: InputFile, footer: Footer, chunk: Chunk) -> None:
+        self._file = file
+        self._footer = footer
+        self._chunk = chunk
+        self._every: Sequence[Page] | None = None
+        self._values: dict[int, PageValues | None] = {}
+
+    @property
+    def held(self) -> int:
+        """The bytes of pages that are kept for a later call, decompressed."""
+        return 0 if self._every is None else sum(page.uncompressed_size for page in self._every)
+
+    def find(self, sought: Sought) -> Positions | None:
+        """Return the rows that have one of the values that are sought, maybe with some others.
+
+        Return None for a column whose pages must be decoded to know.  Raises IntegrityError for a
+        page that does not authenticate, with row group and column.
+        """
+        with located(row_group=self._chunk.row_group, column=self._chunk.leaf.name):
+            try:
+                return self._found(sought)
+            except (FormatError, UnsupportedFeatureError):
+                # Decoding may understand the chunk, or will say what is wrong with it.
+                return None
+
+    def take(self, ranges: Ranges) -> pa.ChunkedArray | None:
+        """Return the rows in ``ranges``, or None if all pages of the column must be decoded.
+
+        Raises ReadWholeError if the offset index contradicts a page.  Other errors carry row group
+        and column.
+        """
+        chunk, footer = self._chunk, self._footer
+        with located(path=footer.path, row_group=chunk.row_group, column=chunk.leaf.name):
+            try:
+                return self._rows(ranges)
+            except (FormatError, UnsupportedFeatureError):
+                # What is wrong with a page is said, or not, by a decode of all pages.
+                return None
+
+    def _rows(self, ranges: Ranges) -> pa.ChunkedArray | None:
+        placed = self._pages_with(ranges)
+        size = 0 if placed is None else sum(it.page.uncompressed_size for it in placed)
+        if placed is None or size > harmless_size():
+            return None
+        with reserved(size):
+            taken = self._taken(placed, ranges)
+            return self._decoded(placed, ranges) if taken is None else taken
+
+    @property
+    def index_extent(self) -> Extent | None:
+        """The place of the offset index, if it is not in memory yet."""
+        found = offset_index_extent(self._chunk, self._file.size)
+        is_known = self._every is not None or "_spans" in self.__dict__
+        return None if found is None or is_known else (found[0], sum(found))
+
+    def extents(self, ranges: Ranges) -> list[Extent]:
+        """Return what :meth:`take` reads: the pages with rows of ``ranges``, and the dictionary."""
+        chunk = self._chunk
+        if self._every is not None:
+            return []
+        with suppress(FormatError, UnsupportedFeatureError):
+            start, length = chunk_extent(chunk)
+            if self._spans is None:
+                return [(start, start + length)]
+            data = chunk.meta_data.data_page_offset
+            pages = [self._spans[i] for i in _wanted_spans(self._spans, ranges)]
+            behind = [(start, max(data, start + _FIRST_HEADER))] if data > start else []
+            return [*behind, *((page.offset, page.offset + page.length) for page in pages)]
+        return []
+
+    def _found(self, sought: Sought) -> Positions | None:
+        chunk = self._chunk
+        if self._is_large and claims_full_dictionary(chunk.meta_data):
+            full = read_full_dictionary(self._file, chunk)
+            dictionary = None if full is None else self._opened(full)
+            wanted = None if dictionary is None else dictionary.find(sought)
+            if wanted is not None and not len(wanted.positions):
+                return wanted.positions
+        every = self._walked()
+        if every is None:
+            return None
+        wanted = None if self._dictionary is None else self._dictionary.find(sought)
+        if wanted is not None and not len(wanted.positions) and _refer_to_dictionary(every):
+            return wanted.positions
+        found, rows = list[Positions](), 0
+        for placed in every:
+            part = self._find_in(placed, sought, wanted)
+            if part is None or (rows := rows + len(part)) > MOST_FOUND:
+                return None
+            if len(part):
+                found.append(part + placed.start)
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _find_in(
+        self, placed: _Placed, sought: Sought, wanted: FoundEntries | None
+    ) -> Positions | None:
+        values = self._page_values(placed)
+        return None if values is None else values.find(sought, wanted)
+
+    @property
+    def _is_large(self) -> bool:
+        stored = self._chunk.meta_data.total_compressed_size
+        return stored > _LARGE or is_object_uri(self._file.path)
+
+    @cached_property
+    def _dictionary(self) -> StoredDictionary | None:
+        """The chunk's dictionary, or None if there is none, or pyarrow must decode it."""
+        page = self._dictionary_page
+        return None if page is None else self._opened(page)
+
+    @cached_property
+    def _dictionary_page(self) -> Page | None:
+        if self._every is None:
+            return read_dictionary_page(self._file, self._chunk)
+        found = [page for page in self._every if page.is_dictionary]
+        return found[0] if len(found) == 1 else None
+
+    def _opened(self, dictionary: Page) -> StoredDictionary | None:
+        return StoredDictionary.of(self._chunk.leaf, self._chunk.codec, dictionary)
+
+    def _page_values(self, placed: _Placed) -> PageValues | None:
+        if placed.start not in self._values:
+            leaf, codec = self._chunk.leaf, self._chunk.codec
+            self._values[placed.start] = PageValues.of(leaf, codec, placed.page)
+        return self._values[placed.start]
+
+    def _walked(self) -> list[_Placed] | None:
+        """Return all data pages of a column without lists, or None for unusual ones."""
+        if self._every is None:
+            self._every = self._read_pages()
+        data = [page for page in self._every if not page.is_dictionary]
+        ends = np.cumsum([page.num_values for page in data]).tolist()
+        # pyarrow takes a page without values for the end of the chunk.
+        has_others = len(self._every) - len(data) > 1 or any(not it.num_values for it in data)
+        if has_others or (self._every and self._every[-1].is_dictionary):
+            return None
+        return [_Placed(*it) for it in zip(data, [0, *ends[:-1]], ends, strict=True)]
+
+    def _read_pages(self) -> list[Page]:
+        start, length = chunk_extent(self._chunk)
+        if length > _LARGEST_POOLED:
+            return read_pages(self._file, self._chunk)
+        # Arrow's pool takes memory again that was freed; the system would give out empty pages.
+        stored = memoryview(pa.allocate_buffer(length)).cast("B")
+        self._file.read_into(start, stored)
+        try:
+            return pages_in(self._chunk, stored)
+        except FormatError:
+            return read_pages(self._file, self._chunk)
+
+    def _pages_with(self, ranges: Ranges) -> list[_Placed] | None:
+        """Return the pages that have rows of ``ranges``, or None if they cannot be located."""
+        chunk = self._chunk
+        if self._every is None and self._spans is not None:
+            return self._indexed(self._spans, ranges)
+        if _rows_in(ranges) > MOST_FOUND or chunk.leaf.is_repeated or self._is_coded:
+            return None
+        every = self._walked()
+        if every is None:
+            return None
+        return [every[i] for i in _wanted([(it.start, it.end) for it in every], ranges)]
+
+    @cached_property
+    def _spans(self) -> list[PageSpan] | None:
+        """The data pages by the offset index, or None without one that fits the chunk."""
+        extent = offset_index_extent(self._chunk, self._file.size)
+        if extent is None:
+            return None
+        return page_spans(self._chunk, self._file.read_at(*extent))
+
+    def _indexed(self, spans: Sequence[PageSpan], ranges: Ranges) -> list[_Placed]:
+        chunk = self._chunk
+        wanted = _wanted_spans(spans, ranges)
+        if _rows_in(ranges) > MOST_FOUND and 2 * len(wanted) > len(spans):
+            raise ReadWholeError
+        extents = {i: (spans[i].offset, spans[i].length) for i in wanted}
+        stored, found = read_extents(self._file, extents), list[_Placed]()
+        for i in wanted:
+            page, span = data_page(chunk, stored[i], i), spans[i]
+            if page.is_dictionary:
+                raise ReadWholeError
+            if not chunk.leaf.is_repeated and page.num_values != span.end - span.start:
+                raise ReadWholeError
+            found.append(_Placed(page, span.start, span.end))
+        return found
+
+    @property
+    def _is_coded(self) -> bool:
+        """Whether the column is a dictionary in Arrow too, which has the entries of all pages."""
+        field = self._footer.columns.arrow.field(self._chunk.leaf.path[0])
+        return bool(pa.types.is_dictionary(field.type))
+
+    @cached_property
+    def _maker(self) -> ArrayMaker | None:
+        leaf = self._chunk.leaf
+        if len(leaf.path) > 1 or leaf.is_repeated:
+            return None
+        return array_maker(leaf, self._footer.columns.arrow.field(leaf.path[0]).type)
+
+    def _taken(self, placed: Sequence[_Placed], ranges: Ranges) -> pa.ChunkedArray | None:
+        """Return rows that are copied out of the pages, or None if pyarrow must decode one."""
+        if self._maker is None or _rows_in(ranges) > MOST_FOUND:
+            return None
+        rows, parts = _positions(ranges), list[Taken]()
+        for it in placed:
+            values = self._page_values(it)
+            if values is None:
+                return None
+            uses_dictionary = it.page.encoding in DICTIONARY_ENCODINGS
+            dictionary = self._dictionary if uses_dictionary else None
+            low, high = np.searchsorted(rows, (it.start, it.end))
+            part = values.take(rows[low:high] - it.start, dictionary)
+            if part is None:
+                return None
+            parts.append(part)
+        return pa.chunked_array([self._maker(joined(parts))]) if parts else None
+
+    def _decoded(self, placed: Sequence[_Placed], ranges: Ranges) -> pa.ChunkedArray:
+        """Return the rows as pyarrow decodes them from these pages alone."""
+        pages = [it.page for it in placed]
+        if any(page.encoding in DICTIONARY_ENCODINGS for page in pages):
+            dictionary = self._dictionary_page
+            pages = [*([] if dictionary is None else [dictionary]), *pages]
+        spans = [(it.start, it.end) for it in placed]
+        return decoded_rows(self._footer, self._chunk, pages, spans, ranges)
+
+
+def _refer_to_dictionary(pages: Iterable[_Placed]) -> bool:
+    return all(it.page.encoding in DICTIONARY_ENCODINGS for it in pages)
+
+
+def _positions(ranges: Ranges) -> Positions:
+    if len(ranges) == 1:
+        return np.arange(*ranges[0])
+    return np.concatenate([np.arange(start, end) for start, end in ranges])
+
+
+def _rows_in(ranges: Ranges) -> int:
+    return sum(end - start for start, end in ranges)
+
+
+def _wanted_spans(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
+    return _wanted([(span.start, span.end) for span in spans], ranges)
+
+
+def _wanted(spans: Sequence[tuple[int, int]], ranges: Ranges) -> list[int]:
+    """Return the ordinals of the pages that have rows of ``ranges``. Both are ascending."""
+    found, starts = list[int](), [start for start, _ in spans]
+    for start, end in ranges:
+        first = max(bisect_right(starts, start) - 1, found[-1] + 1 if found else 0)
+        for ordinal in range(first, len(spans)):
+            if spans[ordinal][0] >= end:
+                break
+            if spans[ordinal][1] > start:
+                found.append(ordinal)
+    return found

@@ -1,0 +1,300 @@
+"""Few rows of a column from its pages as stored: what a full decode returns, or its error."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.errors import IntegrityError, SecureBloomError
+from secure_bloom.kernels.loops import Sought
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.parquet.pages import chunk_extent
+from secure_bloom.reading.rows.page_reads import ReadWholeError
+from secure_bloom.reading.rows.stored_column import StoredColumn
+from secure_bloom.storage import CountedFile, InputFile, open_input
+from testing.surgery import flip, opened
+from testing.tables import KEYRING, Mode, customers, write
+
+ROWS, PAGE = 400, 20
+#: Rows of the first page, of two that follow each other, and of the last one.
+RANGES = [(0, 3), (58, 62), (399, 400)]
+POSITIONS = [row for start, end in RANGES for row in range(start, end)]
+
+RNG = np.random.default_rng(5)
+TEXTS = [f"text {n % 90}" * (n % 4) for n in range(ROWS)]
+DAYS = [datetime.date(1970, 1, 1) + datetime.timedelta(days=n) for n in range(ROWS)]
+COLUMNS: dict[str, pa.Array] = {
+    **{
+        name: pa.array(RNG.integers(0, 100, ROWS), getattr(pa, name)())
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    },
+    "negative": pa.array(RNG.integers(-(2**62), 2**62, ROWS)),
+    "float16": pa.array(RNG.normal(size=ROWS).astype(np.float16)),
+    "float32": pa.array(RNG.normal(size=ROWS).astype(np.float32)),
+    "float64": pa.array(RNG.normal(size=ROWS)),
+    "bool": pa.array(RNG.integers(0, 2, ROWS) == 1),
+    "string": pa.array(TEXTS),
+    "large": pa.array(TEXTS, pa.large_string()),
+    "view": pa.array(TEXTS, pa.string_view()),
+    "binary": pa.array([text.encode() for text in TEXTS]),
+    "fixed": pa.array([f"{n:07d}".encode() for n in range(ROWS)], pa.binary(7)),
+    "date": pa.array(DAYS),
+    "time32": pa.array(range(ROWS), pa.time32("ms")),
+    "time64": pa.array(range(ROWS), pa.time64("us")),
+    "nanos": pa.array(range(ROWS), pa.time64("ns")),
+    "seconds": pa.array(range(ROWS), pa.timestamp("s")),
+    "millis": pa.array(range(ROWS), pa.timestamp("ms")),
+    "micros": pa.array(range(ROWS), pa.timestamp("us", "UTC")),
+    "nano": pa.array(range(ROWS), pa.timestamp("ns")),
+    "duration": pa.array(range(ROWS), pa.duration("us")),
+    "decimal9": pa.array([Decimal(n - 99).scaleb(-2) for n in range(ROWS)], pa.decimal128(9, 2)),
+    "decimal38": pa.array([Decimal(n - 99).scaleb(-2) for n in range(ROWS)], pa.decimal128(38, 2)),
+    "decimal76": pa.array([Decimal(n).scaleb(-2) for n in range(ROWS)], pa.decimal256(76, 2)),
+    "coded": pa.array(TEXTS).dictionary_encode(),
+    "inner": pa.array([{"a": n} for n in range(ROWS)]),
+    "two": pa.array([{"a": n, "b": str(n)} for n in range(ROWS)]),
+    "list": pa.array([list(range(n % 3)) for n in range(ROWS)]),
+}
+
+
+def with_nulls(column: pa.Array, every: int) -> pa.Array:
+    is_left = pa.array([n % every != 0 for n in range(len(column))])
+    index = pc.if_else(is_left, pa.array(range(len(column))), None)
+    if column.type == pa.string_view():
+        return column.cast(pa.string()).take(index).cast(column.type)
+    return column.take(index)
+
+
+def written(path: Path, table: pa.Table, mode: Mode = Mode.PLAIN, **options: Any) -> Path:
+    options = {"row_group_size": ROWS, "data_page_size": 1, "write_batch_size": PAGE, **options}
+    keys = {"k_pii": table.column_names}
+    return write(path / "x.parquet", table, mode, column_keys=keys, **options)
+
+
+def opened_file(path: Path) -> Iterator[tuple[InputFile, Footer]]:
+    with open_input(str(path)) as file:
+        counted = CountedFile(file)
+        yield counted, read_footer(counted, KeyResolver(KEYRING), SchemaCache())
+
+
+def taken(path: Path, name: str, ranges: Any = RANGES) -> pa.ChunkedArray | None:
+    for file, footer in opened_file(path):
+        [ordinal] = footer.columns.below(name)
+        return StoredColumn(file, footer, footer.chunk_to_read(0, ordinal)).take(ranges)
+    raise AssertionError
+
+
+def holds(path: Path, table: pa.Table) -> None:
+    """Each column of one leaf has the rows that pyarrow decodes."""
+    for name in table.column_names:
+        if pa.types.is_struct(table[name].type) and table[name].type.num_fields > 1:
+            continue
+        whole = pq.read_table(path, columns=[name])[name] if name != "list" else table[name]
+        found = taken(path, name)
+        if found is None:
+            assert name in {"list", "coded"}
+            continue
+        if pa.types.is_dictionary(whole.type):
+            # The entries of other pages may be missing from the dictionary.
+            whole, found = whole.cast(pa.string()), found.cast(pa.string())
+        wanted = [chunk for a, b in RANGES for chunk in whole.slice(a, b - a).chunks]
+        assert found.equals(pa.chunked_array(wanted, whole.type)), name
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("nulls", [0, 1, 3])
+def test_each_type_has_the_rows_of_a_full_decode(
+    tmp_path: Path, index: bool, version: str, dictionary: bool, nulls: int
+) -> None:
+    columns = {name: with_nulls(it, nulls) if nulls else it for name, it in COLUMNS.items()}
+    table = pa.table(columns)
+    path = written(
+        tmp_path,
+        table,
+        use_dictionary=dictionary,
+        data_page_version=version,
+        write_page_index=index,
+    )
+    holds(path, table)
+
+
+ENCODINGS = {
+    "int32": ["PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"],
+    "negative": ["PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"],
+    "float32": ["BYTE_STREAM_SPLIT"],
+    "float64": ["BYTE_STREAM_SPLIT"],
+    "fixed": ["BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"],
+    "decimal38": ["BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"],
+    "string": ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"],
+    "bool": ["PLAIN", "RLE"],
+}
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("nulls", [0, 3])
+@pytest.mark.parametrize(
+    ("name", "encoding"), [(n, encoding) for n, every in ENCODINGS.items() for encoding in every]
+)
+def test_each_encoding_has_the_rows_of_a_full_decode(
+    tmp_path: Path, name: str, encoding: str, nulls: int, mode: Mode
+) -> None:
+    column = with_nulls(COLUMNS[name], nulls) if nulls else COLUMNS[name]
+    path = written(
+        tmp_path,
+        pa.table({name: column}),
+        mode,
+        use_dictionary=False,
+        column_encoding={name: encoding},
+        data_page_version="2.0" if nulls else "1.0",
+    )
+    found = taken(path, name)
+    assert found is not None
+    assert found.to_pylist() == column.take(POSITIONS).to_pylist()
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_each_codec_has_the_rows_of_a_full_decode(tmp_path: Path, codec: str, version: str) -> None:
+    names = ["int64", "string", "bool", "decimal38"]
+    table = pa.table({name: with_nulls(COLUMNS[name], 3) for name in names})
+    holds(written(tmp_path, table, compression=codec, data_page_version=version), table)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_only_the_pages_with_the_rows_are_read(tmp_path: Path, mode: Mode) -> None:
+    texts = pa.table({"a": [f"{n:06d}" * 300 for n in range(ROWS)]})
+    options = {"use_dictionary": False, "compression": "none", "write_page_index": True}
+    for file, footer in opened_file(written(tmp_path, texts, mode, **options)):
+        counted = CountedFile(file)
+        column = StoredColumn(counted, footer, footer.chunk_to_read(0, 0))
+        assert column.take([(7, 8)]).to_pylist() == texts["a"].slice(7, 1).to_pylist()
+        assert counted.bytes_read < 3 * PAGE * 1800
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("nulls", [0, 3])
+@pytest.mark.parametrize("sought", [["text 7" * 3], ["text 7" * 3, "text 5", "nothing"], ["none"]])
+def test_rows_are_found_where_the_values_are(
+    tmp_path: Path, dictionary: bool, nulls: int, sought: list[str]
+) -> None:
+    column = with_nulls(COLUMNS["string"], nulls) if nulls else COLUMNS["string"]
+    path = written(tmp_path, pa.table({"a": column}), use_dictionary=dictionary)
+    wanted = Sought.of([value.encode() for value in sought])
+    for file, footer in opened_file(path):
+        found = StoredColumn(file, footer, footer.chunk_to_read(0, 0)).find(wanted)
+        assert found is not None
+        values = column.to_pylist()
+        assert found.tolist() == [n for n, value in enumerate(values) if value in sought]
+
+
+def test_a_dictionary_that_is_given_up_is_searched_with_the_rest(tmp_path: Path) -> None:
+    texts = [f"text {n:05d}" for n in range(ROWS)]
+    path = written(tmp_path, pa.table({"a": texts}), dictionary_pagesize_limit=1000)
+    for sought in (3, 390):
+        for file, footer in opened_file(path):
+            column = StoredColumn(file, footer, footer.chunk_to_read(0, 0))
+            found = column.find(Sought.of([texts[sought].encode()]))
+            assert found is not None
+            assert found.tolist() == [sought]
+            assert column.take([(sought, sought + 1)]).to_pylist() == [texts[sought]]
+
+
+def test_values_in_many_rows_are_left_to_a_full_decode(tmp_path: Path) -> None:
+    path = written(tmp_path, pa.table({"a": ["same"] * 2000}), row_group_size=2000)
+    for file, footer in opened_file(path):
+        column = StoredColumn(file, footer, footer.chunk_to_read(0, 0))
+        assert column.find(Sought.of([b"same"])) is None
+
+
+# --- Pages that lie ---
+
+
+def answer(path: Path, where: Any) -> object:
+    """The rows, or None for an error."""
+    try:
+        return sb.read_table(path, where=where, keys=KEYRING).to_pydict()
+    except SecureBloomError:
+        return None
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("encoding", [None, "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_damaged_pages_give_rows_where_a_full_decode_does(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    codec: str,
+    encoding: str | None,
+    dictionary: bool,
+) -> None:
+    if encoding and dictionary:
+        pytest.skip("a dictionary has an encoding of its own")
+    texts = pa.array([f"text {n:03d}".encode() for n in range(90)])
+    table = pa.table({"key": pa.array(range(90)), "a": with_nulls(texts, 7), "n": range(90)})
+    options: dict[str, Any] = {"use_dictionary": dictionary, "compression": codec}
+    if encoding:
+        options["column_encoding"] = {"a": encoding, "key": "PLAIN", "n": "DELTA_BINARY_PACKED"}
+    path = write(tmp_path / "x.parquet", table, row_group_size=90, **options)
+    with opened(path) as it:
+        extents = [chunk_extent(it.chunk(0, name)) for name in table.column_names]
+    content, rng = path.read_bytes(), random.Random(f"{codec} {encoding} {dictionary}")
+    for _ in range(150):
+        changed = bytearray(content)
+        for _ in range(rng.choice([1, 1, 2])):
+            start, length = rng.choice(extents)
+            changed[start + rng.randrange(length)] = rng.choice(
+                [0, 1, 127, 128, 255, rng.randrange(256)]
+            )
+        path.write_bytes(changed)
+        where = [("key", "=", rng.randrange(90))]
+        ours = answer(path, where)
+        with monkeypatch.context() as patched:
+            patched.setattr(StoredColumn, "take", lambda *_: None)
+            patched.setattr(StoredColumn, "find", lambda *_: None)
+            assert ours == answer(path, where)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.PLAIN])
+def test_a_page_that_does_not_authenticate_is_an_error(tmp_path: Path, mode: Mode) -> None:
+    path = write(tmp_path / "x.parquet", customers(200), mode, row_group_size=200)
+    with opened(path) as it:
+        start, length = chunk_extent(it.chunk(0, "email"))
+    flip(path, start + length - 5)
+    with pytest.raises(IntegrityError) as caught:
+        sb.read_table(path, where=[("email", "=", "user7@example.com")], keys=KEYRING)
+    assert (caught.value.row_group, caught.value.column) == (0, "email")
+
+
+def test_an_index_that_contradicts_a_page_is_not_believed(tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    for folder in (first, second):
+        folder.mkdir()
+    table = pa.table({"a": COLUMNS["int64"]})
+    options = {"write_page_index": True, "use_dictionary": False, "compression": "none"}
+    path = written(first, table, **options)
+    for file, footer in opened_file(path):
+        chunk = footer.chunk_to_read(0, 0)
+        column = StoredColumn(file, footer, chunk)
+        assert column.take([(5, 6)]) is not None
+    index = chunk.column_chunk.offset_index_offset
+    content = bytearray(path.read_bytes())
+    place = content.index(bytes([2 * PAGE]), index)  # the first row of the second page, zigzag
+    content[place] += 2
+    path.write_bytes(content)
+    with pytest.raises(ReadWholeError):
+        taken(path, "a", [(5, 6)])
