@@ -28,6 +28,8 @@ __all__ = [
     "paimon_check",
     "paimon_hash",
     "paimon_insert",
+    "pick_indices",
+    "pick_spans",
     "unpack",
 ]
 
@@ -114,6 +116,25 @@ def unpack(data: Bytes, bit_width: int, limit: int, numbers: NDArray[np.uint32])
     Returns their number, or ``DAMAGED`` if there are too few, or one is not below ``limit``.
     """
     return int((extension.native or numpy_loops).unpack(data, bit_width, limit, numbers))
+
+
+def pick_indices(
+    data: Bytes, bit_width: int, limit: int, count: int, ranks: Signed, picked: Signed
+) -> int:
+    """Store, of ``count`` numbers that :func:`unpack` would store, those at ascending ``ranks``.
+
+    Returns ``DAMAGED`` where :func:`unpack` does.
+    """
+    pick = (extension.native or numpy_loops).pick_indices
+    return int(pick(data, bit_width, limit, count, ranks, picked))
+
+
+def pick_spans(data: Bytes, count: int, ranks: Signed, spans: Signed) -> int:
+    """Store the starts and ends of some of ``count`` BYTE_ARRAYs, at ascending ``ranks``.
+
+    Returns ``DAMAGED`` if the values are not all of the data.
+    """
+    return int((extension.native or numpy_loops).pick_spans(data, count, ranks, spans))
 
 
 def find_values(data: Bytes, count: int, width: int, sought: Sought, found: Signed) -> int:

@@ -306,6 +306,28 @@ def _unpacked(packed: Bytes, bit_width: int, count: int) -> NDArray[np.uint32]:
     return np.packbits(bits, axis=1, bitorder="little").view("<u4")[:, 0]
 
 
+def pick_indices(
+    data: Bytes, bit_width: int, limit: int, count: int, ranks: Signed, picked: Signed
+) -> int:
+    """Store, of ``count`` numbers that :func:`unpack` would store, those at ascending ``ranks``."""
+    numbers = np.empty(count, U32)
+    if unpack(data, bit_width, limit, numbers) == DAMAGED:
+        return DAMAGED
+    picked[:] = numbers[ranks]
+    return len(ranks)
+
+
+def pick_spans(data: Bytes, count: int, ranks: Signed, spans: Signed) -> int:
+    """Store the starts and ends of some of ``count`` BYTE_ARRAYs, at ascending ``ranks``."""
+    if len(data) < 4 * count:
+        return DAMAGED
+    offsets = np.empty(count + 1, np.int64)
+    if byte_array_offsets(data, offsets) != len(data):
+        return DAMAGED
+    spans[::2], spans[1::2] = offsets[ranks] + 4, offsets[ranks + 1]
+    return len(ranks)
+
+
 def find_values(
     data: Bytes, width: int, only: bytes, hashes: Hashes, count: int, found: Signed
 ) -> int:

@@ -57,8 +57,9 @@ _OF_COLUMN_CHUNK: Final = {
 }
 #: The slots of a page header; those of each kind of page come together in the first two.
 PAGE_ENCODING: Final = 4
-PAGE_START: Final = 10
-PAGE_SLOTS: Final = 12
+PAGE_LEVELS: Final = 10
+PAGE_START: Final = 12
+PAGE_SLOTS: Final = 14
 _OF_PAGE_HEADER: Final = {
     "type": 0,
     "uncompressed_page_size": 1,
@@ -70,6 +71,8 @@ _OF_PAGE_HEADER: Final = {
     "data_page_header_v2.num_values": 7,
     "data_page_header_v2.encoding": 8,
     "data_page_header_v2.is_compressed": 9,
+    "data_page_header.definition_level_encoding": PAGE_LEVELS,
+    "data_page_header.repetition_level_encoding": PAGE_LEVELS + 1,
 }
 _WIRE_TYPES: Final = {
     TType.BOOL: WireType.TRUE,

@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 from secure_bloom.kernels.loops import (
     DAMAGED,
     Sought,
-    byte_array_offsets,
     delta_numbers,
     find_values,
     join_prefixes,
+    pick_indices,
+    pick_spans,
     unpack,
 )
 from secure_bloom.parquet.pages import Page
-from secure_bloom.parquet.plain_pages import PageBody, is_plain, page_body, plain_entries
+from secure_bloom.parquet.plain_pages import PageBody, is_plain, page_body
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
@@ -49,24 +50,30 @@ _DICTIONARY = (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY)
 class StoredDictionary:
     """The entries of a chunk's dictionary page."""
 
-    entries: Entries = field(repr=False)
+    leaf: Leaf
+    content: Bytes = field(repr=False)
+    count: int
 
     @classmethod
     def of(cls, leaf: Leaf, codec: CompressionCodec, page: Page) -> StoredDictionary | None:
         """Return the dictionary, or None if pyarrow must decode the chunk."""
-        if not is_plain(page):
+        if not is_plain(page) or leaf.type is Type.BOOLEAN:
             return None
-        entries = plain_entries(leaf, codec, page)
-        return None if entries is None else cls(entries=entries)
+        body = page_body(leaf, codec, page)
+        return None if body is None else cls(leaf=leaf, content=body.content, count=body.count)
 
     def find(self, sought: Sought) -> FoundEntries | None:
         """Return the entries that are sought, or None if too many are."""
-        entries, count = self.entries, len(self.entries)
-        if isinstance(entries, Binary):
-            found = _found(entries.data, count, 0, sought)
-        else:
-            found = _found(np.frombuffer(entries, np.uint8), count, entries.itemsize, sought)
-        return None if found is None else FoundEntries(positions=found, count=count)
+        found = _found(self.content, self.count, self.leaf.width or 0, sought)
+        return None if found is None else FoundEntries(positions=found, count=self.count)
+
+    def pick(self, indices: Positions) -> Entries | None:
+        """Return some of the entries, or None if the dictionary is damaged."""
+        if len(indices) == 1:
+            return _plain(_Source(self.leaf, self.content, self.count, None), indices)
+        ranks, places = np.unique(indices, return_inverse=True)
+        found = _plain(_Source(self.leaf, self.content, self.count, None), ranks)
+        return None if found is None else _picked(found, places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,13 +198,10 @@ class _Source:
 def _plain(page: _Source, ranks: Positions) -> Entries | None:
     leaf, content = page.leaf, page.content
     if leaf.type is Type.BYTE_ARRAY:
-        # Checked before an array is made for the values: each takes its length's bytes at least.
-        if len(content) < page.count * _LENGTH_SIZE:
+        spans = np.empty(2 * len(ranks), np.int64)
+        if pick_spans(content, page.count, ranks, spans) == DAMAGED:
             return None
-        offsets = np.empty(page.count + 1, np.int64)
-        if byte_array_offsets(content, offsets) != len(content):
-            return None
-        return _picked(Binary(offsets=offsets, data=content, prefix=_LENGTH_SIZE), ranks)
+        return _copied(content, spans[::2], spans[1::2])
     if leaf.type is Type.BOOLEAN:
         if len(content) != (page.count + 7) // 8:
             return None
@@ -223,9 +227,13 @@ def _run_length(page: _Source, ranks: Positions) -> Entries | None:
 def _of_dictionary(page: _Source, ranks: Positions) -> Entries | None:
     if page.dictionary is None:
         return None
-    entries = page.dictionary.entries
-    indices = _indices(page.content, page.count, len(entries))
-    return None if indices is None else _picked(entries, indices[ranks].astype(np.int64))
+    content, entries = page.content, page.dictionary.count
+    if not len(content) or content[0] > _WIDEST_INDEX:
+        return None
+    picked, width = np.empty(len(ranks), np.int64), int(content[0])
+    if pick_indices(content[1:], width, entries, page.count, ranks, picked) == DAMAGED:
+        return None
+    return page.dictionary.pick(picked)
 
 
 def _split(page: _Source, ranks: Positions) -> Entries | None:
@@ -307,11 +315,15 @@ def _picked(entries: Entries, ranks: Positions) -> Entries | None:
     """Return some of the entries, copied, or None if they are too large."""
     if not isinstance(entries, Binary):
         return entries[ranks]
-    starts, ends = entries.offsets[ranks] + entries.prefix, entries.offsets[ranks + 1]
+    return _copied(entries.data, entries.offsets[ranks], entries.offsets[ranks + 1])
+
+
+def _copied(content: Bytes, starts: Positions, ends: Positions) -> Binary | None:
+    """Return the texts between starts and ends, one after the other, or None if they are large."""
     offsets = np.concatenate([[0], np.cumsum(ends - starts)])
     if offsets[-1] > _MOST_BYTES:
         return None
-    data = entries.data.data
+    data = content.data
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
     joined = b"".join([data[start:end] for start, end in spans])
     return Binary(offsets=offsets, data=np.frombuffer(joined, np.uint8))

@@ -21,7 +21,13 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.chunk_fields import PAGE_ENCODING, PAGE_HEADER, PAGE_SLOTS, PAGE_START
+from secure_bloom.parquet.chunk_fields import (
+    PAGE_ENCODING,
+    PAGE_HEADER,
+    PAGE_LEVELS,
+    PAGE_SLOTS,
+    PAGE_START,
+)
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
@@ -43,7 +49,8 @@ class Page:
     """One page: its header, and its body as stored (encrypted in an encrypted chunk).
 
     The first ``clear`` bytes of an encrypted body are not part of its module.  ``counts`` is the
-    number of values and their encoding, if known. ``decoded`` is the header.
+    number of values and their encoding, and ``levels`` the encodings of definition and repetition
+    levels of a page of version 1, if known. ``decoded`` is the header.
     """
 
     type: int
@@ -54,6 +61,7 @@ class Page:
     cipher: ColumnCipher | None = None
     ordinal: int | None = None
     counts: tuple[int, int] | None = None
+    levels: tuple[int, int] | None = None
     decoded: PageHeader | None = None
 
     @property
@@ -91,6 +99,16 @@ class Page:
         # exchanged for one another.
         plain = self.cipher.decrypt(module_type, module, page=self.ordinal)
         return bytes(self.stored[: self.clear]) + plain if self.clear else plain
+
+    @property
+    def level_encodings(self) -> tuple[int, int] | None:
+        """The encodings of definition and repetition levels of a page of version 1."""
+        if self.levels is not None and self.type == PageType.DATA_PAGE:
+            return self.levels
+        detail = self.header.data_page_header
+        if detail is None:
+            return None
+        return detail.definition_level_encoding, detail.repetition_level_encoding
 
     @property
     def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
@@ -341,6 +359,7 @@ class PageFinder:
                 stored=stored[body : body + length],
                 ordinal=ordinal,
                 counts=(counts[0], counts[1]),
+                levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
             )
             yield position + start, (page, position + body + length)
             # As in `walk`: the ordinal counts data pages alone.

@@ -22,7 +22,7 @@ from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
     Encoding,
     FieldRepetitionType,
-    PageHeader,
+    PageType,
 )
 from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, fixed_type
 
@@ -118,7 +118,7 @@ def page_body(leaf: Leaf, codec: CompressionCodec, page: Page) -> PageBody | Non
         if page.is_dictionary:
             content = _bytes(decompressed(codec, body, page.uncompressed_size))
             return PageBody(levels=content[:0], content=content, count=values, highest=0)
-        parts = _levels_and_values(leaf, codec, page.header, body)
+        parts = _levels_and_values(leaf, codec, page, body)
     except FormatError:
         # pyarrow then decodes the page, or says what is wrong with it.
         return None
@@ -141,15 +141,17 @@ def is_plain(page: Page) -> bool:
 
 
 def _levels_and_values(
-    leaf: Leaf, codec: CompressionCodec, header: PageHeader, body: bytes | memoryview
+    leaf: Leaf, codec: CompressionCodec, page: Page, body: bytes | memoryview
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
     """Return the definition levels and the values of a page, both decompressed.
 
     Return None if the page has an unexpected form.
     """
-    size, detail = header.uncompressed_page_size, header.data_page_header_v2
+    size, detail = page.uncompressed_size, None
+    if page.type != PageType.DATA_PAGE:
+        detail = page.header.data_page_header_v2
     if detail is None:
-        if not _has_known_levels(leaf, header):
+        if not _has_known_levels(leaf, page):
             return None
         return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
     levels = detail.definition_levels_byte_length
@@ -166,16 +168,17 @@ def _levels_and_values(
     return _bytes(body[:levels]), _bytes(values)
 
 
-def _has_known_levels(leaf: Leaf, header: PageHeader) -> bool:
+def _has_known_levels(leaf: Leaf, page: Page) -> bool:
     """Return whether the levels of a page of version 1 are in the encoding that is read here.
 
     Writers name either encoding for levels that a column does not have.
     """
-    detail = header.data_page_header
-    if detail is None or detail.repetition_level_encoding not in _OF_NO_LEVELS:
+    encodings = page.level_encodings
+    if encodings is None or encodings[1] not in _OF_NO_LEVELS:
         return False
-    known = {Encoding.RLE} if _max_definition_level(leaf) else _OF_NO_LEVELS
-    return detail.definition_level_encoding in known
+    return encodings[0] == Encoding.RLE or (
+        encodings[0] in _OF_NO_LEVELS and _max_definition_level(leaf) == 0
+    )
 
 
 def _split_v1(

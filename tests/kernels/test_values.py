@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.kernels import numpy_loops
+from secure_bloom.kernels import loops, numpy_loops
 from secure_bloom.kernels.loops import (
     DAMAGED,
     Sought,
@@ -159,3 +159,38 @@ def test_numbers_of_runs_of_both_kinds(width: int, data: st.DataObject) -> None:
 @given(st.binary(max_size=30), st.integers(0, 32), st.integers(0, 40))
 def test_any_bytes_are_unpacked_alike(stored: bytes, width: int, count: int) -> None:
     unpacked(stored, width, 2**32, count)
+
+
+@given(st.integers(0, 32), st.binary(max_size=40), st.integers(0, 40), st.data())
+def test_some_numbers_of_any_runs_are_picked(
+    width: int, stored: bytes, count: int, data: st.DataObject
+) -> None:
+    drawn = data.draw(st.sets(st.integers(0, count - 1), max_size=5)) if count else set()
+    ranks, content = np.array(sorted(drawn), np.int64), np.frombuffer(stored, np.uint8)
+    limit = data.draw(st.sampled_from([1, 7, 2**32]))
+    whole = unpacked(stored, width, limit, count)
+    for way in (loops, numpy_loops):
+        picked = np.zeros(len(ranks), np.int64)
+        found = way.pick_indices(content, width, limit, count, ranks, picked)
+        if isinstance(whole, int):
+            assert found == DAMAGED
+        else:
+            assert picked.tolist() == [whole[rank] for rank in ranks]
+
+
+@given(st.lists(st.binary(max_size=20), max_size=12), st.data())
+def test_some_byte_arrays_are_picked(values: list[bytes], data: st.DataObject) -> None:
+    places = st.sets(st.integers(0, len(values) - 1), max_size=5) if values else st.just(set())
+    ranks = np.array(sorted(data.draw(places)), np.int64)
+    stored = plain(values)
+    cut = data.draw(st.sampled_from([stored, stored + b"\0", stored[:-1]]))
+    for way in (loops, numpy_loops):
+        spans = np.zeros(2 * len(ranks), np.int64)
+        found = way.pick_spans(np.frombuffer(cut, np.uint8), len(values), ranks, spans)
+        if len(cut) != len(stored):
+            assert found == DAMAGED
+        else:
+            starts, ends = spans[::2].tolist(), spans[1::2].tolist()
+            assert [stored[a:b] for a, b in zip(starts, ends, strict=True)] == [
+                values[rank] for rank in ranks
+            ]

@@ -210,10 +210,10 @@ int64_t read_fields(Arguments *in) {
     return at < 0 ? DAMAGED : at;
 }
 
-/* The slots of a page: fields of PageHeader, the values and the encoding of each kind of page, and
- * where its header and its body start. */
+/* The slots of a page: fields of PageHeader, the values and the encoding of each kind of page, the
+ * encodings of levels, and where its header and its body start. */
 enum { TYPE, PLAIN_SIZE, STORED_SIZE, DATA, DICTIONARY = DATA + 2, DATA_V2 = DICTIONARY + 2,
-       IS_COMPRESSED = DATA_V2 + 2, PAGE_START, PAGE_BODY, PAGE_SLOTS };
+       IS_COMPRESSED = DATA_V2 + 2, LEVELS, PAGE_START = LEVELS + 2, PAGE_BODY, PAGE_SLOTS };
 
 /* Whether a page needs no second look.  `limit` is the most memory that it may take, and `room` is
  * that for its body, of which a dictionary page must lie within `held` bytes. */

@@ -58,6 +58,8 @@ typedef struct {
     K(find_words, "rnrrwWWW", 0, 8)    \
     K(find_runs, "rnW", 0, 1)          \
     K(unpack, "rnnw", 1, 2)             \
+    K(pick_indices, "rnnnRW", 0, 4)     \
+    K(pick_spans, "rnRW", 0, 1)         \
     K(find_values, "rnnrrRW", 0, 4)     \
     K(delta_numbers, "rnnW", 1, 2)      \
     K(join_prefixes, "RRrRWw", 0, 1)

@@ -164,6 +164,60 @@ int64_t unpack(Arguments *in) {
     return (int64_t)done;
 }
 
+/* pick_indices(runs, width, limit, count, ranks, picked): of `count` numbers, as `unpack` takes them,
+ * those at the ascending ranks.  DAMAGED as there. */
+int64_t pick_indices(Arguments *in) {
+    const uint8_t *data = bytes_of(in, 0);
+    const int64_t *ranks = numbers_of(in, 1), *n = in->numbers;
+    int64_t *picked = numbers_of(in, 2);
+    size_t size = size_of(in, 0), at = 0, next = 0, wanted = count_of(in, 1);
+    if (n[0] < 0 || n[0] > 32 || n[1] < 0 || n[2] < 0 || count_of(in, 2) != wanted) return REFUSED;
+    unsigned width = (unsigned)n[0];
+    uint64_t limit = (uint64_t)n[1], count = (uint64_t)n[2], done = 0, largest = 0;
+    Run run;
+    for (; done < count; done += run.count) {
+        if (!read_run(data, size, &at, width, count - done, &run)) return DAMAGED;
+        unsigned bits = run.is_packed ? width : (width + 7) / 8 * 8, step = run.is_packed * width;
+        uint64_t first = 8 * (uint64_t)run.start, different = run.is_packed ? run.count : 1;
+        /* Numbers of a width are all below a power of two. */
+        if (limit < UINT64_C(1) << bits)
+            for (uint64_t i = 0; i < different; i++) {
+                uint64_t number = bits == 0 ? 0 : read_bits(data, size, first + i * step, bits);
+                largest = number > largest ? number : largest;
+            }
+        for (; next < wanted && ranks[next] >= 0 && (uint64_t)ranks[next] < done + run.count; next++) {
+            if ((uint64_t)ranks[next] < done) return REFUSED;
+            uint64_t bit = first + ((uint64_t)ranks[next] - done) * step;
+            picked[next] = bits == 0 ? 0 : (int64_t)read_bits(data, size, bit, bits);
+        }
+        if (largest >= limit) return DAMAGED;
+    }
+    return next == wanted ? (int64_t)next : REFUSED;
+}
+
+/* pick_spans(data, count, ranks, spans): the starts and ends of some of `count` BYTE_ARRAYs, at
+ * ascending ranks.  DAMAGED if they are not all of the data. */
+int64_t pick_spans(Arguments *in) {
+    const uint8_t *data = bytes_of(in, 0);
+    const int64_t *ranks = numbers_of(in, 1);
+    int64_t *spans = numbers_of(in, 2), count = in->numbers[0];
+    size_t size = size_of(in, 0), at = 0, next = 0, wanted = count_of(in, 1);
+    if (count < 0 || count_of(in, 2) / 2 != wanted) return REFUSED;
+    for (int64_t i = 0; i < count; i++) {
+        if (size - at < LENGTH_SIZE) return DAMAGED;
+        size_t length = read4(data + at);
+        at += LENGTH_SIZE;
+        if (size - at < length) return DAMAGED;
+        for (; next < wanted && ranks[next] == i; next++) {
+            spans[2 * next] = (int64_t)at;
+            spans[2 * next + 1] = (int64_t)(at + length);
+        }
+        at += length;
+    }
+    if (at != size) return DAMAGED;
+    return next == wanted ? (int64_t)next : REFUSED;
+}
+
 /* find_values(data, count, width, only, marks, hashes, found): how many of the PLAIN values are
  * `only`, or have one of the ascending hashes if that is empty; `found` gets their positions, and
  * the search ends with the first one that has no room.  DAMAGED if the values are not all of the
