@@ -51,6 +51,7 @@ SUITES: Final = (
     "different_files",
     "delta",
     "reading",
+    "lookups",
     "other_filters",
     "objects",
 )

@@ -31,6 +31,7 @@ TITLES = {
     "different_files": "Small files that differ from each other",
     "delta": "Delta tables",
     "reading": "Finding rows, beside other engines",
+    "lookups": "Single rows of an open table",
     "other_filters": "Filters of Hudi and Paimon",
     "objects": "Object stores",
 }

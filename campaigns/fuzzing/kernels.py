@@ -144,6 +144,11 @@ def _work() -> None:
         sb.add_bloom_filters(path, columns=table.column_names)
         for name in table.column_names:
             sb.read_table(path, where=[(name, "in", table[name].to_pylist()[5:8])])
+            sb.read_table(path, where=[(name, "=", table[name][5])])
+        deltas = {"i": "DELTA_BINARY_PACKED", "plain": "DELTA_BYTE_ARRAY"}
+        deltas["coded"] = "DELTA_LENGTH_BYTE_ARRAY"
+        pq.write_table(table, path, use_dictionary=False, column_encoding=deltas)
+        sb.read_table(path, where=[("fixed", "=", table["fixed"][5])])
     offsets = np.arange(0, 8 * rows + 1, 8)
     bloom_filter = SplitBlockBloomFilter(4)
     bloom_filter.insert_fixed(offsets)

@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +27,7 @@ from deltalake import write_deltalake
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.reading import kept_table
 from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.table import table_files
 from secure_bloom.storage.inputs import CountedFile
@@ -34,6 +36,8 @@ from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, 
 ROWS, GROUP = 60, 10
 EMAIL = "user7@example.com"
 WHERE = f"email = '{EMAIL}'"
+#: Objects in cycles that a lookup may leave.
+MOST_GARBAGE = 32
 
 
 @pytest.fixture
@@ -500,3 +504,60 @@ def test_keys_are_not_pickled(table: sb.Table) -> None:
     with pytest.raises(sb.PolicyError, match="keys are not pickled") as caught:
         pickle.dumps(table)
     assert "policy=" in (caught.value.hint or "")
+
+
+# --- How often files are looked at, and what a lookup leaves behind ---
+
+
+def test_files_are_not_looked_at_again_before_they_are_stale(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+    real = table_files.identity_at
+    monkeypatch.setattr(table_files, "identity_at", lambda p: (looked_at.append(p), real(p))[1])
+    now = [100.0]
+    monkeypatch.setattr(kept_table.time, "monotonic", lambda: now[0])
+    with sb.open_table(lake, keys=KEYRING, stale_after=5) as table:
+        for seconds, looks in ((0, 2), (4.9, 0), (0.2, 2), (1, 0)):
+            now[0] += seconds
+            looked_at.clear()
+            assert table.read(WHERE).num_rows == 2
+            assert len(looked_at) == looks
+
+
+def test_rows_of_a_changed_file_are_never_stale(lake: Path) -> None:
+    with sb.open_table(lake, keys=KEYRING, stale_after=1000) as table:
+        before = table.read(WHERE)
+        assert before.num_rows == 2
+        path = lake / "day=1" / "x.parquet"
+        write(path, customers(ROWS, 9), Mode.ENCRYPTED, row_group_size=GROUP)
+        found = table.read(WHERE)
+    assert found.equals(sb.read_table(lake, where=WHERE, keys=KEYRING))
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_files_are_stale_after_a_number_of_seconds(lake: Path, seconds: float) -> None:
+    with pytest.raises(sb.PolicyError, match="stale_after"):
+        sb.open_table(lake, keys=KEYRING, stale_after=seconds)
+
+
+def test_a_lookup_starts_no_thread(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sb.open_table(lake, keys=KEYRING) as table:
+        table.read(WHERE)
+        monkeypatch.setattr(threading.Thread, "start", None)
+        assert table.read(WHERE).num_rows == 2
+        assert table.read("email = 'nobody@example.com'").num_rows == 0
+
+
+@pytest.mark.parametrize("where", [WHERE, "email = 'nobody@example.com'"])
+def test_lookups_leave_little_to_the_garbage_collector(table: sb.Table, where: str) -> None:
+    for _ in range(3):
+        table.read(where)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            table.read(where)
+        assert gc.collect() <= 50 * MOST_GARBAGE
+    finally:
+        gc.enable()

@@ -107,9 +107,9 @@ def _stored(
         # INT96 is read in microseconds, so one value means a thousand stored ones.  No leaf
         # says the unit of a duration.
         return None
-    found = []
+    found, is_temporal = [], pa.types.is_temporal(condition.type)
     for scalar in condition.values:
-        value = _python_value(scalar, leaf)
+        value = _python_value(scalar, leaf, is_temporal=is_temporal)
         try:
             encodings = _encodings(leaf, value)
         except BeyondColumnError:
@@ -140,11 +140,10 @@ def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
         return None
 
 
-def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
-    # Not `as_py`: Python has no nanoseconds, and no years beyond 9999.
-    text = temporal_text(scalar)
-    if text is not None:
-        return text
+def _python_value(scalar: pa.Scalar, leaf: Leaf, *, is_temporal: bool) -> object:
+    if is_temporal:
+        # Not `as_py`: Python has no nanoseconds, and no years beyond 9999.
+        return temporal_text(scalar)
     value = scalar.as_py()
     is_uuid = leaf.logical.kind is Kind.UUID
     return UUID(bytes=value) if is_uuid and isinstance(value, bytes) else value

@@ -9,7 +9,7 @@ many rows of most row groups.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,10 +111,10 @@ class ValueScan:
                 left[scanned.condition] = scanned
 
         def found(condition: BoundCondition) -> Positions | None:
-            scanned = left.get(condition.ordinal)
-            return None if scanned is None else scanned.find(column_of(scanned.column), count)
+            scanned = left[condition.ordinal]
+            return scanned.find(column_of(scanned.column), count)
 
-        return _rows(predicate, found)
+        return _rows(predicate, left.keys(), found)
 
     def _worth_scanning(self, footer: Footer) -> list[BoundCondition]:
         """Return all lookups or, without the C extension, only those on members of structures.
@@ -156,21 +156,39 @@ class ValueScan:
 
 
 def _rows(
-    predicate: BoundPredicate, found: Callable[[BoundCondition], Positions | None]
+    predicate: BoundPredicate,
+    scanned: Container[int],
+    found: Callable[[BoundCondition], Positions | None],
 ) -> Positions | None:
-    """Return the rows for which a predicate may be true, or None if any row may match."""
+    """Return the rows for which a predicate may be true, or None if any row may match.
+
+    ``found`` searches a condition whose ordinal is in ``scanned``.
+    """
+    if not _is_narrowed(predicate, scanned):
+        return None
     if isinstance(predicate, BoundCondition):
         return found(predicate)
-    every = (_rows(part, found) for part in predicate.parts)
-    if isinstance(predicate, AnyOf):
-        parts = list[Positions]()
-        for rows in every:
-            if rows is None:
+    is_any, left = isinstance(predicate, AnyOf), None
+    for part in predicate.parts:
+        rows = _rows(part, scanned, found)
+        if rows is None:
+            if is_any:
                 return None
-            parts.append(rows)
-        return np.unique(np.concatenate(parts)) if parts else None
-    # With the rows of one part the others are not searched: to take values of few rows is cheaper.
-    return next((rows for rows in every if rows is not None), None)
+        elif left is None:
+            left = rows
+        else:
+            left = np.union1d(left, rows) if is_any else np.intersect1d(left, rows)
+        if left is not None and not len(left) and not is_any:
+            break
+    return left
+
+
+def _is_narrowed(predicate: BoundPredicate, scanned: Container[int]) -> bool:
+    """Return whether the rows of a predicate follow from the conditions that are scanned."""
+    if isinstance(predicate, BoundCondition):
+        return predicate.ordinal in scanned
+    has_all = all if isinstance(predicate, AnyOf) else any
+    return has_all(_is_narrowed(part, scanned) for part in predicate.parts)
 
 
 def _is_lookup(condition: BoundCondition, request: Request) -> bool:
