@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,10 +28,10 @@ from deltalake import write_deltalake
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.footer.opened import Footer, read_footer
-from secure_bloom.reading import kept_table
 from secure_bloom.reading.planned_rows import planned_rows
 from secure_bloom.reading.table import table_files
 from secure_bloom.storage.inputs import CountedFile
+from secure_bloom.storage.local import identity_at
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 ROWS, GROUP = 60, 10
@@ -513,10 +514,14 @@ def test_files_are_not_looked_at_again_before_they_are_stale(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[str] = []
-    real = table_files.identity_at
-    monkeypatch.setattr(table_files, "identity_at", lambda p: (looked_at.append(p), real(p))[1])
+
+    def noted(path: str) -> object:
+        looked_at.append(path)
+        return identity_at(path)
+
+    monkeypatch.setattr(table_files, "identity_at", noted)
     now = [100.0]
-    monkeypatch.setattr(kept_table.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with sb.open_table(lake, keys=KEYRING, stale_after=5) as table:
         for seconds, looks in ((0, 2), (4.9, 0), (0.2, 2), (1, 0)):
             now[0] += seconds

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.kernels.loops import Sought
+from secure_bloom.parquet.decoded_bounds import harmless_size
 from secure_bloom.parquet.dictionary_pages import (
     DICTIONARY_ENCODINGS,
     claims_full_dictionary,
@@ -41,7 +42,6 @@ from secure_bloom.parquet.page_values import (
     joined,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
-from secure_bloom.parquet.decoded_bounds import harmless_size
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, decoded_rows
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
 from secure_bloom.reading.table.coalesced_reads import read_extents
