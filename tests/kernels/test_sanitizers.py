@@ -17,6 +17,7 @@ from testing.project import ROOT
 TESTS = (
     "test_building.py",
     "test_compact.py",
+    "test_deltas.py",
     "test_filters.py",
     "test_footers.py",
     "test_hudi.py",
