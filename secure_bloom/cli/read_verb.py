@@ -14,7 +14,6 @@ import click
 from secure_bloom.cli.row_formats import (
     TABLE_ROWS,
     format_of,
-    json_of,
     output_file,
     refuse_part_of_table,
     rows_of,
@@ -35,6 +34,7 @@ from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Predicate
+from secure_bloom.reading.rows.python_texts import json_of
 from secure_bloom.reports.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:

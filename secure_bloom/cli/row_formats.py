@@ -10,15 +10,11 @@ name at the end.  So a crash, a full disk or an error on the way leaves the old 
 from __future__ import annotations
 
 import io
-import json
-import math
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -27,7 +23,8 @@ import click
 
 from secure_bloom.cli.terminal_tables import print_table, terminal_width
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.reports.text import legible, without_commands, written_out
+from secure_bloom.reading.rows.python_texts import text_of
+from secure_bloom.reports.text import legible
 from secure_bloom.storage import is_object_uri, local_path
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.staged_file import staged_file
@@ -167,10 +164,6 @@ TABLE_ROWS = 100
 _NARROWEST = 12
 #: A table shows no more characters of a value than these.
 _LONGEST = 10_000
-#: First characters of formulas in some spreadsheet.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-#: The characters that put a CSV field in quotes.
-_CSV_QUOTED = frozenset(',"\r\n')
 
 
 def format_of(given: str | None, output: Path | None) -> str:
@@ -202,7 +195,7 @@ def write_rows(
     write = _WRITERS.get(form)
     if form == "csv":
         on_terminal = output is None and sys.stdout.isatty()
-        write = partial(_write_csv, as_text=_text_in_csv(for_spreadsheets, on_terminal))
+        write = partial(_write_csv, for_spreadsheets=for_spreadsheets, on_terminal=on_terminal)
     if output is None:
         if write is None:
             raise PolicyError(
@@ -226,52 +219,31 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
     return python_rows(batch)
 
 
-def _text_in_csv(for_spreadsheets: bool, on_terminal: bool) -> Callable[[Any], str]:
-    """Return the function that turns a value into text: exact, or escaped on a terminal."""
-    text = _harmless if for_spreadsheets else text_of
-    return (lambda value: written_out(text(value))) if on_terminal else text
-
-
 def _write_csv(
-    schema: Any, batches: Batches, file: IO[str], *, as_text: Callable[[Any], str]
+    schema: Any, batches: Batches, file: IO[str], *, for_spreadsheets: bool, on_terminal: bool
 ) -> int:
+    from secure_bloom.reading.rows.value_texts import CsvForm
+
+    form = CsvForm(for_spreadsheets=for_spreadsheets, on_terminal=on_terminal)
     # An error before the first row leaves no header behind.
-    header: str | None = _csv_line(map(as_text, schema.names))
+    header: str | None = form.header(schema.names)
     count = 0
     for batch in batches:
-        if header is not None:
-            file.write(header)
+        for lines in form.lines(batch):
+            file.write((header or "") + lines)
             header = None
-        for row in rows_of(batch):
-            file.write(_csv_line(None if v is None else as_text(v) for v in row.values()))
         count += batch.num_rows
     file.write(header or "")
     return count
 
 
-def _harmless(value: object) -> str:
-    """Return a value as text. A spreadsheet runs no text that begins with an apostrophe."""
-    text = text_of(value)
-    is_formula = isinstance(value, str) and text[:1] in _FORMULA_STARTS
-    return f"'{text}" if is_formula else text
-
-
-def _csv_line(fields: Iterable[str | None]) -> str:
-    """Return a line of CSV (RFC 4180): a null is an empty field, an empty text is two quotes."""
-    return ",".join("" if field is None else _csv_field(field) for field in fields) + "\n"
-
-
-def _csv_field(text: str) -> str:
-    if text and _CSV_QUOTED.isdisjoint(text):
-        return text
-    return '"' + text.replace('"', '""') + '"'
-
-
 def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
+    from secure_bloom.reading.rows.value_texts import json_lines
+
     count = 0
     for batch in batches:
-        for row in rows_of(batch):
-            file.write(_json_text(row) + "\n")
+        for lines in json_lines(batch):
+            file.write(lines)
         count += batch.num_rows
     return count
 
@@ -314,52 +286,3 @@ _WRITERS: dict[str, Callable[[Any, Any, IO[str]], int]] = {
 
 def _cell(value: object) -> str:
     return "" if value is None else legible(text_of(value), _LONGEST)
-
-
-def text_of(value: object) -> str:
-    """Return a value as a condition takes it. Nested values are JSON."""
-    if isinstance(value, dict | list):
-        return _json_text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    form = _FORMS.get(type(value))
-    if form is not None:
-        return form(value)
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-def _duration(value: timedelta) -> str:
-    from secure_bloom.parquet.texts import duration_text
-
-    return duration_text(value // timedelta(microseconds=1) * 1000)
-
-
-#: Types whose ``str()`` a condition would not take, and ``str``, which is the commonest.
-_FORMS: dict[type, Callable[[Any], str]] = {
-    str: str,
-    bytes: lambda value: f"hex:{value.hex()}",
-    # Never with an exponent: 0E-7 is a zero.
-    Decimal: lambda value: f"{value:f}",
-    timedelta: _duration,
-}
-
-
-def _json_text(value: object) -> str:
-    """Return JSON in one line. Characters that would act on a terminal are escaped."""
-    text = json.dumps(json_of(value), ensure_ascii=False)
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    return without_commands(text)
-
-
-def json_of(value: Any) -> Any:
-    """Return a value for JSON. Bytes, dates, decimals and NaN become the same texts as in CSV."""
-    if isinstance(value, dict):
-        return {str(key): json_of(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_of(item) for item in value]
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return text_of(value)

@@ -11,7 +11,6 @@ import click
 from secure_bloom.cli.row_formats import (
     TABLE_ROWS,
     format_of,
-    json_of,
     output_file,
     rows_of,
     with_row_options,
@@ -27,6 +26,7 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.errors import PolicyError
+from secure_bloom.reading.rows.python_texts import json_of
 
 
 @click.command("sql", short_help="Run a SQL query over tables.")

@@ -188,7 +188,7 @@ def test_what_makes_no_sense_is_an_error(
 
 
 def test_values_of_every_type_are_texts(tmp_path: Path) -> None:
-    from secure_bloom.cli.row_formats import json_of, text_of
+    from secure_bloom.reading.rows.python_texts import json_of, text_of
 
     row = pa.table(
         {"b": [b"\x00\xff"], "n": [float("nan")], "l": [[1, None]], "d": [{"x": True}]}

@@ -28,12 +28,12 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     Python cannot represent nanoseconds, or years outside 1 to 9999.
     """
     names = batch.schema.names
-    columns = [_texts_checked(name, batch.column(i)) for i, name in enumerate(names)]
+    columns = [python_values(name, batch.column(i)) for i, name in enumerate(names)]
     for row in zip(*columns, strict=True):
         yield dict(zip(names, row, strict=True))
 
 
-def _texts_checked(name: str, column: pa.Array) -> list[Any]:
+def python_values(name: str, column: pa.Array) -> list[Any]:
     """Return the values of a column.
 
     Raises FormatError for a text that is not UTF-8, which many writers do not check.

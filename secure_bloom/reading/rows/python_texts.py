@@ -1,0 +1,61 @@
+"""Python values as the texts of conditions, CSV and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from secure_bloom.reports.text import without_commands
+
+
+def text_of(value: object) -> str:
+    """Return a value as a condition takes it. Nested values are JSON."""
+    if isinstance(value, dict | list):
+        return json_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    form = _FORMS.get(type(value))
+    if form is not None:
+        return form(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _duration(value: timedelta) -> str:
+    from secure_bloom.parquet.texts import duration_text
+
+    return duration_text(value // timedelta(microseconds=1) * 1000)
+
+
+#: Types whose ``str()`` a condition would not take, and ``str``, which is the commonest.
+_FORMS: dict[type, Callable[[Any], str]] = {
+    str: str,
+    bytes: lambda value: f"hex:{value.hex()}",
+    # Never with an exponent: 0E-7 is a zero.
+    Decimal: lambda value: f"{value:f}",
+    timedelta: _duration,
+}
+
+
+def json_text(value: object) -> str:
+    """Return JSON in one line. Characters that would act on a terminal are escaped."""
+    text = json.dumps(json_of(value), ensure_ascii=False)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return without_commands(text)
+
+
+def json_of(value: Any) -> Any:
+    """Return a value for JSON. Bytes, dates, decimals and NaN become the same texts as in CSV."""
+    if isinstance(value, dict):
+        return {str(key): json_of(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_of(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return text_of(value)

@@ -1,0 +1,157 @@
+"""CSV and JSON lines made by Arrow are those made value by value in Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from secure_bloom.errors import FormatError
+from secure_bloom.reading.rows.export import python_rows
+from secure_bloom.reading.rows.python_texts import json_text, text_of
+from secure_bloom.reading.rows.value_texts import CsvForm, json_lines
+
+NUMBERS = [0, 1, -1, 127, -128]
+REALS = [0.0, -0.0, 1.0, 0.1, 1e-4, 9.9e-5, 1e15, 1e16, 1.5e300, 5e-324, -2.5, float("inf")]
+CHANCE = random.Random(7)
+RANDOM = [
+    CHANCE.choice((-1, 1)) * CHANCE.random() * 10 ** CHANCE.randint(-20, 25) for _ in range(5000)
+]
+TEXTS = ["", "a", 'quo"te', "a,b", "line\nfeed", "\r", "=1+1", "-2", "+3", "@x", "\t", "ÄÖ漢🎈"]
+TEXTS += [
+    "\x1b[31m",
+    "\x7f",
+    "::error::x",
+    "a##vso[task]",
+    "back\\slash",
+    "\u200b",
+    "null",
+    "'",
+    "\uff1d1",
+]
+INSTANTS = [datetime(2024, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1, 1, 1)]
+INSTANTS += [datetime(9999, 12, 31, 23, 59, 59), datetime(2024, 6, 1, 1, 2, 3, 120_000)]
+NEAR = [at for at in INSTANTS if 1700 < at.year < 2200]
+COLUMNS: dict[str, pa.Array] = {
+    **{str(of): pa.array([*NUMBERS[:4], None], of) for of in (pa.int8(), pa.int32(), pa.int64())},
+    "uint64": pa.array([0, 2**64 - 1, None], pa.uint64()),
+    "bool": pa.array([True, False, None]),
+    "null": pa.nulls(3),
+    "double": pa.array([*REALS, float("nan"), None]),
+    "float": pa.array([*REALS, float("nan"), None], pa.float32()),
+    "random doubles": pa.array(RANDOM),
+    "half": pa.array([0.0, 1.5, 0.1, None], pa.float16()),
+    "decimal": pa.array([Decimal("1.20"), Decimal("0.00"), Decimal("-99.99"), None]),
+    "small decimal": pa.array([Decimal("0E-10"), Decimal("1E-10"), None], pa.decimal128(20, 10)),
+    "large decimal": pa.array([Decimal(10) ** 60, None], pa.decimal256(70, 2)),
+    "text": pa.array([*TEXTS, None]),
+    "large text": pa.array([*TEXTS, None], pa.large_string()),
+    "text view": pa.array([*TEXTS, None], pa.string_view()),
+    "category": pa.array([*TEXTS, None, "a"]).dictionary_encode(),
+    "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None])),
+    "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), None], pa.binary(16))),
+    "bytes": pa.array([b"", b"\x00\xff", None]),
+    "large bytes": pa.array([b"", b"\x00\xff", None], pa.large_binary()),
+    "fixed bytes": pa.array([b"ab", b"\x00\xff", None], pa.binary(2)),
+    "date": pa.array([date(2024, 1, 1), date(1, 1, 1), date(9999, 12, 31), None]),
+    "far date": pa.array([-1_000_000, 4_000_000, None], pa.date32()),
+    "date64": pa.array([date(2024, 1, 1), None], pa.date64()),
+    "time ms": pa.array([time(1, 2, 3), time(1, 2, 3, 4000), None], pa.time32("ms")),
+    "time us": pa.array([time(1, 2, 3), time(1, 2, 3, 4), None], pa.time64("us")),
+    "time ns": pa.array([1, 0, None], pa.time64("ns")),
+    "duration": pa.array([timedelta(days=-1, hours=3), None], pa.duration("us")),
+    "duration ns": pa.array([1, None], pa.duration("ns")),
+    "far timestamp": pa.array([2**60, -(2**60), None], pa.timestamp("us")),
+    "far seconds": pa.array([2**60, None], pa.timestamp("s")),
+    **{
+        f"timestamp {unit} {zone}": pa.array(
+            [*(NEAR if unit == "ns" else INSTANTS), None], pa.timestamp("us")
+        )
+        .cast(pa.timestamp(unit), safe=False)
+        .cast(pa.timestamp(unit, zone))
+        for unit in ("s", "ms", "us", "ns")
+        for zone in (None, "UTC")
+    },
+    "zoned": pa.array([*NEAR, None], pa.timestamp("us", "Europe/Berlin")),
+    "list": pa.array([[1, None], [], None, [2]]),
+    "large list": pa.array([["a", 'b"'], [], None], pa.large_list(pa.string())),
+    "fixed list": pa.array([[1, 2], None], pa.list_(pa.int32(), 2)),
+    "map": pa.array([[("a", 1), ("b", None)], [], None], pa.map_(pa.string(), pa.int32())),
+    "struct": pa.array(
+        [
+            {"a": 1, 'b"': "x", "c": [{"d": 0.5}, None], "e": Decimal("0.10"), "f": b"\x00"},
+            {"a": None, 'b"': "::error::", "c": None, "e": None, "f": None},
+            None,
+        ]
+    ),
+    "instants in a list": pa.array([NEAR, None]),
+    "reals in a struct": pa.array([{"x": x} for x in [*REALS, float("nan"), None]]),
+    "empty struct": pa.array([{}, None], pa.struct([])),
+}
+
+
+def _by_value(batch: pa.RecordBatch, *, harmless: bool) -> Iterator[str]:
+    for row in python_rows(batch):
+        yield ",".join(_field(value, harmless=harmless) for value in row.values())
+
+
+def _field(value: Any, *, harmless: bool) -> str:
+    if value is None:
+        return ""
+    text = text_of(value)
+    if (
+        harmless
+        and isinstance(value, str)
+        and text[:1] in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+    ):
+        text = f"'{text}"
+    return text if text and not set(text) & set(',"\r\n') else '"' + text.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(1, 2), slice(0, 0)], ids=str)
+def test_each_type_has_the_text_of_its_python_value(name: str, part: slice) -> None:
+    column = COLUMNS[name]
+    batch = pa.RecordBatch.from_arrays([column], ["x"])
+    batch = batch.slice(
+        part.start or 0, (len(column) if part.stop is None else part.stop) - (part.start or 0)
+    )
+    for harmless in (False, True):
+        lines = "".join(CsvForm(for_spreadsheets=harmless).lines(batch))
+        wanted = "".join(f"{line}\n" for line in _by_value(batch, harmless=harmless))
+        assert lines == wanted
+    assert "".join(json_lines(batch)) == "".join(
+        f"{json_text(row)}\n" for row in python_rows(batch)
+    )
+
+
+def test_columns_are_joined_and_rows_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secure_bloom.reading.rows.value_texts._ROWS", 2)
+    batch = pa.RecordBatch.from_pydict(
+        {"a,b": [1, None, 3], "t": ["x", None, "y,z"], "l": [[1], [], None]}
+    )
+    form = CsvForm()
+    assert form.header(batch.schema.names) == '"a,b",t,l\n'
+    assert list(form.lines(batch)) == ["1,x,[1]\n,,[]\n", '3,"y,z",\n']
+    assert list(json_lines(batch)) == [
+        '{"a,b": 1, "t": "x", "l": [1]}\n{"a,b": null, "t": null, "l": []}\n',
+        '{"a,b": 3, "t": "y,z", "l": null}\n',
+    ]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_text_that_is_not_utf8_is_an_error_without_its_bytes(nested: bool) -> None:
+    texts = pa.array([b"ok", b"\xffsecret"]).view(pa.string())
+    column = pa.StructArray.from_arrays([texts], ["inner"]) if nested else texts
+    batch = pa.RecordBatch.from_arrays([column], ["x"])
+    for lines in (CsvForm().lines, json_lines):
+        with pytest.raises(
+            FormatError, match="column x: a value of the column is not UTF-8"
+        ) as error:
+            list(lines(batch))
+        assert "secret" not in str(error.value)
