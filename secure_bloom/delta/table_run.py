@@ -98,7 +98,7 @@ class TableRun:
         if not dry_run:
             clean_up(self.root)
         record = (
-            nullcontext(publication.notes)
+            nullcontext(list[str]())
             if dry_run
             else recorded(self.root, publication.name, self.table.version, publication.paths)
         )
@@ -108,7 +108,8 @@ class TableRun:
             except BaseException:
                 publication.give_up()
                 raise
-        publication.notes += notes if notes is not publication.notes else ()
+        # The record has notes of its own when it ends.
+        publication.notes += notes
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
         """Return files, also failed ones, that others removed from the table during this run."""

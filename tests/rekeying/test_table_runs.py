@@ -11,7 +11,11 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.delta import log_commit as commit_module
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
+from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.parquet.footer.opened import unlock
+from secure_bloom.storage import open_input
 from secure_bloom.storage.dispatch import create_file
 from testing import delta_logs as logs
 from testing.delta_tables import batch, data_files, deltalake, latest, named, rows, write_table
@@ -294,6 +298,13 @@ def test_deletion_vectors_and_mapped_columns_go_along(tmp_path: Path) -> None:
     assert (new["deletionVector"], new["tags"]) == (vector, {"T": "1"})
     assert json.loads(new["stats"])["minValues"] == {"col-a1": 0}
     assert [row["id"] for row in read(tmp_path)] == [0, 1, 3, 4, 5]
+    # The file itself goes by its own names, whatever the table calls its columns.
+    with open_input(str(tmp_path / new["path"])) as file:
+        footer = unlock(read_tail(file), KeyResolver(KEYRING).for_file())
+    crypto = footer.column_chunks[0][1].crypto_metadata
+    assert crypto is not None
+    assert crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
+    assert list(crypto.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema) == ["col-b2"]
     sb.rotate_keys(tmp_path, policy=policy("k_finance"), keys=KEYRING)
     assert [row["id"] for row in read(tmp_path)] == [0, 1, 3, 4, 5]
     with pytest.raises(sb.UnsupportedFeatureError, match="deletion vector"):
