@@ -301,6 +301,8 @@ class BlobWriter(ObjectWriter):
         self._make_visible(
             partial(self._blob.upload_blob, content, length=len(content), overwrite=True),
             attributes,
+            # Only a caller knows whether an equal blob is its own.
+            may_be_ours=not self._must_be_new,
         )
 
     def _upload(self, parts: Iterator[Part]) -> int:
@@ -309,17 +311,20 @@ class BlobWriter(ObjectWriter):
         upload = secrets.token_hex(8)
         blocks, size = sent_in_order(partial(self._send, upload, attributes.scope), parts)
         self._check()
-        self._make_visible(partial(self._blob.commit_block_list, blocks), attributes)
+        # A blob that must be new was looked for right before.
+        self._make_visible(
+            partial(self._blob.commit_block_list, blocks), attributes, may_be_ours=True
+        )
         return size
 
-    def _make_visible(self, request: Any, attributes: BlobAttributes) -> None:
+    def _make_visible(self, request: Any, attributes: BlobAttributes, *, may_be_ours: bool) -> None:
         try:
             request(**attributes.fields, **attributes.scope, **self._condition())
         except HttpResponseError as error:
             if code_of(error) not in _IS_THERE:
                 raise
             with suppress(HttpResponseError):
-                if self._is_there():
+                if may_be_ours and self._is_there():
                     return
             if self._must_be_new:
                 raise already_there(self._target) from error

@@ -194,8 +194,11 @@ class GoogleWriter(ObjectWriter):
                 if_generation_match=self._condition(),
             )
         except PreconditionFailed as error:
+            # Only a caller knows whether an equal object is its own. An upload in parts has looked
+            # for an object that must be new before its last bytes.
+            may_be_ours = not self._must_be_new or size is None
             with suppress(GoogleAPICallError):
-                if self._is_there():
+                if may_be_ours and self._is_there():
                     return
             if self._must_be_new:
                 raise already_there(self._target) from error
