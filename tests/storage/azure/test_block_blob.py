@@ -73,3 +73,23 @@ def test_where_the_store_does_not_copy_all_bytes_go_up(container: Blobs) -> None
         replaced(behind)
         assert proxy.counts().bytes_up > len(LARGE) - 100
         assert behind.objects() == {KEY: new(LARGE)}
+
+
+@pytest.mark.parametrize("old", [SMALL, LARGE], ids=["small", "large"])
+def test_a_layer_below_repeats_the_write_and_meets_its_own_blob(
+    container: Blobs, old: bytes
+) -> None:
+    with store_proxy(container.port) as proxy:
+        behind = Blobs(proxy.port)
+        behind.put(KEY, old)
+        proxy.tell(
+            fail={
+                "status": 412,
+                "code": "ConditionNotMet",
+                "after": True,
+                "only": "comp=blocklist" if old is LARGE else "x-ms-blob-type",
+            }
+        )
+        replaced(behind)
+        proxy.tell(fail=None)
+        assert behind.objects() == {KEY: new(old)}

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.api_core.exceptions import PreconditionFailed
+from google.cloud.storage import Blob
 
 from secure_bloom.errors import AccessDeniedError, FileChangedError
 from secure_bloom.storage import open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 from testing.store_proxy import store_proxy
 from tests.storage.gcs.conftest import GoogleBucket
-from tests.storage.other_stores import KEY, LARGE, SMALL, TAIL, Changing, StoreTests, failing_writes
+from tests.storage.other_stores import (
+    KEY,
+    LARGE,
+    SMALL,
+    TAIL,
+    Changing,
+    StoreTests,
+    failing_writes,
+    new,
+    replaced,
+)
 
 #: Bytes of one request.
 CHUNK = 8 * 1024 * 1024
@@ -86,3 +99,19 @@ def test_what_is_worked_out_while_it_goes_up_is_written(container: GoogleBucket)
         size = replace_tail(RewrittenFile(file, parts), 0, [])
     assert container.objects() == {KEY: b"a" * (CHUNK + 1) + SMALL[6:18] + b"end"}
     assert size == len(container.objects()[KEY])
+
+
+@pytest.mark.parametrize("old", [SMALL, LARGE], ids=["small", "large"])
+def test_a_layer_below_repeats_the_write_and_meets_its_own_object(
+    container: GoogleBucket, old: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container.put(KEY, old)
+    upload = Blob.upload_from_file
+
+    def repeated(self: Any, content: Any, **options: Any) -> None:
+        upload(self, content, **options)
+        raise PreconditionFailed("conditionNotMet")
+
+    monkeypatch.setattr(Blob, "upload_from_file", repeated)
+    replaced(container)
+    assert container.objects() == {KEY: new(old)}
