@@ -92,3 +92,11 @@ def test_a_dry_run_of_add_says_which_columns_gain(lake: Path) -> None:
     notes = json.loads(done.stdout)["notes"]
     assert notes[0].startswith("column iban gains: absent lookups read")
     assert notes[1].startswith("column city gains nothing: dictionary-complete")
+
+
+def test_a_dry_run_tries_no_lookup_unless_asked_to(lake: Path) -> None:
+    given = ("add", lake / "out", "--column", "iban", "--keyring", lake / "keyring.json", "--json")
+    assert "gains" not in " ".join(json.loads(run(*given, "--dry-run").stdout)["notes"])
+    done = run(*given, "--advise")
+    assert done.returncode == 2
+    assert "hint: add --dry-run" in done.stderr
