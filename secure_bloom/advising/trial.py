@@ -28,6 +28,9 @@ from secure_bloom.storage.inputs import OverlaidFile, covered
 
 #: Lookups of each kind, present and absent, at most; of absent values some may turn out present.
 MOST_LOOKUPS, _MOST_VALUES = 60, 120
+#: In a single row group lookups hardly differ: fewer values are drawn, and two lookups that read
+#: the same number of bytes are enough.
+_FEW_VALUES, _FEW_LOOKUPS = 12, 2
 #: After this many lookups they end early if the mean is known this well: chance lets some absent
 #: values pass, and fewer lookups may not meet one.
 _LEAST_LOOKUPS, _SURE = 10, 0.02
@@ -135,8 +138,11 @@ class Trier:
         """Build the filters of one column, and look values up. Calls ``tick`` from time to time."""
         sample, path = self._sample, candidate.lookup
         built = self._build(candidate.name, options, tick)
-        trials = LookupTrials(sample.table, self._resolver, open_file=built.open)
-        values = lookup_values(self._plain, sample, path, _MOST_VALUES)
+        trials = LookupTrials(
+            sample.table, self._resolver, open_file=built.open, others=self._plain.others
+        )
+        count = _FEW_VALUES if self._is_small else _MOST_VALUES
+        values = lookup_values(self._plain, sample, path, count)
         tick()
         scale = sample.rows / max(1, sample.chosen_rows)
         reports = [report for plan in built.plans.values() for report in plan.filters]
@@ -150,6 +156,10 @@ class Trier:
             absent=self._compared(trials, path, values.absent, tick, is_present=False),
             distinct=values.distinct,
         )
+
+    @property
+    def _is_small(self) -> bool:
+        return self._sample.chosen_count == 1
 
     def policy_key(self, candidate: Candidate) -> str | None:
         """Return the key that the policy names for a column, if there is a policy."""
@@ -190,7 +200,8 @@ class Trier:
             else:
                 in_vain += found.read
             tick()
-            if len(without) == MOST_LOOKUPS or _is_enough(without, with_, in_vain):
+            least = _FEW_LOOKUPS if self._is_small else _LEAST_LOOKUPS
+            if len(without) == MOST_LOOKUPS or _is_enough(without, with_, in_vain, least):
                 break
         if not without:
             return None
@@ -202,17 +213,16 @@ class Trier:
 
     def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: SampledValue) -> _Tried:
         """Return one lookup: in the row group of the value, and in all others."""
-        where = (path, "=", lookup.value)
         sample = self._sample
         if not sample.is_cut:
-            reports = trials.explain(where, sample.row_groups)
+            reports = trials.explain(path, lookup.value, sample.row_groups)
             origin = [report for report in reports if report.path == lookup.path]
             others = [report for report in reports if report.path != lookup.path]
             unseen = (sample.file_count - 1, len(sample.row_groups) - 1)
             footers = sum(report.bytes_footer for report in reports)
         else:
-            origin = trials.explain(where, {lookup.path: [lookup.row_group]})
-            others = trials.explain(where, _without(sample.row_groups, lookup))
+            origin = trials.explain(path, lookup.value, {lookup.path: [lookup.row_group]})
+            others = trials.explain(path, lookup.value, _without(sample.row_groups, lookup))
             unseen = (sample.row_group_count - 1, sample.chosen_count - 1)
             footers = sum({it.path: it.bytes_footer for it in (*origin, *others)}.values())
         scale = unseen[0] / unseen[1] if unseen[1] else 0.0
@@ -272,14 +282,17 @@ def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
     return {path: groups for path, groups in others.items() if groups}
 
 
-def _is_enough(without: Sequence[_Tried], with_: Sequence[_Tried], in_vain: int) -> bool:
+def _is_enough(
+    without: Sequence[_Tried], with_: Sequence[_Tried], in_vain: int, least: int
+) -> bool:
     """Return whether more lookups would hardly change the means, or take too long.
 
-    ``in_vain`` is the number of bytes that were read for values that turned out to be present.
+    Fewer than ``least`` lookups are not enough.  ``in_vain`` is the number of bytes that were read
+    for values that turned out to be present.
     """
     if in_vain + sum(it.read for it in (*without, *with_)) > _MOST_READ:
         return len(with_) >= _LEAST_AT_ALL
-    if len(with_) < _LEAST_LOOKUPS:
+    if len(with_) < least:
         return False
     for tried in (without, with_):
         sizes = np.array([it.footers + it.numbers[0] for it in tried])

@@ -60,10 +60,13 @@ def file_report(
     row_groups: tuple[RowGroupPlan, ...],
     pages: Sequence[Extent],
     needed: Sequence[str],
+    *,
+    names_filters: bool = True,
 ) -> FileReadReport:
     """Return the report of one file: the bytes read for its plan, and for its pages.
 
-    ``needed`` are the columns that the request needs.
+    ``needed`` are the columns that the request needs.  ``names_filters`` asks for the columns that
+    have a filter.
     """
     footer = plan.footer
     notes = []
@@ -83,7 +86,7 @@ def file_report(
         bytes_judged_by=pruned - covered(footer.tail.extents),
         bytes_pages=read - pruned,
         bytes_full_scan=covered([*footer.tail.extents, *full]),
-        filters=_columns_with_filters(footer),
+        filters=_columns_with_filters(footer) if names_filters else (),
         notes=tuple(notes),
     )
 

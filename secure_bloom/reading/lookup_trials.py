@@ -1,20 +1,22 @@
-"""Explain many reads of the same few files, as they are or as they would be with filters.
+"""Explain many lookups in the same few files, as they are or as they would be with filters.
 
-The footers are read once.  Everything else is done by the planner and the reader of a read of the
-whole table, so the bytes are those that ``explain`` reports for these files.
+The footers are read once.  The planner and the reader of a read of the whole table do everything
+else, for the column that is asked for: the bytes of it are those that ``explain`` reports.  What a
+lookup reads of the other columns, where it finds rows, is measured once for each row group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.errors import located
+from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.predicates.bound_request import Request, request, whole_schema
@@ -30,13 +32,13 @@ from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
-from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage.memory_budget import MemoryShare, refuse_beyond
 
 #: Row groups of files, by path.
 RowGroups = Mapping[str, Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TrialTable:
     """The table that the files belong to: its schema, and the partition values of the files.
 
@@ -50,11 +52,68 @@ class TrialTable:
     partitions: Mapping[str, Values] = field(default_factory=dict)
     names: ColumnMapping | None = None
 
+    @cached_property
+    def whole(self) -> pa.Schema:
+        """All columns of the table."""
+        return whole_schema(self.schema, self.partition_fields)
+
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
-        """Return a request to the table. Raises PolicyError for an invalid one."""
+        """Return a request for these columns. Raises PolicyError for an invalid one."""
         predicate = None if where is None else from_structure(where)
-        schema = whole_schema(self.schema, self.partition_fields)
-        return request(schema, self.partition_fields, columns, predicate, ())
+        return request(self.whole, self.partition_fields, columns, predicate, ())
+
+
+#: Bytes of parsed footers that stay in memory.
+_PARSED = 64 * 1024 * 1024
+
+
+class OtherColumns:
+    """The share of the other columns that lookups read where they find rows, for all trials.
+
+    It is measured once for each row group and order of magnitude of the rows that were found.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[tuple[str, int], dict[str, int]] = {}
+        self._shares: dict[tuple[str, int, int], float] = {}
+
+    def bytes(
+        self, footer: Footer, found: RowGroupPlan, beside: str, measure: Callable[[], int]
+    ) -> int:
+        """Return about how many bytes of the columns but ``beside`` a lookup reads.
+
+        ``measure`` returns the exact number for this lookup.
+        """
+        rows, place = found.rows_found or 0, (footer.path, found.row_group)
+        if place not in self._sizes:
+            self._sizes[place] = _chunk_sizes(footer, found.row_group)
+        sizes = self._sizes[place]
+        size = sum(sizes.values()) - sizes.get(beside, 0)
+        key = (*place, rows.bit_length())
+        if key not in self._shares:
+            self._shares[key] = measure() / max(1, size)
+        return round(self._shares[key] * size)
+
+
+def _chunk_sizes(footer: Footer, row_group: int) -> dict[str, int]:
+    """Return the sizes of the top-level columns of a row group, as its footer says."""
+    found: dict[str, int] = {}
+    for ordinal, leaf in enumerate(footer.leaves):
+        # A column without a key, or with wrong offsets, is left to whoever reads it.
+        with suppress(SecureBloomError):
+            meta_data = footer.chunk_to_read(row_group, ordinal).meta_data
+            size = max(0, meta_data.total_compressed_size)
+            found[leaf.path[0]] = found.get(leaf.path[0], 0) + size
+    return found
+
+
+class _Lookup:
+    """One request, and what is kept while its row groups are looked at."""
+
+    def __init__(self, asked: Request, ignores_filters: bool) -> None:
+        context = PruningContext(asked, ignores_filters=ignores_filters, explain=True)
+        self.asked = asked
+        self.value_scan, self.planner = ValueScan(context), Planner(context)
 
 
 class LookupTrials:
@@ -70,30 +129,65 @@ class LookupTrials:
         *,
         open_file: Callable[[str], InputFile] = open_input,
         ignores_filters: bool = False,
+        others: OtherColumns | None = None,
     ) -> None:
         self._table = table
         self._ignores_filters = ignores_filters
         self._resolver = resolver
         self._open_file = open_file
-        self._opener = SourceOpener(resolver)
+        # What pyarrow has parsed of plain files stays: each lookup opens them anew.
+        self._opener = SourceOpener(resolver, MemoryShare(_PARSED).account())
         self._schemas = SchemaCache(table.names)
         self._footers: dict[str, Footer] = {}
+        #: May be shared by the trials of one table.
+        self.others = OtherColumns() if others is None else others
 
-    def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
-        """Return a report for each file on a read of these row groups."""
-        asked = self._table.request(self._table.output, where)
-        context = PruningContext(asked, ignores_filters=self._ignores_filters, explain=True)
-        value_scan, planner = ValueScan(context), Planner(context)
+    def explain(
+        self, column: Sequence[str], value: pa.Scalar, row_groups: RowGroups
+    ) -> list[FileReadReport]:
+        """Return a report for each file on a lookup of a value in these row groups."""
+        where = (tuple(column), "=", value)
+        asked = self._table.request([column[0]], where)
+        lookup = _Lookup(asked, self._ignores_filters)
         reports = []
         for path, groups in row_groups.items():
             with located(path=path):
-                plan = self._plan(planner, path, groups)
-                reader = self._reader(plan, asked, value_scan)
-                for _ in _tables(reader):
-                    # Rows are not kept: a common value has nearly all of them.
-                    pass
-                reports.append(file_report(plan, reader.row_groups, reader.extents, asked.needed))
+                report = self._report(lookup, path, groups)
+                others = sum(
+                    self._others(path, group, where)
+                    for group in report.row_groups
+                    if group.rows_found
+                )
+                reports.append(replace(report, bytes_pages=report.bytes_pages + others))
         return reports
+
+    def _report(self, lookup: _Lookup, path: str, groups: Sequence[int]) -> FileReadReport:
+        plan = self._plan(lookup.planner, path, groups)
+        reader = self._reader(plan, lookup.asked, lookup.value_scan)
+        for _ in _tables(reader):
+            # Rows are not kept: a common value has nearly all of them.
+            pass
+        needed = lookup.asked.needed
+        return file_report(plan, reader.row_groups, reader.extents, needed, names_filters=False)
+
+    def _others(
+        self, path: str, found: RowGroupPlan, where: tuple[tuple[str, ...], str, pa.Scalar]
+    ) -> int:
+        """Return about how many bytes of the other columns a lookup reads in a row group."""
+        name = where[0][0]
+
+        def measured() -> int:
+            sizes = [
+                self._report(
+                    _Lookup(self._table.request(columns, where), self._ignores_filters),
+                    path,
+                    [found.row_group],
+                ).bytes_pages
+                for columns in (self._table.output, [name])
+            ]
+            return sizes[0] - sizes[1]
+
+        return self.others.bytes(self._footer(path), found, name, measured)
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
         """Return the values, without nulls, of the column at a path in one row group.
