@@ -20,6 +20,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
 from testing.hudi_files import base_file
+from testing.paimon_tables import Warehouse
 from testing.project import ROOT
 from testing.tables import Mode, customers, keyring_json
 from tests.pages import (
@@ -104,6 +105,9 @@ def paimon_files() -> Names:
     days = pa.array([datetime.date(2024, 3, 1)] * 2)
     rows = {"id": ids, "k": ids, "name": ["anna", "bo"], "day": days, "tags": tags}
     pq.write_table(pa.table(rows), "data/part-0.parquet")
+    lake = Warehouse(path=str(Path("lake").resolve()))
+    lake.create("id bigint, day date", name="orders", partitioned="day")
+    lake.insert([(5, "date '2026-11-20'")], name="orders")
     sb.paimon.build_index("data/part-0.parquet", ["id", "day"])
     made = Path("data/part-0.parquet.index")
     for name in ("bucket-0", "bucket-1"):
