@@ -28,8 +28,9 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import join, open_input, replace_tail
-from secure_bloom.storage.commit_files import is_committed
+from secure_bloom.storage.commit_files import committed_content, is_committed
 from secure_bloom.storage.dispatch import create_file, remove_file
+from secure_bloom.storage.paths import without_links
 from secure_bloom.tables.avro_files import AvroFile, encode
 from secure_bloom.tables.paimon_rows import bounds, decode_row
 from secure_bloom.tables.paimon_schema import AtomicType
@@ -107,6 +108,7 @@ def commit(
     """
     pause = _FIRST_PAUSE
     latest: PaimonSnapshot | None = snapshot
+    tried: dict[bytes, CommittedIndexes] = {}
     for _ in range(_ATTEMPTS):
         live = (
             ()
@@ -121,9 +123,14 @@ def commit(
         # A snapshot without a change would only make others try again.
         if latest is None or not live:
             return CommittedIndexes(snapshot=None, indexes=())
-        if _is_published(folder, latest, live, partition_types):
+        plan = _plan(latest, live, partition_types)
+        done = tried[plan.snapshot] = CommittedIndexes(snapshot=latest.id + 1, indexes=live)
+        if _is_published(folder, latest, plan):
             _update_hint(folder, latest.id + 1)
-            return CommittedIndexes(snapshot=latest.id + 1, indexes=live)
+            return done
+        # A store may refuse an attempt because an earlier one is still under way, and arrives.
+        if (arrived := tried.get(_snapshot_there(folder, latest.id + 1))) is not None:
+            return arrived
         # The pause is random: of two writers that were too late together, one tries again earlier.
         time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -135,22 +142,25 @@ def commit(
     )
 
 
-def _is_published(
-    folder: str,
-    snapshot: PaimonSnapshot,
-    indexes: Sequence[NewIndex],
-    partition_types: Sequence[AtomicType],
-) -> bool:
-    """Write the manifests and create the next snapshot. Return False if another writer has."""
-    plan = _plan(snapshot, indexes, partition_types)
+def _snapshot_there(folder: str, number: int) -> bytes:
+    """Return the file of the snapshot that another attempt or writer has created."""
+    error = FileChangedError("another writer was first", path=folder)
+    return committed_content(snapshot_path(folder, number), error, _UNKNOWN) or b""
+
+
+def _is_published(folder: str, snapshot: PaimonSnapshot, plan: _CommitPlan) -> bool:
+    """Write the manifests and create the next snapshot. Return False if another writer has.
+
+    Only the manifests of a snapshot that is certainly not there are removed again.
+    """
     written: list[str] = []
     like = snapshot_path(folder, snapshot.id)
     try:
         for name, content in plan.files.items():
-            path = join(join(folder, MANIFEST_FOLDER), name)
+            path = without_links(join(join(folder, MANIFEST_FOLDER), name), folder)
             written.append(path)
             create_file(path, content, like=like)
-        path = snapshot_path(folder, snapshot.id + 1)
+        path = without_links(snapshot_path(folder, snapshot.id + 1), folder)
         if is_committed(path, plan.snapshot, like=like, hint=_UNKNOWN):
             return True
     except UnfinishedWriteError:

@@ -36,10 +36,11 @@ from secure_bloom.paimon.table_files import (
     require_columns,
     threshold_of,
 )
-from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork
+from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork, write_index
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.runs.target import GONE, check_commit_every
-from secure_bloom.storage import files_at_once, open_input, replace_tail, sibling
+from secure_bloom.storage import files_at_once, open_input
+from secure_bloom.storage.paths import without_links
 from secure_bloom.tables.paimon_names import table_folder
 from secure_bloom.tables.paimon_table import (
     INDEX_SUFFIX,
@@ -141,7 +142,7 @@ class _IndexRun:
     def _step(self, files: Sequence[IndexableFile]) -> list[str]:
         """Build the indexes of some files and commit them. Return the files that came too late."""
         tasks = [_task(self.table, each, new_run()) for each in files]
-        written = {task.path: sibling(task.path, task.new_name) for task in tasks}
+        written = {task.path: without_links(task.target, task.root) for task in tasks}
         try:
             results = {it.report.path: it for it in self.runner(self.work, tasks)}
         except BaseException:
@@ -179,11 +180,10 @@ class _IndexRun:
 
     def _beside(self, task: IndexTask, result: IndexResult) -> IndexResult:
         """Return the result with its index in a file, whose name makes the entry a new one."""
-        path = sibling(task.path, task.new_name)
         if not self.request.dry_run and result.embedded is not None:
             with open_input(task.path) as file:
-                replace_tail(file, 0, (result.embedded,), output=path, must_be_new=True)
-        return IndexResult(report=replace(result.report, index=path), name=task.new_name)
+                write_index(file, task, result.embedded)
+        return IndexResult(report=replace(result.report, index=task.target), name=task.new_name)
 
     def _publish(self, indexes: Sequence[NewIndex], written: Iterable[str]) -> CommittedIndexes:
         snapshot = self.table.snapshot
@@ -222,6 +222,7 @@ def _task(table: PaimonTable, chosen: IndexableFile, run: str) -> IndexTask:
     name = file.entry.file["_FILE_NAME"]
     return IndexTask(
         path=file.path,
+        root=table.folder,
         size=file.size,
         options=chosen.options,
         stored=chosen.stored,

@@ -23,6 +23,7 @@ from secure_bloom.paimon.index_builder import (
 from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
 from secure_bloom.storage import InputFile, open_input, replace_tail, sibling
 from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.storage.paths import without_links
 
 #: The note of a file whose index has all wanted filters.
 HAS_FILTERS: Final = "its index has these filters already"
@@ -32,12 +33,13 @@ HAS_FILTERS: Final = "its index has these filters already"
 class IndexTask:
     """A data file, the columns of its new index, and the index that it has.
 
-    ``options`` are by the names in the table, which ``stored`` maps to those in the file.  With
-    ``names`` the file is opened with the table's names of all its columns, so that a policy's rules
-    are those of the table's columns.
+    ``root`` is the table's folder.  ``options`` are by the names in the table, which ``stored``
+    maps to those in the file.  With ``names`` the file is opened with the table's names of all its
+    columns, so that a policy's rules are those of the table's columns.
     """
 
     path: str
+    root: str
     options: Mapping[str, IndexOptions]
     stored: Mapping[str, str]
     names: ColumnMapping | None
@@ -45,6 +47,11 @@ class IndexTask:
     new_name: str
     old_names: tuple[str, ...] = ()
     embedded: bytes | None = field(default=None, repr=False)
+
+    @property
+    def target(self) -> str:
+        """The path of an index file."""
+        return sibling(self.path, self.new_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +120,15 @@ class OpenWork:
         )
         if len(content) <= self.work.threshold:
             return IndexResult(report=report, embedded=content)
-        path = sibling(task.path, task.new_name)
         if not self.work.dry_run:
-            replace_tail(file, 0, (content,), output=path, must_be_new=True)
-        return IndexResult(report=replace(report, index=path), name=task.new_name)
+            write_index(file, task, content)
+        return IndexResult(report=replace(report, index=task.target), name=task.new_name)
+
+
+def write_index(file: InputFile, task: IndexTask, content: bytes) -> None:
+    """Write the index file of a task, below the table's folder and through no link."""
+    target = without_links(task.target, task.root)
+    replace_tail(file, 0, (content,), output=target, must_be_new=True)
 
 
 def _index_before(task: IndexTask, file: InputFile) -> FileIndex:

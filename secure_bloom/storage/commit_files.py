@@ -8,7 +8,8 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnfinishedWriteError,
 )
-from secure_bloom.storage.dispatch import create_file, open_input
+from secure_bloom.storage.dispatch import create_file, may_arrive, open_input
+from secure_bloom.storage.paths import shown_path
 
 
 def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
@@ -23,24 +24,35 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
         create_file(path, content, like=like)
     except FileChangedError as error:
         # A store may have taken our first request, and refuse the second one for it.
-        return _found(path, error, hint) == content
+        return committed_content(path, error, hint) == content
     except UnfinishedWriteError:
         raise
     except SecureBloomError as error:
-        # After an error of a network the commit may be there all the same.
-        if _found(path, error, hint) != content:
+        # After an error of a network the commit may be there all the same, now or a little later.
+        if committed_content(path, error, hint) != content:
+            if may_arrive(path, error):
+                raise _unknown(path, error, hint) from error
             raise
     return True
 
 
-def _found(path: str, error: SecureBloomError, hint: str) -> bytes | None:
-    """Return the bytes of the commit at this path, or None if nothing is there."""
+def committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | None:
+    """Return the bytes of the commit at this path, or None if nothing is there.
+
+    Raises UnfinishedWriteError, with ``hint`` and the text of ``error``, if it cannot be read.
+    """
     try:
         with open_input(path) as file:
             return file.all_bytes()
     except MissingPathError:
         return None
     except SecureBloomError:
-        raise UnfinishedWriteError(
-            f"it is unknown whether the commit is in the log: {error}", hint=hint, path=path
-        ) from error
+        raise _unknown(path, error, hint) from error
+
+
+def _unknown(path: str, error: SecureBloomError, hint: str) -> UnfinishedWriteError:
+    return UnfinishedWriteError(
+        f"it is unknown whether the commit is in the log: {error}",
+        hint=hint,
+        path=shown_path(path),
+    )

@@ -198,3 +198,14 @@ def test_a_damaged_index_is_an_error_unless_it_is_to_be_replaced(
     [report] = sb.paimon.build_indexes(folder, OPTIONS, replace_damaged=True).files
     assert (report.status, report.kept) == ("built", ())
     assert len(lake.rows("id = 1")) == 1
+
+
+def test_nothing_is_written_through_a_link_below_the_table(lake: Warehouse, tmp_path: Path) -> None:
+    folder = lake.create("id bigint, name string", file_index__in_manifest_threshold="0 b")
+    lake.insert([(1, "a")])
+    bucket, aside = Path(folder, "bucket-0"), tmp_path / "elsewhere"
+    bucket.rename(aside)
+    bucket.symlink_to(aside)
+    before = files_below(str(aside))
+    assert statuses(build(folder, lambda: None)) == ["failed"]
+    assert files_below(str(aside)) == before
