@@ -36,7 +36,7 @@ INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=store
 SAY_WITHOUT_C := $(BIN)/python -c "from secure_bloom.kernels import extension as it; it.native or print('secure-bloom:', it.description)"
 
 .DEFAULT_GOAL := help
-.PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity no-false-negative histories format clean java \
+.PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity judges no-false-negative histories format clean java \
   install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java install-pypaimon native sanitize analyze
 
 help:  ## Show what can be made
@@ -96,6 +96,10 @@ fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs (an hour or two); wri
 
 integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb (minutes); writes docs/reliability.md
 	$(BIN)/python -m campaigns integrity
+
+judges: $(VENV)/.installed-dev  ## Other versions of DuckDB, DataFusion and deltalake, each apart, find the same rows before and after add
+	$(BIN)/python -m testing.judges
+	$(BIN)/python -m pytest $(PARALLEL) tests/interop/test_judges.py
 
 no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
 	$(BIN)/python -m campaigns no_false_negative

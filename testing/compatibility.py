@@ -132,7 +132,8 @@ Some readers look for other bytes than the format says. Filters hold these too, 
 DuckDB before 2.0 looks for the text of binary values (BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY without a
 type), DuckDB 2.0 for FLOAT16 as a FLOAT, and DataFusion before 55 (deltalake 1.1 to 1.6.2) for
 decimals in FIXED_LEN_BYTE_ARRAY as 16 bytes. Filters of other writers, and of secure-bloom 0.2 and
-earlier, do not hold the texts and the 16 bytes: `add --replace-filters` builds them anew.
+earlier, do not hold the texts and the 16 bytes: `add --replace-filters` builds them anew. `make
+judges` asks DuckDB 1.4 and 1.5, DataFusion 54 and deltalake 1.6.2 beside those of the environment.
 
 [Iceberg's Java library](iceberg.md#icebergs-java-library) was asked about whole tables.
 
