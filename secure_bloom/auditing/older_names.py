@@ -45,7 +45,8 @@ def _has_file(table: ListedTable, path: str) -> bool:
 def _mappings(table: ListedTable) -> list[ColumnMapping]:
     # What cannot be read is a finding of the check of the table's log.
     with suppress(SecureBloomError):
-        found = _HISTORIES[table.log](table.state)
+        history = _HISTORIES.get(table.log)
+        found = [] if history is None else history(table.state)
         return [it for number, it in enumerate(found) if it not in found[:number]]
     return []
 

@@ -167,6 +167,8 @@ def _conditions(value: object, depth: int) -> Iterator[str]:
             if each is not None and not isinstance(each, dict | list):
                 yield f"`{name}` = ''"
             yield from _conditions(each, depth - 1)
+    elif not isinstance(value, list | dict):
+        yield json.dumps(value)
 
 
 def _json(text: str) -> list[Any] | dict[str, Any] | None:
