@@ -42,6 +42,7 @@ def reencrypt(
     old_policy: GivenPolicy = None,
     output: str | PathLike[str] | None = None,
     new_data_keys: bool = False,
+    allow_missing_columns: bool = False,
     dry_run: bool = False,
     verify: bool = False,
     where: str | None = None,
@@ -70,6 +71,8 @@ def reencrypt(
             names.
         output: Folder for the new files. By default files are replaced.
         new_data_keys: Also change files that are already as the policy says.
+        allow_missing_columns: Take columns of the policy that no file has for those of other
+            tables. By default such a column is an error, because it may be misspelt.
         dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it takes its place,
             not only of the columns that are copied.
@@ -103,7 +106,7 @@ def reencrypt(
     if folder is None:
         refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
         target = FilesTarget(paths=paths, output=output)
-        open_work = partial(setting, policy, needs_columns=True)
+        open_work = partial(setting, policy, needs_columns=not allow_missing_columns)
         return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
     # Imported here and below: most runs are over files.
     from secure_bloom.delta.selection import TableSelection
@@ -111,7 +114,13 @@ def reencrypt(
 
     refuse_options_of_files(folder, in_place=False, output=output is not None)
     chosen = TableSelection(where=where, since=since)
-    table, wanted = open_delta_reencryption(folder, policy, chosen, commit_every=commit_every)
+    table, wanted = open_delta_reencryption(
+        folder,
+        policy,
+        chosen,
+        commit_every=commit_every,
+        allow_missing_columns=allow_missing_columns,
+    )
     open_work = partial(setting, wanted, only_changes=True, names=table.opened_names)
     done = run(open_work, table, LocalRunner(jobs=jobs), progress)
     return _table_report(done, table)
@@ -282,6 +291,7 @@ def open_delta_reencryption(
     chosen: TableSelection,
     *,
     commit_every: int | None = None,
+    allow_missing_columns: bool = False,
 ) -> tuple[TableRun, KeyPolicy]:
     """Return the run that brings the Delta table in a folder under a policy.
 
@@ -298,7 +308,11 @@ def open_delta_reencryption(
         is_secret=lambda path: wanted.key_in_any_spelling(path) is not None,
     )
     secret = [name for name, rule in wanted.columns.items() if rule.key is not None]
-    run = open_run(folder, operation, chosen, columns=secret, commit_every=commit_every)
+    needed = [] if allow_missing_columns else secret
+    run = open_run(folder, operation, chosen, columns=needed, commit_every=commit_every)
+    if allow_missing_columns:
+        rules = {name: it for name, it in wanted.columns.items() if run.names.stored(name)}
+        wanted = replace(wanted, columns=rules)
     # By the table's names: the files of a mapped table have others, which are like none.
     check_lookalikes(wanted, run.names.paths())
     run.require(wanted.columns)

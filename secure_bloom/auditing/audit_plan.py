@@ -21,7 +21,7 @@ from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_tables
 from secure_bloom.tables.paimon_names import is_named, table_folder
@@ -86,8 +86,9 @@ class AuditPlan:
     """The ``files`` to be checked against ``request``, and the findings made so far.
 
     For an invalid policy ``request`` is None, and there are no files.  ``given`` are the paths as
-    given, and ``roots`` those of them that are not tables of a catalog.  ``listed`` are all files
-    found, including those that a sample leaves out. ``tables`` opens them.
+    given, ``roots`` those of them that are not tables of a catalog, and ``refused`` the folders
+    that could not be listed.  ``listed`` are all files found, including those that a sample leaves
+    out. ``tables`` opens them.
     """
 
     request: AuditRequest | None
@@ -95,6 +96,7 @@ class AuditPlan:
     selection: Selection
     roots: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     tables: TableListing = field(default_factory=lambda: TableListing(paths=()))
@@ -155,7 +157,7 @@ def plan_audit(
     if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
         findings += tuple(policies.check_master_keys(taken, at_hand))
     roots = as_paths(paths)
-    refused: list[PolicyError] = []
+    refused: list[SecureBloomError] = []
     tables = list_tables(roots, options.at, refused=refused)
     files = tables.paths
     findings += tuple(file_failure(error.path or "", error) for error in refused)
@@ -165,6 +167,7 @@ def plan_audit(
         selection=selected,
         roots=tuple(_places(roots)),
         given=tuple(roots),
+        refused=tuple(error.path for error in refused if error.path is not None),
         files=_sample(files, options.sample),
         listed=files,
         tables=tables,

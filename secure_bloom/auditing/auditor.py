@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ from secure_bloom.auditing.checks.table_logs import check_table_keys, check_tabl
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file, sensitive_chunks
 from secure_bloom.auditing.findings import AuditReport, Finding
+from secure_bloom.auditing.fixes import Targets
 from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
@@ -92,10 +92,13 @@ def conclude(
         return _report(plan, list(plan.findings), 0, PathMask(KeyPolicy()))
     found, summed = list(plan.findings), _Summary()
     traced: list[TracedValues] = []
+    targets = Targets(plan.tables, plan.given, plan.refused)
     for file in files:
         found += file.findings
         traced += file.traced
         summed.add(file)
+        if file.columns:
+            targets.add_columns(file.path, file.columns)
     policy = plan.request.policy
     found += summed.mixture.findings()
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
@@ -125,7 +128,8 @@ def conclude(
         found += check_properties(plan.properties, policy, summed.columns)
     if left_out:
         found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
-    return replace(_report(plan, found, summed.checked, mask), leak_search=leaks)
+    report = _report(plan, found, summed.checked, mask, targets)
+    return replace(report, leak_search=leaks)
 
 
 def _copy_search(
@@ -147,6 +151,7 @@ def _copy_search(
         tables=plan.tables,
         audit=audit_copy,
         policy=request.policy,
+        refused=plan.refused,
         folders=set(file_keys(folders.looked_into(plan.files, plan.roots))),
         keys=run.key_forms,
         words=words,
@@ -192,25 +197,23 @@ def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> I
         yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
 
 
-def _with_command(plan: AuditPlan, mask: PathMask, finding: Finding) -> Finding:
-    """Return the finding with a command to copy as its fix, if paths and policy are known."""
-    fix, policy = finding.fix, plan.scope.policy
-    if "secure-bloom" not in fix:
-        return finding
-    if plan.given:
-        fix = fix.replace(" PATH", " " + shlex.join(map(mask.path, plan.given)))
-    if policy is not None:
-        fix = fix.replace("--policy FILE", f"--policy {shlex.quote(policy)}")
-    return replace(finding, fix=fix)
-
-
-def _report(plan: AuditPlan, found: Iterable[Finding], checked: int, mask: PathMask) -> AuditReport:
+def _report(
+    plan: AuditPlan,
+    found: Iterable[Finding],
+    checked: int,
+    mask: PathMask,
+    targets: Targets | None = None,
+) -> AuditReport:
+    """Return the report, with commands to copy as fixes."""
+    targets = targets or Targets(plan.tables, plan.given, plan.refused)
     policy = KeyPolicy() if plan.request is None else plan.request.policy
     paths = tuple(map(mask.path, plan.files))
     findings: list[Finding] = []
     ignored: list[Finding] = []
     notes: list[Finding] = []
-    for finding in map(partial(_with_command, plan, mask), map(mask.finding, found)):
+    for made in found:
+        fix = targets.fix_of(made, policy, plan.scope.policy)
+        finding = mask.finding(replace(made, fix=mask.path(fix)))
         if plan.selection.counts(finding):
             findings.append(finding)
         else:

@@ -67,6 +67,11 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--new-data-keys", is_flag=True, help="Make new data keys also for files that need no change."
 )
+@click.option(
+    "--allow-missing-columns",
+    is_flag=True,
+    help="Columns of the policy that no file has are those of other tables, and no error.",
+)
 @_DRY_RUN
 @_VERIFY
 @with_table_options

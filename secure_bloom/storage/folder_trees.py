@@ -12,7 +12,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterator
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import with_slashes
 
@@ -64,7 +64,7 @@ class Tree(ABC):
         """Return the path of a name in a folder."""
 
     @abstractmethod
-    def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
+    def walk(self, folder: str, refused: list[SecureBloomError] | None = None) -> Iterator[Level]:
         """Yield the folder and all folders below it, top-down and in order.
 
         Loops of links are not followed. A folder that may not be read raises an error, or adds the
@@ -138,7 +138,7 @@ class LocalTree(Tree):
     def join(self, folder: str, name: str) -> str:
         return with_slashes(os.path.join(folder, name))
 
-    def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
+    def walk(self, folder: str, refused: list[SecureBloomError] | None = None) -> Iterator[Level]:
         seen = set()
         refuse = functools.partial(_refuse, refused=refused)
         for current, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
@@ -223,7 +223,7 @@ def _above(*folders: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _refuse(error: OSError, refused: list[PolicyError] | None) -> None:
+def _refuse(error: OSError, refused: list[SecureBloomError] | None) -> None:
     try:
         with system_errors(os.fsdecode(error.filename)):
             raise error

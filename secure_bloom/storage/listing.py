@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from secure_bloom.errors import MissingPathError, PolicyError
+from secure_bloom.errors import MissingPathError, PolicyError, SecureBloomError
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.paths import (
@@ -45,7 +45,7 @@ def find_files(
     paths: Path | Iterable[Path],
     *,
     suffixes: tuple[str, ...] = DATA_SUFFIXES,
-    refused: list[PolicyError] | None = None,
+    refused: list[SecureBloomError] | None = None,
     check: FolderCheck | None = None,
 ) -> list[str]:
     """Return the files that the paths name, sorted, each once however many paths lead to it.
@@ -79,7 +79,7 @@ def find_files(
 def _some_files_of(
     path: str,
     suffixes: tuple[str, ...],
-    refused: list[PolicyError] | None,
+    refused: list[SecureBloomError] | None,
     check: FolderCheck | None,
 ) -> list[str]:
     files = sorted(_files_of(path, suffixes, refused, check))
@@ -179,7 +179,7 @@ def _is_pattern(path: str) -> bool:
 def _files_of(
     path: str,
     suffixes: tuple[str, ...],
-    refused: list[PolicyError] | None,
+    refused: list[SecureBloomError] | None,
     check: FolderCheck | None,
 ) -> Iterator[str]:
     tree = tree_of(path)
@@ -196,7 +196,7 @@ def _data_files_below(
     tree: Tree,
     top: str,
     suffixes: tuple[str, ...],
-    refused: list[PolicyError] | None,
+    refused: list[SecureBloomError] | None,
     check: FolderCheck | None,
 ) -> Iterator[str]:
     for folder, folders, files in tree.walk(top, refused):

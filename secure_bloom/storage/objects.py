@@ -18,7 +18,13 @@ import pyarrow
 from pyarrow import fs
 
 from secure_bloom.calling import made_once
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    PolicyError,
+    SecureBloomError,
+    located,
+)
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import END, Extent, InputFile
@@ -287,7 +293,7 @@ class ObjectTree(Tree):
     def walk(
         self,
         folder: str,
-        refused: list[PolicyError] | None = None,  # noqa: ARG002 - one listing, one answer
+        refused: list[SecureBloomError] | None = None,  # noqa: ARG002 - one listing, one answer
     ) -> Iterator[Level]:
         folders: dict[str, list[str]] = defaultdict(list)
         files: dict[str, list[str]] = defaultdict(list)

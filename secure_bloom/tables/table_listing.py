@@ -7,10 +7,10 @@ not name are not read.  Tables whose log is not honoured are refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.storage import (
     InputFile,
     TableLog,
@@ -46,12 +46,14 @@ class TableListing:
     """Files in the order of their paths, with their tables if they are in some.
 
     ``tables`` are those whose log has a schema, and ``files`` what it says of each of their files.
-    ``folders`` are tables that were found by a log in a folder, and paths inside one.
+    ``folders`` are tables that were found by a log in a folder, and paths inside one.  ``logs`` are
+    all tables with a log, also without a schema.
     """
 
     paths: tuple[str, ...]
     folders: tuple[str, ...] = ()
     tables: tuple[ListedTable, ...] = ()
+    logs: tuple[ListedTable, ...] = ()
     files: Mapping[str, ListedFile] = field(default_factory=dict)
     names: Mapping[str, ColumnMapping] = field(default_factory=dict)
     #: Sizes of objects that were listed.
@@ -83,13 +85,15 @@ def list_tables(
     paths: Collection[str],
     at: TableVersion | None = None,
     *,
-    refused: list[PolicyError] | None = None,
+    refused: list[SecureBloomError] | None = None,
 ) -> TableListing:
     """Return the files that ``paths`` mean, with what a table's log says about each.
 
     ``at`` asks for a version of the Delta tables among them. Raises PolicyError if there is none.
+    ``refused`` takes the errors of folders below the paths that cannot be listed, such as tables of
+    other formats. Without it the first one is raised.
     """
-    found = _Listed(at or TableVersion())
+    found = _Listed(at or TableVersion(), paths, refused)
     folders = []
     for path in paths:
         named = named_format(path)
@@ -137,8 +141,15 @@ def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
 class _Listed:
     """The files found so far, each once however many paths lead to it."""
 
-    def __init__(self, at: TableVersion) -> None:
+    def __init__(
+        self,
+        at: TableVersion,
+        given: Collection[str],
+        refused: list[SecureBloomError] | None,
+    ) -> None:
         self._at = at
+        self._given = {path.rstrip("/") for path in given}
+        self._refused = refused
         self._paths: dict[Hashable, str] = {}
         self._folders: list[str] = []
         self._tables: dict[Hashable, ListedTable] = {}
@@ -155,6 +166,7 @@ class _Listed:
             paths=tuple(sorted(self._paths.values())),
             folders=tuple(self._folders),
             tables=tuple(it for it in self._tables.values() if it.state is not None),
+            logs=tuple(self._tables.values()),
             files=self._files,
             names=self._names,
             sizes=dict(self._sizes()),
@@ -187,12 +199,18 @@ class _Listed:
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
         """Return the live files of a folder that is a table, or None for another folder."""
         self._trees[id(tree)] = tree
-        log = refuse_folder(tree, folder, folders, honoured=READ_LOGS)
+        try:
+            log = refuse_folder(tree, folder, folders, honoured=READ_LOGS)
+        except UnsupportedFeatureError as error:
+            if self._refused is None or folder.rstrip("/") in self._given:
+                raise
+            self._refused.append(error)
+            return ()
         return None if log is None else self._files_of(log, folder, folder)
 
     def take_named(self, path: str, named: TableFormat) -> None:
         """Add the files of a table that a path names."""
-        table = named.list_files(path, self._at)
+        table = replace(named.list_files(path, self._at), named=path)
         self._tables[path] = table
         self._files |= table.files
         self._names |= {it: names for it in table.files if (names := table.names_of(it))}

@@ -109,11 +109,19 @@ class _Table:
     """A table with a log.
 
     ``names`` maps its columns to their names in the log. ``fix`` says how to remove files of older
-    versions.
+    versions, and ``files`` which files the log does not name.
     """
 
     names: ColumnMapping | None = None
     fix: str
+    files: str = "a file that the current version of the table does not name"
+
+
+_OF_OTHERS = _Table(
+    files="a file of a table whose log is not read",
+    fix="no command of secure-bloom writes into this table: write its rows again under the policy, "
+    "with the table's own engine, and let it remove its old files",
+)
 
 
 class _Candidate(NamedTuple):
@@ -133,9 +141,10 @@ AuditFile = Callable[[str, Callable[[str], InputFile]], FileAudit]
 class CopySearch:
     """The files that were ``listed``, the tables, and what to do with other files.
 
-    ``keys`` are the forms of master keys to look for, ``words`` those of sensitive columns.
-    ``partitions`` collects the folders named by values that the search meets, ``traced`` what files
-    have of ``words``, and ``names`` their paths.
+    ``keys`` are the forms of master keys to look for, ``words`` those of sensitive columns, and
+    ``refused`` the folders of tables whose log is not read.  ``partitions`` collects the folders
+    named by values that the search meets, ``traced`` what files have of ``words``, and ``names``
+    their paths.
     """
 
     listed: Collection[str]
@@ -143,6 +152,7 @@ class CopySearch:
     audit: AuditFile
     policy: KeyPolicy
     folders: Collection[Hashable] = ()
+    refused: Collection[str] = ()
     keys: Collection[bytes] = field(default=(), repr=False)
     words: WordIndex | None = field(default=None, repr=False)
     traced: list[TracedValues] = field(default_factory=list, repr=False)
@@ -305,7 +315,7 @@ def _as_copy(finding: Finding, table: _Table | None) -> Finding:
     if table is None:
         what = f"{finding.what}, in a copy that readers skip"
         return replace(finding, what=what, fix="destroy the copy: `rm PATH`")
-    what = f"{finding.what}, in a file that the current version of the table does not name"
+    what = f"{finding.what}, in {table.files}"
     return replace(finding, what=what, fix=table.fix)
 
 
@@ -335,7 +345,11 @@ def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
     tree = tree_of(root)
     if not tree.find_folder(root):
         return
-    tables: Mapping[Hashable, _Table] = dict(_tables(search.tables))
+    tables: Mapping[Hashable, _Table] = {
+        **dict(_tables(search.tables)),
+        # Not copies: which of their files live is not known here.
+        **{file_key(folder): _OF_OTHERS for folder in search.refused},
+    }
     logs = {tree.key(folder) for folder in _log_folders(search.tables)}
     inside: dict[str, tuple[_Table | None, bool]] = {}
     # Folders that cannot be read are findings already, from listing the files.

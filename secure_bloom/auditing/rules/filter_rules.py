@@ -23,7 +23,8 @@ FILTER_IN_CLEAR = Rule(
     meaning="The Bloom filter of an encrypted column is in clear: anyone can ask it which values "
     "are there. The Rust parquet crate, so DataFusion, writes them before 60.2.0, and in its 57 "
     "line before 57.3.3; since then it refuses filters of encrypted columns.",
-    fix="write the file again and destroy this copy, then: `secure-bloom add PATH --policy FILE`",
+    fix="write the file again from its rows and destroy this copy, then add the filter: a command "
+    "would leave the bits in clear in the file",
 )
 FILTER_STRAY = Rule(
     id="filter-stray-in-clear",

@@ -13,8 +13,9 @@ KEYS_IN_LAKE = Rule(
     "its keys (a token of Vault, a secret access key of AWS, "
     "`parquet.encryption.key.access.token`). The first 4 MiB of a file are searched, packed ones "
     "too.",
-    fix="move the keys out of the lake, and replace them: `secure-bloom rotate PATH --policy FILE` "
-    "with new master keys; whoever could read the lake may have them",
+    fix="move the keys out of the lake, and replace them: "
+    "`secure-bloom rotate PATH --policy FILE` with new master keys; "
+    "whoever could read the lake may have them",
 )
 COLUMN_IN_CLEAR = Rule(
     id="column-in-clear",

@@ -124,8 +124,10 @@ SUMMARY_IN_CLEAR = Rule(
 )
 #: What to do about bounds in the log of a Delta table, and in the metadata of an Iceberg table.
 DELTA_LOG_FIX = (
-    "leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew without "
-    "the bounds (reencrypt), and destroy the old entries and checkpoints of the log"
+    "leave the column out of delta.dataSkippingStatsColumns, and write its files' entries anew "
+    "without the bounds (reencrypt, of the table alone); no command destroys old "
+    "entries: in Spark set delta.logRetentionDuration = 'interval 0 days', write to the table "
+    "until it has a new checkpoint, which cleans up the log, and VACUUM the old files"
 )
 ICEBERG_LOG_FIX = "set write.metadata.metrics.column.NAME=none, and rewrite the files"
 PAIMON_LOG_FIX = "set fields.NAME.stats-mode=none, rewrite the files, and expire old snapshots"

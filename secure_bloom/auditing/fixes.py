@@ -1,0 +1,207 @@
+"""Turn the fix of a finding into commands that run: each names the table that the finding is about.
+
+    targets = Targets(plan.tables, plan.given, refused)
+    targets.fix_of(finding, policy="policy.toml")
+
+A lake may have tables of several formats, and a verb takes a table with a log alone. So a command
+names the table of the file, or, for plain files, the highest folder without such a table. Where no
+command of this package can write, the fix says what can.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.storage import TableLog, below, is_object_uri, join, local_path
+from secure_bloom.tables import TableListing, is_in_catalog
+from secure_bloom.tables.formats import ListedTable
+
+#: A command in the fix of a rule, for the table of the finding.
+_COMMAND = re.compile(r"`secure-bloom (?P<verb>\w+) PATH(?P<rest>[^`]*)`")
+#: Findings that are about all tables.
+_OF_ALL = frozenset({KEYS_IN_LAKE.id})
+_PATTERN = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a command names: a path, and the log of the table there, None for plain files."""
+
+    path: str
+    log: TableLog | None = None
+
+
+def _reads(_: Target) -> bool:
+    return True
+
+
+def _takes_commits(target: Target) -> bool:
+    return target.log is TableLog.DELTA
+
+
+def _takes_filters(target: Target) -> bool:
+    return target.log is TableLog.DELTA or is_in_catalog(target.path)
+
+
+#: The verbs of fixes -> whether a verb takes a table with a log.
+_TAKES: Final[dict[str, Callable[[Target], bool]]] = {
+    "add": _takes_filters,
+    "reencrypt": _takes_commits,
+    "rotate": _takes_commits,
+    "inspect": _reads,
+}
+_ADD_TO_ICEBERG = (
+    "give secure-bloom add the table by its catalog, as iceberg://CATALOG/NAMESPACE.TABLE: a "
+    "metadata file takes no commit"
+)
+_BY_ITS_ENGINE: Final[dict[TableLog, str]] = {
+    TableLog.ICEBERG: "no command of secure-bloom changes the keys of an Iceberg table: rewrite "
+    "its data files with an engine that encrypts them, then expire its old snapshots and remove "
+    "orphan files",
+    TableLog.STREAMING: "no command of secure-bloom writes into a table of Spark Structured "
+    "Streaming, whose log has the sizes of its files: write its rows to another folder, under the "
+    "policy, by a batch job or a new query",
+    TableLog.HUDI: "no command of secure-bloom writes into a Hudi table, whose timeline has the "
+    "sizes of its files: rewrite them with Hudi, in a session that encrypts",
+    TableLog.PAIMON: "no command of secure-bloom changes the keys of a Paimon table: rewrite its "
+    "files with Paimon, then expire its old snapshots",
+}
+
+
+class Targets:
+    """The tables of an audit, and the columns of each place that commands name.
+
+    ``given`` are the paths of the audit, and ``refused`` the places of tables that it cannot read.
+    """
+
+    def __init__(self, tables: TableListing, given: Sequence[str], refused: Iterable[str]) -> None:
+        self._tables = tables.logs
+        self._given = [local_path(path) for path in given]
+        self._managed = [
+            *(place for it in self._tables for place in (it.place, it.location) if place),
+            *refused,
+        ]
+        self._found: dict[str, Target] = {}
+        self._columns: dict[Target, set[str]] = {}
+
+    def add_columns(self, path: str, columns: Collection[str]) -> None:
+        """Add the columns of one data file to those of its target."""
+        target = self.of(path)
+        if target is not None:
+            self._columns.setdefault(target, set()).update(columns)
+
+    def of(self, path: str) -> Target | None:
+        """Return what a command names to reach the file or the table at ``path``."""
+        if path not in self._found:
+            table = self._table(path)
+            found = self._plain(path) if table is None else _named(table)
+            if found is None:
+                return None
+            self._found[path] = found
+        return self._found[path]
+
+    def fix_of(self, finding: Finding, policy: KeyPolicy, policy_path: str | None) -> str:
+        """Return the finding's fix, with a command for each table that it is for."""
+
+        def commands(match: re.Match[str]) -> str:
+            own = None if finding.path is None else self.of(finding.path)
+            every = own is None or finding.id in _OF_ALL
+            targets = list(self._columns) if every else [own]
+            said = [
+                self._command(match, it, finding.column, policy, policy_path)
+                for it in targets
+                if it is not None
+            ]
+            return "; ".join(dict.fromkeys(said)) or match[0]
+
+        return _COMMAND.sub(commands, finding.fix)
+
+    def _command(
+        self,
+        match: re.Match[str],
+        target: Target,
+        column: str | None,
+        policy: KeyPolicy,
+        policy_path: str | None,
+    ) -> str:
+        verb, rest = match["verb"], match["rest"]
+        if target.log is not None and not _TAKES[verb](target):
+            is_file = verb == "add" and target.log is TableLog.ICEBERG
+            return _ADD_TO_ICEBERG if is_file else _BY_ITS_ENGINE[target.log]
+        # A policy that was made in Python has no file, so the command is a sketch all the same.
+        if policy_path is not None:
+            if verb == "rotate" and column and policy.key_for(column.split(".")) is None:
+                return "give the column a key in the policy, then rotate the keys of the table"
+            rest = rest.replace("--policy FILE", f"--policy {shlex.quote(policy_path)}")
+            if verb == "add" and column and not _has_filter(policy, column):
+                rest += f" --column {shlex.quote(column)}"
+            if verb == "reencrypt" and self._lacks_a_column(target, policy):
+                rest += " --allow-missing-columns"
+        # A name that begins with a minus would be an option.
+        path = f"./{target.path}" if target.path.startswith("-") else target.path
+        return f"`secure-bloom {verb} {shlex.quote(path)}{rest}`"
+
+    def _lacks_a_column(self, target: Target, policy: KeyPolicy) -> bool:
+        """Return whether a target may lack a column to which the policy gives a key."""
+        sensitive = [name for name, rule in policy.columns.items() if rule.key is not None]
+        if target.log is TableLog.DELTA:
+            from secure_bloom.tables.delta_names import all_columns
+
+            state = next(it.state for it in self._tables if _named(it) == target)
+            names = all_columns(state.metadata)
+            return any(names.stored(name) is None for name in sensitive)
+        columns = self._columns.get(target, ())
+        return any(
+            not any(it == name or it.startswith(f"{name}.") for it in columns) for name in sensitive
+        )
+
+    def _table(self, path: str) -> ListedTable | None:
+        """Return the innermost table with a log to which a path belongs."""
+        at = _place(path)
+        found = [
+            (len(place), table)
+            for table in self._tables
+            for place in map(_place, filter(None, (table.place, table.location)))
+            if _holds(place, at) or path in table.files
+        ]
+        return max(found, key=lambda it: it[0])[1] if found else None
+
+    def _plain(self, path: str) -> Target | None:
+        at = _place(path)
+        root = next((it for it in self._given if _holds(_place(it), at)), None)
+        if root is None:
+            patterns = [it for it in self._given if _PATTERN.search(it)]
+            whole = len(patterns) == len(self._given) == 1 and not self._managed
+            return Target(patterns[0] if whole else path)
+        # From the given path down: the first one that no table with a log is in.
+        step = root
+        for part in (None, *(below(at, _place(root)) or "").split("/")):
+            step = step if not part else join(step, part)
+            if not any(_holds(_place(step), _place(it)) for it in self._managed):
+                return Target(step)
+        return None
+
+
+def _place(path: str) -> str:
+    """Return a form of a path by which places are compared."""
+    return path.rstrip("/") if is_object_uri(path) else os.path.realpath(path)
+
+
+def _holds(folder: str, place: str) -> bool:
+    return place == folder or below(place, folder) is not None
+
+
+def _has_filter(policy: KeyPolicy, column: str) -> bool:
+    return any(column == it or column.startswith(f"{it}.") for it in policy.bloom_columns())
+
+
+def _named(table: ListedTable) -> Target:
+    return Target(table.named or table.place, table.log)

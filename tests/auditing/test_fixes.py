@@ -1,0 +1,203 @@
+"""Each command that an audit prints runs, names the table it is for, and mends what it says."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.utils.config import Config
+
+import secure_bloom as sb
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.fixes import Target, Targets
+from secure_bloom.auditing.formats.mistakes import group_report, parts_of_fix
+from secure_bloom.auditing.rules import RULES
+from secure_bloom.calling.options import FooterMode
+from secure_bloom.cli import main
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.tables import list_tables
+from testing.tables import KEYRING, customers, keyring_json
+from tests.auditing.examples import EXAMPLES
+
+ROWS = 30
+ROWS_OF_ICEBERG = customers(ROWS).select(["id", "email", "city"])
+#: Examples whose fix has a command.
+WITH_COMMANDS = [name for name, it in RULES.items() if "`secure-bloom" in it.fix or "`rm" in it.fix]
+#: Where more than the command is to be done, by what the fix says.
+MORE_TO_DO = {"keys-in-lake", "unchecked-values"}
+
+
+def policy_file(path: Path, policy: KeyPolicy) -> Path:
+    """The policy as a file, with a keyring beside it."""
+    lines = ["[kms]", 'client = "keyring"', 'keyring = "keyring.json"']
+    if policy.footer_key is not None:
+        mode = "plaintext" if policy.footer_mode is FooterMode.SIGNED else "encrypted"
+        lines += ["[footer]", f'key = "{policy.footer_key}"', f'mode = "{mode}"']
+        lines += ["[encryption]", f"data_key_bits = {policy.encryption.data_key_bits}"]
+    for name, rule in policy.columns.items():
+        lines.append(f"[columns.{json.dumps(name)}]")
+        lines += [] if rule.key is None else [f'key = "{rule.key}"']
+        if rule.bloom is not None:
+            options = rule.bloom
+            lines.append(f"bloom = {{ fpp = {options.fpp}, max_bytes = {options.max_bytes} }}")
+    lines += [f"[keys.{name}]\nretired = true" for name in policy.retired_keys]
+    path.write_text("\n".join(lines) + "\n")
+    keyring = path.parent / "keyring.json"
+    keyring.write_text(keyring_json())
+    keyring.chmod(0o600)
+    return path
+
+
+def commands(report: sb.findings.AuditReport) -> Iterator[str]:
+    """The commands of all mistakes, each once."""
+    found = [part for it in group_report(report) for part, is_one in parts_of_fix(it.fix) if is_one]
+    yield from (it for it in dict.fromkeys(found) if not it.startswith("VACUUM"))
+
+
+def run(command: str) -> None:
+    words = shlex.split(command)
+    if words[0] == "rm":
+        for path in words[1:]:
+            Path(path).unlink()
+        return
+    assert words[0] == "secure-bloom"
+    with pytest.raises(SystemExit) as ended:
+        main(words[1:])
+    assert ended.value.code == 0 or words[1] == "inspect", command
+
+
+def test_keys_are_not_rotated_where_the_policy_has_no_key(tmp_path: Path) -> None:
+    lake, keys = tmp_path / "lake", tmp_path / "keys"
+    lake.mkdir()
+    keys.mkdir()
+    policy = policy_file(keys / "policy.toml", EXAMPLES["key-retired"](lake).policy)
+    report = sb.audit(lake, policy=policy, keys=KEYRING)
+    assert list(commands(report)) == []
+    assert "give the column a key in the policy" in report.findings[0].fix
+
+
+@pytest.mark.parametrize("name", [it for it in WITH_COMMANDS if it != "key-retired"])
+def test_the_command_of_each_finding_runs_and_mends_it(tmp_path: Path, name: str) -> None:
+    lake, keys = tmp_path / "my lake", tmp_path / "keys"
+    lake.mkdir()
+    keys.mkdir()
+    wrong = EXAMPLES[name](lake)
+    policy = policy_file(keys / "policy.toml", wrong.policy)
+    report = sb.audit(lake, policy=policy, **wrong.options)
+    assert name in {it.id for it in report.findings}
+    made = list(commands(report))
+    assert made
+    for command in made:
+        run(command)
+    after = sb.audit(lake, policy=policy, **wrong.options)
+    assert name in MORE_TO_DO or name not in {it.id for it in after.findings}
+
+
+def _sink(folder: Path) -> Path:
+    (folder / "_spark_metadata").mkdir(parents=True)
+    pq.write_table(customers(ROWS), folder / "part-0.parquet")
+    path = folder / "part-0.parquet"
+    entry = {"path": f"file://{path}", "size": path.stat().st_size, "isDir": False}
+    entry |= {"modificationTime": 0, "blockReplication": 1, "blockSize": 1, "action": "add"}
+    (folder / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps(entry)}")
+    return folder
+
+
+@pytest.fixture
+def mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lake with tables of many formats, all in clear."""
+    lake = tmp_path / "lake"
+    deltalake.write_deltalake(str(lake / "delta"), customers(ROWS))
+    for name, columns in (("customers", customers(ROWS)), ("orders", pa.table({"id": [1, 2]}))):
+        folder = lake / "plain" / name / "day=1"
+        folder.mkdir(parents=True)
+        pq.write_table(columns, folder / "x.parquet")
+    pq.write_table(customers(ROWS), lake / "one.parquet")
+    _sink(lake / "sink")
+    (lake / "hudi" / ".hoodie").mkdir(parents=True)
+    pq.write_table(customers(ROWS), lake / "hudi" / "x.parquet")
+    prefix = "PYICEBERG_CATALOG__PROD__"
+    monkeypatch.setenv(f"{prefix}TYPE", "sql")
+    monkeypatch.setenv(f"{prefix}URI", f"sqlite:///{tmp_path}/catalog.db")
+    monkeypatch.setenv(f"{prefix}WAREHOUSE", f"file://{tmp_path}/warehouse")
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    catalog = load_catalog("prod")
+    catalog.create_namespace("db")
+    catalog.create_table("db.people", schema=ROWS_OF_ICEBERG.schema).append(ROWS_OF_ICEBERG)
+    return lake
+
+
+def _policy(folder: Path) -> Path:
+    folder.mkdir()
+    text = (
+        '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[footer]\nkey = "k_footer"\n'
+        '[columns.email]\nkey = "k_pii"\nbloom = true\n[columns.id]\nbloom = true\n'
+    )
+    (folder / "policy.toml").write_text(text)
+    (folder / "keyring.json").write_text(keyring_json())
+    (folder / "keyring.json").chmod(0o600)
+    return folder / "policy.toml"
+
+
+def test_the_commands_of_a_mixed_lake_run(mixed: Path, tmp_path: Path) -> None:
+    policy = _policy(tmp_path / "keys")
+    report = sb.audit([mixed], policy=policy)
+    fixes = {it.path: it.fix for it in report.findings if it.id == "column-in-clear"}
+    assert f"`secure-bloom reencrypt {mixed}/delta --policy" in str(fixes)
+    assert f"`secure-bloom reencrypt {mixed}/plain --policy" in str(fixes)
+    assert f"`secure-bloom reencrypt {mixed}/one.parquet --policy" in str(fixes)
+    assert "no command of secure-bloom writes into a table of Spark" in str(fixes)
+    # Worst first: what is encrypted then gets its filters.
+    for command in commands(report):
+        run(command)
+    after = sb.audit([mixed], policy=policy)
+    for command in commands(after):
+        run(command)
+    left = {
+        (it.id, str(it.path).removeprefix(str(mixed)).split("/")[1])
+        for it in sb.audit([mixed], policy=policy).findings
+        if "does not name" not in it.what and it.id != "table-log-in-clear"
+    }
+    assert {place for _, place in left} <= {"sink", "hudi"}
+
+
+def test_the_commands_of_an_iceberg_table_name_its_catalog(mixed: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "filters.toml"
+    policy.write_text("[columns.city]\nbloom = true\n")
+    uri = "iceberg://prod/db.people"
+    report = sb.audit([uri], policy=policy)
+    assert list(commands(report)) == [f"secure-bloom add {uri} --policy {policy}"]
+    for command in commands(report):
+        run(command)
+    assert sb.audit([uri], policy=policy).findings == ()
+    secret = sb.audit([uri], policy=_policy(tmp_path / "keys"))
+    fixes = {it.fix for it in secret.findings if it.id == "column-in-clear"}
+    assert any("no command of secure-bloom changes the keys of an Iceberg" in it for it in fixes)
+    assert not any(" reencrypt " in command for command in commands(secret))
+
+
+def test_a_target_is_the_highest_place_without_another_table(mixed: Path) -> None:
+    targets = Targets(list_tables([str(mixed / "plain")]), [str(mixed)], [str(mixed / "hudi")])
+    inside = str(mixed / "plain" / "orders" / "day=1" / "x.parquet")
+    assert targets.of(inside) == Target(str(mixed / "plain"))
+    targets = Targets(list_tables([inside]), [inside], [])
+    assert targets.of(inside) == Target(inside)
+    objects = Targets(list_tables([inside]), ["s3://b/lake"], ["s3://b/lake/d"])
+    assert objects.of("s3://b/lake/p/x.parquet") == Target("s3://b/lake/p")
+    finding = Finding(
+        id="x",
+        severity=RULES["filter-missing"].severity,
+        what="",
+        fix="`secure-bloom add PATH --policy FILE`",
+        path="s3://b/lake/p/x.parquet",
+    )
+    assert objects.fix_of(finding, KeyPolicy(), "p.toml") == (
+        "`secure-bloom add s3://b/lake/p --policy p.toml`"
+    )
