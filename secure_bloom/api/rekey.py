@@ -72,7 +72,7 @@ def reencrypt(
         output: Folder for the new files. By default files are replaced.
         new_data_keys: Also change files that are already as the policy says.
         allow_missing_columns: Take columns of the policy that no file has for those of other
-            tables. By default such a column is an error, because it may be misspelt.
+            tables. By default they are an error, because one may be misspelt.
         dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it takes its place,
             not only of the columns that are copied.

@@ -638,6 +638,17 @@ def filter_saturated(folder: Path) -> Example:
     return Example(path=path)
 
 
+@example("filter-crowded")
+def filter_crowded(folder: Path) -> Example:
+    """The e-mails inserted into the filter of `city`."""
+    path = sound(folder)
+    made = SplitBlockBloomFilter(64)
+    for value in [*customers(ROWS)["city"].to_pylist(), *customers(ROWS)["email"].to_pylist()]:
+        made.insert(str(value).encode())
+    put_filter(path, "city", encode_bloom_filter(made, None))
+    return Example(path=path)
+
+
 @example("filter-wrong")
 def filter_wrong(folder: Path) -> Example:
     """A filter of `city` in which no bit is set; found with `--check-values`."""

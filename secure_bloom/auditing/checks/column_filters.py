@@ -14,6 +14,7 @@ from secure_bloom.auditing.checks.filter_search import HEADER_SIZE, is_plain_fil
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject, ZeroTally
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.filter_rules import (
+    FILTER_CROWDED,
     FILTER_DAMAGED,
     FILTER_IMPOSSIBLE,
     FILTER_IN_CLEAR,
@@ -25,13 +26,16 @@ from secure_bloom.auditing.rules.filter_rules import (
     FILTER_WRONG,
 )
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILE, UNCHECKED_ZEROS
+from secure_bloom.bloom.entries import forms
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
+from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, read_dictionary_page
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf, require_filterable
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.storage import is_object_uri
 
 #: A filter may have this many times the requested probability.  The formula of other writers gives
 #: filters that miss the request 1.15 times at 10 %, and 10 times at 0.001 %.
@@ -45,6 +49,10 @@ _USELESS = 0.5
 #: A filter may have one zero by chance, by the bits of other values.  If that is less likely than
 #: this, it is a finding.
 _CHANCE = 1e-6
+#: A value sets at most this number of bits, one in each word of a block.
+_BITS = 8
+#: Values that a filter may have beyond those of its column: both zeros, and forms of NaN.
+_EXTRA = 8
 _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 
 
@@ -98,6 +106,7 @@ def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:
     if stored is not None:
         subject.of.tally.filter_bytes += stored.length
         yield from _check_saturated(subject, stored)
+        yield from _check_crowded(subject, chunk, stored)
         yield from _check_bounds(subject, chunk, stored)
         yield from check_zeros(subject, chunk, stored.filter)
         if subject.of.request.check_values:
@@ -125,6 +134,36 @@ def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findin
             FILTER_SATURATED,
             f"the policy says fpp {wanted.fpp:.3g}, the filter has more than {_FAR:.0f} times that",
         )
+
+
+def _check_crowded(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
+    """Check that a filter in clear has no more bits than the values of its chunk can set."""
+    # What an encrypted filter holds is for those who have the column's key, and one that lets most
+    # values pass is a finding already.
+    is_open = not subject.is_encrypted and subject.of.request.has_secrets
+    if not is_open or stored.filter.fpp() > _USELESS:
+        return
+    bits = round(stored.filter.fill() * 8 * stored.filter.byte_count)
+    most = _BITS * (forms(chunk.leaf) * _value_count(subject, chunk) + _EXTRA)
+    if bits > most:
+        yield subject.finding(
+            FILTER_CROWDED, "the filter has more bits set than the values of the column can set"
+        )
+
+
+def _value_count(subject: ChunkSubject, chunk: Chunk) -> int:
+    """Return an upper bound of the number of different values in a chunk."""
+    meta_data, file = chunk.meta_data, subject.of.file
+    nulls = None if meta_data.statistics is None else meta_data.statistics.null_count
+    count = meta_data.num_values - max(0, min(nulls or 0, meta_data.num_values))
+    # In a store each look is a request.
+    is_looked_at = subject.of.request.check_values or not is_object_uri(file.path)
+    if is_looked_at and claims_full_dictionary(meta_data):
+        page = read_dictionary_page(file, chunk)
+        header = None if page is None else page.header.dictionary_page_header
+        if header is not None and header.num_values >= 0:
+            return min(count, header.num_values)
+    return count
 
 
 def _check_bounds(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:

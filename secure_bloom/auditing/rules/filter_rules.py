@@ -63,6 +63,15 @@ FILTER_SATURATED = Rule(
     "four times as much, or more than one half.",
     fix="`secure-bloom add PATH --policy FILE --replace-filters`",
 )
+FILTER_CROWDED = Rule(
+    id="filter-crowded",
+    severity=Severity.HIGH,
+    meaning="A filter in clear has more bits set than the values of its column chunk can set: it "
+    "holds other values, perhaps of a sensitive column, and anyone can ask it for them. A value "
+    "sets eight bits; the values are counted by the dictionary page where all pages refer to it, "
+    "else by the number of values.",
+    fix="write the file again from its rows and destroy this copy; find the writer of the filter",
+)
 FILTER_WRONG = Rule(
     id="filter-wrong",
     severity=Severity.CRITICAL,

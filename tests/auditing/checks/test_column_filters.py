@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import secure_bloom as sb
+from secure_bloom.encryption.policy import KeyPolicy
 from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     Example,
     bloom,
+    rules,
     sound,
     with_rules,
 )
@@ -40,3 +44,34 @@ def test_a_filter_that_the_policy_bounds_is_not_saturated(tmp_path: Path) -> Non
     assert ids(Example(path=path, policy=policy).audit()) == []
     wider = with_rules(email=bloom("email", "k_pii", fpp=0.01))
     assert set(ids(Example(path=path, policy=wider).audit())) == {"filter-saturated"}
+
+
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+def test_filters_of_all_types_have_no_more_bits_than_their_values(
+    tmp_path: Path, dictionary: bool
+) -> None:
+    """Each value sets eight bits in each of its forms, and no filter of ours is crowded."""
+    count = 500
+    table = pa.table(
+        {
+            "email": [f"user{i}@example.com" for i in range(count)],
+            "city": [f"c{i % 7}" for i in range(count)],
+            "rate": [float("nan") if i % 9 == 0 else (i % 5) - 2.0 for i in range(count)],
+            "half": pa.array(range(count), pa.float64()).cast(pa.float16()),
+            "price": pa.array([Decimal(i) for i in range(count)], pa.decimal128(9, 2)),
+            "wide": pa.array([Decimal(-i) for i in range(count)], pa.decimal128(30, 2)),
+            "raw": pa.array([bytes([i % 256, 255]) for i in range(count)], pa.binary()),
+            "fixed": pa.array([bytes([i % 256, 200]) for i in range(count)], pa.binary(2)),
+        }
+    )
+    names = table.column_names
+    path = tmp_path / "x.parquet"
+    keys = {"k_pii": ["email"]}
+    write(path, table, Mode.ENCRYPTED, column_keys=keys, use_dictionary=dictionary)
+    for fpp in (0.3, 0.0001):
+        options = dict.fromkeys(names, sb.BloomFilterOptions(fpp=fpp))
+        run = sb.add_bloom_filters(path, columns=options, keys=KEYRING, replace_filters=True)
+        assert not run.failed
+        policy = KeyPolicy(footer_key="k_footer", columns=rules(email="k_pii"))
+        report = Example(path=path, policy=policy).audit()
+        assert "filter-crowded" not in {it.id for it in report.findings}
