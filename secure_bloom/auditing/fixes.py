@@ -32,27 +32,27 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What a command names: a path, and the log of the table there, None for plain files."""
+class NamedPlace:
+    """The path that a command names, and the log of the table there, None for plain files."""
 
     path: str
     log: TableLog | None = None
 
 
-def _reads(_: Target) -> bool:
+def _reads(_: NamedPlace) -> bool:
     return True
 
 
-def _takes_commits(target: Target) -> bool:
+def _takes_commits(target: NamedPlace) -> bool:
     return target.log is TableLog.DELTA
 
 
-def _takes_filters(target: Target) -> bool:
+def _takes_filters(target: NamedPlace) -> bool:
     return target.log is TableLog.DELTA or is_in_catalog(target.path)
 
 
 #: The verbs of fixes -> whether a verb takes a table with a log.
-_TAKES: Final[dict[str, Callable[[Target], bool]]] = {
+_TAKES: Final[dict[str, Callable[[NamedPlace], bool]]] = {
     "add": _takes_filters,
     "reencrypt": _takes_commits,
     "rotate": _takes_commits,
@@ -89,8 +89,8 @@ class Targets:
             *(place for it in self._tables for place in (it.place, it.location) if place),
             *refused,
         ]
-        self._found: dict[str, Target] = {}
-        self._columns: dict[Target, set[str]] = {}
+        self._found: dict[str, NamedPlace] = {}
+        self._columns: dict[NamedPlace, set[str]] = {}
 
     def add_columns(self, path: str, columns: Collection[str]) -> None:
         """Add the columns of one data file to those of its target."""
@@ -98,7 +98,7 @@ class Targets:
         if target is not None:
             self._columns.setdefault(target, set()).update(columns)
 
-    def of(self, path: str) -> Target | None:
+    def of(self, path: str) -> NamedPlace | None:
         """Return what a command names to reach the file or the table at ``path``."""
         if path not in self._found:
             table = self._table(path)
@@ -127,7 +127,7 @@ class Targets:
     def _command(
         self,
         match: re.Match[str],
-        target: Target,
+        target: NamedPlace,
         column: str | None,
         policy: KeyPolicy,
         policy_path: str | None,
@@ -149,7 +149,7 @@ class Targets:
         path = f"./{target.path}" if target.path.startswith("-") else target.path
         return f"`secure-bloom {verb} {shlex.quote(path)}{rest}`"
 
-    def _lacks_a_column(self, target: Target, policy: KeyPolicy) -> bool:
+    def _lacks_a_column(self, target: NamedPlace, policy: KeyPolicy) -> bool:
         """Return whether a target may lack a column to which the policy gives a key."""
         sensitive = [name for name, rule in policy.columns.items() if rule.key is not None]
         if target.log is TableLog.DELTA:
@@ -174,19 +174,19 @@ class Targets:
         ]
         return max(found, key=lambda it: it[0])[1] if found else None
 
-    def _plain(self, path: str) -> Target | None:
+    def _plain(self, path: str) -> NamedPlace | None:
         at = _place(path)
         root = next((it for it in self._given if _holds(_place(it), at)), None)
         if root is None:
             patterns = [it for it in self._given if _PATTERN.search(it)]
             whole = len(patterns) == len(self._given) == 1 and not self._managed
-            return Target(patterns[0] if whole else path)
+            return NamedPlace(patterns[0] if whole else path)
         # From the given path down: the first one that no table with a log is in.
         step = root
         for part in (None, *(below(at, _place(root)) or "").split("/")):
             step = step if not part else join(step, part)
             if not any(_holds(_place(step), _place(it)) for it in self._managed):
-                return Target(step)
+                return NamedPlace(step)
         return None
 
 
@@ -203,5 +203,5 @@ def _has_filter(policy: KeyPolicy, column: str) -> bool:
     return any(column == it or column.startswith(f"{it}.") for it in policy.bloom_columns())
 
 
-def _named(table: ListedTable) -> Target:
-    return Target(table.named or table.place, table.log)
+def _named(table: ListedTable) -> NamedPlace:
+    return NamedPlace(table.named or table.place, table.log)

@@ -16,7 +16,7 @@ from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.fixes import Target, Targets
+from secure_bloom.auditing.fixes import NamedPlace, Targets
 from secure_bloom.auditing.formats.mistakes import group_report, parts_of_fix
 from secure_bloom.auditing.rules import RULES
 from secure_bloom.calling.options import FooterMode
@@ -186,11 +186,11 @@ def test_the_commands_of_an_iceberg_table_name_its_catalog(mixed: Path, tmp_path
 def test_a_target_is_the_highest_place_without_another_table(mixed: Path) -> None:
     targets = Targets(list_tables([str(mixed / "plain")]), [str(mixed)], [str(mixed / "hudi")])
     inside = str(mixed / "plain" / "orders" / "day=1" / "x.parquet")
-    assert targets.of(inside) == Target(str(mixed / "plain"))
+    assert targets.of(inside) == NamedPlace(str(mixed / "plain"))
     targets = Targets(list_tables([inside]), [inside], [])
-    assert targets.of(inside) == Target(inside)
+    assert targets.of(inside) == NamedPlace(inside)
     objects = Targets(list_tables([inside]), ["s3://b/lake"], ["s3://b/lake/d"])
-    assert objects.of("s3://b/lake/p/x.parquet") == Target("s3://b/lake/p")
+    assert objects.of("s3://b/lake/p/x.parquet") == NamedPlace("s3://b/lake/p")
     finding = Finding(
         id="x",
         severity=RULES["filter-missing"].severity,
