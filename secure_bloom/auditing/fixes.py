@@ -4,7 +4,7 @@
     targets.fix_of(finding, policy="policy.toml")
 
 A lake may have tables of several formats, and a verb takes a table with a log alone. So a command
-names the table of the file, or, for plain files, the highest folder without such a table. Where no
+names the table of the file, or, for plain files, the highest folder that no table with a log is in. Where no
 command of this package can write, the fix says what can.
 """
 
