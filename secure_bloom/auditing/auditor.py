@@ -206,6 +206,7 @@ def _report(
 ) -> AuditReport:
     """Return the report, with commands to copy as fixes."""
     targets = targets or Targets(plan.tables, plan.given, plan.refused)
+    targets.mask = mask.path
     policy = KeyPolicy() if plan.request is None else plan.request.policy
     paths = tuple(map(mask.path, plan.files))
     findings: list[Finding] = []
@@ -213,7 +214,7 @@ def _report(
     notes: list[Finding] = []
     for made in found:
         fix = targets.fix_of(made, policy, plan.scope.policy)
-        finding = mask.finding(replace(made, fix=mask.path(fix)))
+        finding = mask.finding(replace(made, fix=fix))
         if plan.selection.counts(finding):
             findings.append(finding)
         else:

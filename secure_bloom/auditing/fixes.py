@@ -4,8 +4,8 @@
     targets.fix_of(finding, policy="policy.toml")
 
 A lake may have tables of several formats, and a verb takes a table with a log alone. So a command
-names the table of the file, or, for plain files, the highest folder that no table with a log is in. Where no
-command of this package can write, the fix says what can.
+names the table of the file, or, for plain files, the highest folder that holds no table with a log.
+Where no command of this package can write, the fix says what can.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class Targets:
     """
 
     def __init__(self, tables: TableListing, given: Sequence[str], refused: Iterable[str]) -> None:
+        #: Hides the values of sensitive columns in the paths of commands.
+        self.mask: Callable[[str], str] = str
         self._tables = tables.logs
         self._given = [local_path(path) for path in given]
         self._managed = [
@@ -146,7 +148,8 @@ class Targets:
             if verb == "reencrypt" and self._lacks_a_column(target, policy):
                 rest += " --allow-missing-columns"
         # A name that begins with a minus would be an option.
-        path = f"./{target.path}" if target.path.startswith("-") else target.path
+        path = self.mask(target.path)
+        path = f"./{path}" if path.startswith("-") else path
         return f"`secure-bloom {verb} {shlex.quote(path)}{rest}`"
 
     def _lacks_a_column(self, target: NamedPlace, policy: KeyPolicy) -> bool:
