@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import enum
 import functools
+import logging
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +41,8 @@ from secure_bloom.storage.write_permit import Permit, written_under
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+#: Counts of files and bytes alone: no path, no name of a column or a key.
+_LOG = logging.getLogger("secure_bloom.spark")
 #: Notes and errors that are shown one by one.
 SHOWN = 10
 #: A report names columns and keys and holds no value: it is written in clear in any session.
@@ -139,15 +143,24 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
     if wanted.path is not None:
         refuse_inside(wanted.path, files.roots)
     work = row_by_row(functools.partial(result_rows, job.rows, job.work), at_once=AT_ONCE)
+    started = time.perf_counter()
+    _LOG.info("begin: %d files, %d bytes, about %d tasks", files.count, files.size, files.tasks)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=files.tasks),
         _permitted(work, job.writes_into) as permitted,
     ):
         if files.are_few:
-            return _collected(files, permitted, job.schema, wanted.path)
-        rows = files.in_tasks(permitted, job.schema)
-        return _kept(rows, job.schema, files.count, wanted.path)
+            reported = _collected(files, permitted, job.schema, wanted.path)
+        else:
+            rows = files.in_tasks(permitted, job.schema)
+            reported = _kept(rows, job.schema, files.count, wanted.path)
+    seconds = time.perf_counter() - started
+    _LOG.info(
+        "end: %d files, %d failed, %d with notes, %.1f seconds",
+        *(reported.files, reported.failed, reported.noted, seconds),
+    )
+    return reported
 
 
 def plain_report(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:

@@ -175,3 +175,17 @@ def test_files_that_failed_and_a_lost_report_are_one_error(
     assert statuses(failed.value.report.collect()) == TRIED
     with pytest.raises(ReportLostError, match="1 of 3 files failed, and the others are done, but"):
         add_bloom_filters(spark, table, columns=["id"], report=where, on_error="report")
+
+
+@pytest.mark.usefixtures("either_way")
+def test_the_log_counts_files_and_names_none(
+    spark: SparkSession, table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="secure_bloom"):
+        add_bloom_filters(spark, table, columns=["id"], on_error="report")
+    begin, end = [it.getMessage() for it in caplog.records if it.name == "secure_bloom.spark"]
+    size = sum(path.stat().st_size for path in table.iterdir())
+    assert begin.startswith("begin: 3 files, ")
+    assert int(begin.split(", ")[1].split()[0]) < size
+    assert end.startswith("end: 3 files, 1 failed, 0 with notes, ")
+    assert "id" not in begin + end.replace("with", "")

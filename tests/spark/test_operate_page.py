@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from secure_bloom.spark import add_bloom_filters, session_config
+from secure_bloom.spark.add_job import REPORT_SCHEMA
 from secure_bloom.spark.jvm import spark_jars
+from secure_bloom.spark.rekey_job import REKEY_SCHEMA
 from secure_bloom.spark.scan_metrics import rows_scanned
 from testing.project import ROOT
 from testing.spark.cluster import standalone_cluster
@@ -204,3 +206,15 @@ def submit(folder: Path, master: str, *args: str) -> subprocess.CompletedProcess
         text=True,
         timeout=300,
     )
+
+
+@pytest.mark.parametrize(
+    ("schema", "first"),
+    [(REPORT_SCHEMA, "The columns of `add"), (REKEY_SCHEMA, "`reencrypt` and `rotate_keys` have")],
+    ids=["add", "rekey"],
+)
+def test_the_page_lists_the_columns_of_a_report(schema: str, first: str) -> None:
+    table = PAGE.partition(first)[2].partition("\n\n| ")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `(\w+)` \| (\w+) \|", table, re.MULTILINE)
+    columns = [field.split()[:2] for field in schema.replace("`", "").split(", ")]
+    assert listed == [(name, kind.partition("<")[0]) for name, kind in columns]
