@@ -1,4 +1,4 @@
-"""The Spark jobs of one call: they are cancelled, and waited for, on any way out of it.
+"""The Spark jobs of one call: cancelled on any way out, and waited for after an error.
 
 A notebook's session lives on after Ctrl-C, and its executors would go on with the call's jobs.
 """
@@ -47,7 +47,11 @@ def with_cancelled_jobs(verb: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def cancelled_jobs(spark: SparkSession) -> Iterator[None]:
-    """Cancel the jobs that the block has started and not finished, and wait for their tasks."""
+    """Cancel the jobs that the block has started and not finished.
+
+    After an error, also wait for their tasks. A block that ends has finished its jobs, and all that
+    may be left is the slower copy of a task, which Spark takes seconds to end.
+    """
     # A tag, not a job group: the caller keeps its own group, and the way to cancel it.
     tag = f"secure-bloom-call-{uuid.uuid4().hex}"
     context = context_of(spark)
@@ -58,8 +62,10 @@ def cancelled_jobs(spark: SparkSession) -> Iterator[None]:
         else (tagged.addJobTag, tagged.removeJobTag)
     )
     add(tag)
+    is_done = False
     try:
         yield
+        is_done = True
     except Exception as error:
         # What PySpark does after Ctrl-C may fail, and hide it.
         if _was_interrupted(error):
@@ -71,7 +77,7 @@ def cancelled_jobs(spark: SparkSession) -> Iterator[None]:
             remove(tag)
         for _ in range(_TRIES):
             with suppress(Exception):
-                _cancel(spark, context, tag)
+                _cancel(spark, context, tag, waits=not is_done)
                 break
 
 
@@ -82,12 +88,13 @@ def _was_interrupted(error: BaseException) -> bool:
     return found is not None
 
 
-def _cancel(spark: SparkSession, context: Any, tag: str) -> None:
+def _cancel(spark: SparkSession, context: Any, tag: str, *, waits: bool) -> None:
     if context is None:
         spark.interruptTag(tag)
         return
     context.cancelJobsWithTag(tag)
-    _wait_for_tasks(context, tag)
+    if waits:
+        _wait_for_tasks(context, tag)
 
 
 def _wait_for_tasks(context: Any, tag: str) -> None:

@@ -167,16 +167,17 @@ def _with_same_version(
         try:
             found = importlib.import_module(package).__version__
             if found == version:
-                run = pickle.loads(shipped)  # noqa: S301 - the driver's own bytes
-                lacks = ""
-            else:
-                lacks = f"has secure-bloom {found}, and the driver has {version}"
-        except ModuleNotFoundError as error:
+                # The driver's own bytes.  What the work needs may be imported only when it is done.
+                return pickle.loads(shipped)(given)  # type: ignore[no-any-return]  # noqa: S301
+            lacks = f"has secure-bloom {found}, and the driver has {version}"
+        except ImportError as error:
+            if error.name is None:
+                raise
             lacks = "does not have secure-bloom"
             if error.name != package:
-                lacks = f"has secure-bloom without the module {error.name}, which it needs"
-        if not lacks:
-            return run(given)  # type: ignore[no-any-return]
+                is_there = not isinstance(error, ModuleNotFoundError)
+                how = "with a broken module" if is_there else "without the module"
+                lacks = f"has secure-bloom {how} {error.name}, which it needs"
         if raises:
             raise ImportError(unfit + lacks)
         return [unfit + lacks]

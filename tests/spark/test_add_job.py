@@ -265,6 +265,38 @@ class TestRefusals:
         with pytest.raises(UnsupportedFeatureError, match="Streaming"):
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
 
+    @pytest.mark.parametrize("module", ["numpy", "thrift"])
+    @pytest.mark.parametrize("few", [True, False], ids=["few-files", "many-files"])
+    def test_a_module_that_executors_lack_is_named(
+        self,
+        spark: SparkSession,
+        table: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        few: bool,
+        module: str,
+    ) -> None:
+        """The one is imported with the work, and the other when its first file is planned."""
+        missing = f'raise ModuleNotFoundError("No module named {module}", name="{module}")'
+        (tmp_path / "lacks").mkdir()
+        (tmp_path / "lacks" / f"{module}.py").write_text(missing)
+        python = tmp_path / "python"
+        path = f"{tmp_path}/lacks:{os.environ.get('PYTHONPATH', '')}"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+        monkeypatch.setattr("secure_bloom.kernels.extension.native", None)
+        if not few:
+            monkeypatch.setattr(job_files.JobFiles, "are_few", False)
+        before = content(table)
+        with pytest.raises(SparkUnavailableError) as caught:
+            add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        assert str(caught.value) == (
+            "the Python of the executors has secure-bloom without the module "
+            f"{module}, which it needs"
+        )
+        assert content(table) == before
+
     @pytest.mark.parametrize("few", [True, False], ids=["few-files", "many-files"])
     def test_executors_without_the_package_are_one_sentence(
         self,
