@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 import gc
+import importlib
+import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.spark import tasks
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, given_in_tasks, row_by_row, run_tasks
@@ -81,3 +84,17 @@ def test_after_a_task_a_worker_does_not_look_for_garbage_among_what_it_imported(
 
 def unfrozen_objects(_: str) -> int:
     return len(gc.get_objects())
+
+
+def work_with(module: str) -> list[Row]:
+    importlib.import_module(module)
+    return [(module,)]
+
+
+def test_a_module_that_is_missing_in_mid_work_is_named() -> None:
+    shipped = pickle.dumps(work_with)
+    done = tasks._with_same_version(shipped, "secure_bloom", sb.__version__, "it ", raises=False)
+    assert done("no_such_module") == [
+        "it has secure-bloom without the module no_such_module, which it needs"
+    ]
+    assert done("colorsys") == [("colorsys",)]
