@@ -88,7 +88,8 @@ def _is_pickle(text: bytes) -> bool:
 
 
 def _has_glued(text: bytes) -> bool:
-    return text.count(b"@") > 1 and _GLUED.search(text) is not None
+    # Lines of a table have one or two addresses.
+    return text.count(b"@") > 1 + 2 * text.count(b"\n") and _GLUED.search(text) is not None
 
 
 def _has_entity(text: bytes) -> bool:

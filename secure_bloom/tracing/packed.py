@@ -238,6 +238,9 @@ def _is_lzma(head: bytes) -> bool:
 
 def embedded(data: bytes) -> Iterator[tuple[int, str]]:
     """Yield where packed data may begin inside ``data``, and of which kind."""
+    # What is packed has other bytes than texts.
+    if data.isascii():
+        return
     for kind in ("gzip", "bzip2", "xz", "zstd", "lz4", "snappy"):
         magic = b"BZh91AY&SY" if kind == "bzip2" else _MAGIC[kind]
         at = data.find(magic)
