@@ -22,6 +22,9 @@ LONGEST: Final = 255
 _WIDEST_GAP: Final = 24
 #: Words of C that wait to be asked: as many hits more must have room.
 _WAITING: Final = 32
+#: The bytes of a table with a bit for each of 65,536 heads, and what spreads heads over it.
+HEADS: Final = 8192
+_MULTIPLIER: Final = 0x9E3779B1
 #: What is known of a folded value, as bits.
 HAS_LETTER: Final = 1
 HAS_DIGIT: Final = 2
@@ -61,7 +64,7 @@ class Room:
 
     def __init__(self, size: int, hits: int = 1 << 13) -> None:
         self.size = size
-        self.folded = np.empty(size + 1, np.uint8)
+        self.folded = np.zeros(size + 4, np.uint8)
         self.atoms = np.empty(size + 1, np.uint64)
         self.hits = np.empty((hits, HIT), np.int64)
         self.answers = np.zeros(2, np.int64)
@@ -87,17 +90,28 @@ def fold_values(
     return folded[:size], ends, hashes, kinds
 
 
-def find_words(text: Bytes, room: Room, lengths: Bytes, blocks: Blocks, *, is_last: bool) -> Found:
-    """Ask a filter all words of a text that have one of some lengths.
+def find_words(
+    text: Bytes, room: Room, lengths: Bytes, heads: Bytes, blocks: Blocks, *, is_last: bool
+) -> Found:
+    """Ask a filter all words of a text that have one of some lengths, and of some heads.
 
-    ``lengths`` has a bit for each length from 0 to 255.  Without ``is_last`` the words at the end,
+    ``lengths`` has a bit for each length from 0 to 255, and ``heads`` for the first four bytes of
+    words (:func:`add_heads`).  Without ``is_last`` the words at the end,
     which may go on after the text, are not done.
     """
     find = _find_words if extension.native is None else extension.native.find_words
-    arrays = (lengths, blocks, room.folded, room.atoms, room.hits, room.answers)
+    arrays = (lengths, heads, blocks, room.folded, room.atoms, room.hits, room.answers)
     found = find(text, int(is_last), *arrays)
     done, asked = room.answers.tolist()
     return Found(room.hits[:found], room.folded, done, asked)
+
+
+def add_heads(heads: Bytes, folded: Bytes, starts: Signed) -> None:
+    """Set the bits of the first four bytes of the folded words at ``starts``, which are as long."""
+    first = folded[starts[:, None] + np.arange(4)].astype(np.uint32)
+    head = first @ np.array([1, 1 << 8, 1 << 16, 1 << 24], np.uint32)
+    bits = np.unique((head * np.uint32(_MULTIPLIER)) >> np.uint32(16))
+    np.bitwise_or.at(heads, bits >> 3, np.left_shift(1, bits & 7).astype(np.uint8))
 
 
 def find_runs(text: Bytes, least: int, spans: Signed) -> int:
@@ -182,6 +196,7 @@ def _find_words(
     text: Bytes,
     is_last: int,
     lengths: Bytes,
+    heads: Bytes,
     blocks: Blocks,
     folded: Bytes,
     _: Hashes,
@@ -191,6 +206,7 @@ def _find_words(
     plain = text.tobytes()
     word = fold(plain)
     folded[: len(word)] = np.frombuffer(word, np.uint8)
+    folded[len(word) : len(word) + 4] = 0
     atoms = [*_atoms(plain), (len(word), len(plain), False)]
     wanted = np.unpackbits(lengths, bitorder="little")
     found = asked = i = 0
@@ -198,6 +214,9 @@ def _find_words(
         cut = not is_last and len(word) - start <= LONGEST
         if cut or len(hits) - found < LONGEST + _WAITING or i == len(atoms) - 1:
             break
+        bit = int.from_bytes(folded[start : start + 4].tobytes(), "little") * _MULTIPLIER >> 16
+        if not heads[(bit & 0xFFFF) // 8] >> (bit % 8) & 1:
+            continue
         for j in range(i, len(atoms) - 1):
             length = atoms[j + 1][0] - start
             if length > LONGEST or (j > i and not atoms[j][2]):

@@ -22,8 +22,10 @@ from secure_bloom.kernels.words import (
     HAS_DIGIT,
     HAS_LETTER,
     HAS_PARTS,
+    HEADS,
     IS_EXAMPLE,
     LONGEST,
+    add_heads,
     fold_values,
 )
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
@@ -76,6 +78,7 @@ class WordIndex:
         self.columns: Sequence[ColumnWords] = ()
         self.subjects: Sequence[SearchedColumn] = ()
         self.lengths = np.zeros(LONGEST // 8 + 1, np.uint8)
+        self.heads = np.zeros(HEADS, np.uint8)
         self.filter = SplitBlockBloomFilter(block_count_for(max(len(hashes), 1), _FPP, _MOST_BYTES))
         self.filter.insert_hashes(self.hashes)
         self.blocks = self.filter._blocks()
@@ -96,6 +99,7 @@ class WordIndex:
         bits = np.zeros(LONGEST + 1, np.uint8)
         for it in taken:
             bits |= it.lengths
+            index.heads |= it.heads
         index.lengths = np.packbits(bits, bitorder="little")
         index.columns = tuple(it.column for it in taken)
         index.subjects = tuple(subjects)
@@ -126,6 +130,7 @@ class _Taken:
     hashes: NDArray[np.uint64]
     kinds: NDArray[np.uint8]
     lengths: NDArray[np.uint8]
+    heads: NDArray[np.uint8]
     column: ColumnWords
 
 
@@ -171,11 +176,11 @@ _NUMBER: Final = 0x80
 def _taken(subject: SearchedColumn, most: int) -> _Taken:
     parts: list[NDArray[np.void]] = []
     numbers, count, is_whole = _Numbers(), 0, True
-    lengths = np.zeros(LONGEST + 1, np.uint8)
+    lengths, heads = np.zeros(LONGEST + 1, np.uint8), np.zeros(HEADS, np.uint8)
     for texts in subject.texts():
         if texts.is_value:
             numbers.add_moments(texts.moments)
-        for words in _folded(texts, numbers):
+        for words in _folded(texts, numbers, heads):
             parts.append(words)
             count += len(words)
             lengths[np.unique(words["length"])] = 1
@@ -196,7 +201,7 @@ def _taken(subject: SearchedColumn, most: int) -> _Taken:
         is_whole=is_whole,
         left_out=values - int(words["is_value"][kept].sum()),
     )
-    return _Taken(words["hash"][kept], kinds[kept], lengths, column)
+    return _Taken(words["hash"][kept], kinds[kept], lengths, heads, column)
 
 
 def _dense(words: NDArray[np.void], numbers: _Numbers) -> NDArray[np.bool_]:
@@ -227,8 +232,10 @@ def _distinct(parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
     return whole[first]
 
 
-def _folded(given: Texts, numbers: _Numbers) -> Iterator[NDArray[np.void]]:
-    """Yield the words of texts, forwards and backwards."""
+def _folded(
+    given: Texts, numbers: _Numbers, heads: NDArray[np.uint8]
+) -> Iterator[NDArray[np.void]]:
+    """Yield the words of texts, forwards and backwards, and add their heads."""
     offsets, data = binary_parts(given.texts)
     is_moment = len(given.moments) > 0
     for backwards in (False, True):
@@ -239,6 +246,7 @@ def _folded(given: Texts, numbers: _Numbers) -> Iterator[NDArray[np.void]]:
         kept = (length >= np.where(is_number, _FEWEST_DIGITS, _SHORTEST)) & (length <= LONGEST)
         # Digits backwards are other digits: any number would be one.
         kept &= ~(is_number & backwards)
+        add_heads(heads, folded, starts[kept])
         words = np.zeros(int(kept.sum()), _WORD)
         words["hash"], words["length"] = hashes[kept], length[kept]
         words["is_value"] = given.is_value and not backwards

@@ -165,7 +165,12 @@ class _Scan:
             step = data[start : start + self._room.size]
             is_end = start + len(step) == len(data)
             found = find_words(
-                step, self._room, self._index.lengths, self._index.blocks, is_last=is_end
+                step,
+                self._room,
+                self._index.lengths,
+                self._index.heads,
+                self._index.blocks,
+                is_last=is_end,
             )
             self.asked += found.asked
             seen.take(found)

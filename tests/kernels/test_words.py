@@ -15,10 +15,12 @@ from secure_bloom.kernels import extension
 from secure_bloom.kernels.words import (
     HAS_AT,
     HAS_PARTS,
+    HEADS,
     HIT,
     IS_EXAMPLE,
     Found,
     Room,
+    add_heads,
     find_runs,
     find_words,
     fold,
@@ -46,6 +48,9 @@ def restored() -> Iterator[None]:
     extension.native = native
 
 
+ANY_HEAD = np.full(HEADS, 255, np.uint8)
+
+
 def as_array(text: bytes) -> np.ndarray:
     return np.frombuffer(text, np.uint8)
 
@@ -69,7 +74,14 @@ def test_values_are_folded_both_ways_alike(values: list[bytes], backwards: bool)
     assert folded(values, backwards=backwards) == one
 
 
-def found_in(text: bytes, words: list[bytes], *, is_last: bool = True, hits: int = 1000) -> Found:
+def found_in(
+    text: bytes,
+    words: list[bytes],
+    *,
+    is_last: bool = True,
+    hits: int = 1000,
+    heads: np.ndarray = ANY_HEAD,
+) -> Found:
     asked = SplitBlockBloomFilter(64)
     hashes = [xxhash.xxh64_intdigest(word) for word in words]
     asked.insert_hashes(np.array(hashes, np.uint64))
@@ -77,7 +89,7 @@ def found_in(text: bytes, words: list[bytes], *, is_last: bool = True, hits: int
     bits[[len(word) for word in words]] = 1
     lengths = np.packbits(bits, bitorder="little")
     return find_words(
-        as_array(text), Room(len(text), hits), lengths, asked._blocks(), is_last=is_last
+        as_array(text), Room(len(text), hits), lengths, heads, asked._blocks(), is_last=is_last
     )
 
 
@@ -149,19 +161,32 @@ def test_what_is_known_of_a_value() -> None:
     assert not kinds[2] & (HAS_PARTS | HAS_AT)
 
 
+@pytest.mark.parametrize("kernel", [pytest.param(native, marks=needs_native), None])
+def test_only_words_with_a_known_head_are_asked(kernel: object) -> None:
+    extension.native = kernel
+    heads = np.zeros(HEADS, np.uint8)
+    add_heads(heads, as_array(b"xxannabob!"), np.array([2, 6]))
+    words = [b"anna", b"carl", b"bob!"]
+    found = found_in(b"anna carl ann", words, heads=heads)
+    assert [found.folded[row[1] : row[1] + row[2]].tobytes() for row in found.hits] == [b"anna"]
+    assert found.asked == 1
+
+
 @needs_native
 def test_arguments_that_do_not_fit_are_refused() -> None:
     blocks, lengths = np.zeros(8, np.uint32), np.zeros(32, np.uint8)
     text, room = as_array(b"anna"), Room(4, 300)
-    fitting = [text, 1, lengths, blocks, room.folded, room.atoms, room.hits, room.answers]
+    heads = np.zeros(HEADS, np.uint8)
+    fitting = [text, 1, lengths, heads, blocks, room.folded, room.atoms, room.hits, room.answers]
     assert native.find_words(*fitting) == 0
     for place, wrong in (
         (2, lengths[:31].copy()),
-        (3, blocks[:7].copy()),
-        (4, room.folded[:4].copy()),
-        (5, room.atoms[:4].copy()),
-        (6, np.zeros((200, HIT), np.int64)),
-        (7, room.answers[:1].copy()),
+        (3, heads[:7].copy()),
+        (4, blocks[:7].copy()),
+        (5, room.folded[:4].copy()),
+        (6, room.atoms[:4].copy()),
+        (7, np.zeros((200, HIT), np.int64)),
+        (8, room.answers[:1].copy()),
     ):
         with pytest.raises(ValueError, match="do not fit"):
             native.find_words(*[wrong if i == place else it for i, it in enumerate(fitting)])

@@ -10,6 +10,8 @@
 /* Longer words are not asked, and atoms with more bytes between them are not joined. */
 #define LONGEST 255
 #define WIDEST_GAP 24
+/* The bytes of a table with a bit for each of 65,536 heads. */
+#define HEADS 8192
 /* What is known of a folded value. */
 enum { HAS_LETTER = 1, HAS_DIGIT = 2, HAS_AT = 4, HAS_PARTS = 8, IS_EXAMPLE = 16 };
 /* The numbers of a hit: its hash, where it starts in the folded text, its length, and its place. */
@@ -216,30 +218,40 @@ static size_t longest(const uint8_t lengths[32]) {
     return length;
 }
 
-/* find_words(text, is_last, lengths, blocks, folded, atoms, hits, answers): ask all words of a text.
+/* The bit of the first four bytes of a word in a table of 65,536. */
+static inline bool has_head(const uint8_t *heads, const uint8_t *word) {
+    uint32_t bit = read4(word) * 0x9E3779B1u >> 16;
+    return heads[bit / 8] >> (bit % 8) & 1;
+}
+
+/* find_words(text, is_last, lengths, heads, blocks, folded, atoms, hits, answers): ask the words of
+ * a text.
  *
- * `lengths` has a bit for each length from 0 to 255.  `folded` is as long as the text and a byte,
+ * `lengths` has a bit for each length from 0 to 255, and `heads` for the first four bytes of words:
+ * shorter words are asked with what follows them.  `folded` is four bytes longer than the text,
  * `atoms` has a number more.  Returns the hits; `answers` gets how many bytes are done and how many
  * words were asked.  Without `is_last` the words that may go on after the text are not done, nor
  * are those after the last hit that has room. */
 int64_t find_words(Arguments *in) {
-    size_t size = size_of(in, 0), room = count_of(in, 5) / HIT, folded_size, found = 0;
-    const uint8_t *lengths = bytes_of(in, 1), *blocks = bytes_of(in, 2);
-    uint8_t *folded = bytes_of(in, 3);
-    Atom *atoms = numbers_of(in, 4);
-    int64_t *hits = numbers_of(in, 5), *answers = numbers_of(in, 6);
-    if (size >= JOINED || size_of(in, 1) != 32 || !is_filter(size_of(in, 2)) ||
-        room < LONGEST + WAITING || size_of(in, 3) <= size || count_of(in, 4) < size + 1 ||
-        count_of(in, 6) < 2)
+    size_t size = size_of(in, 0), room = count_of(in, 6) / HIT, folded_size, found = 0;
+    const uint8_t *lengths = bytes_of(in, 1), *heads = bytes_of(in, 2), *blocks = bytes_of(in, 3);
+    uint8_t *folded = bytes_of(in, 4);
+    Atom *atoms = numbers_of(in, 5);
+    int64_t *hits = numbers_of(in, 6), *answers = numbers_of(in, 7);
+    if (size >= JOINED || size_of(in, 1) != 32 || size_of(in, 2) != HEADS ||
+        !is_filter(size_of(in, 3)) || room < LONGEST + WAITING || size_of(in, 4) < size + 4 ||
+        count_of(in, 5) < size + 1 || count_of(in, 7) < 2)
         return REFUSED;
-    uint64_t z = size_of(in, 2) / BLOCK_SIZE, asked = 0;
+    uint64_t z = size_of(in, 3) / BLOCK_SIZE, asked = 0;
     size_t count = list_atoms(bytes_of(in, 0), size, folded, atoms, &folded_size), i = 0;
     size_t most = longest(lengths);
+    memset(folded + folded_size, 0, 4);
     Waiting waiting = {.count = 0};
     for (; i < count; i++) {
         size_t start = atoms[i].start;
         if (!in->numbers[0] && folded_size - start <= LONGEST) break;
         if (room - found < LONGEST + WAITING) break;
+        if (!has_head(heads, folded + start)) continue;
         for (size_t j = i; j < count && (j == i || atoms[j].place_and_join & JOINED); j++) {
             size_t length = atoms[j + 1].start - start;
             if (length > most) break;
