@@ -19,11 +19,15 @@ from testing.tables import Mode, customers, keyring_json, write
 
 #: Extra -> the top-level modules of its packages, and of what they need.
 MODULES = {
+    "all": [],
     "advise": ["sqlglot"],
     "aws": ["boto3", "botocore", "s3transfer"],
     "azure": ["azure"],
     "gcp": ["google", "grpc"],
     "iceberg": ["pyiceberg", "sqlalchemy"],
+    "paimon": ["fastavro"],
+    "pandas": ["pandas"],
+    "polars": ["polars"],
     "spark": ["pyspark", "py4j", "pandas"],
     "sql": ["duckdb", "polars"],
     "trace": ["fastavro", "lz4", "py7zr", "zstandard"],

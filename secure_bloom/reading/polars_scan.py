@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.errors import MissingExtraError, PolicyError, SecureBloomError
+from secure_bloom.errors import MissingExtraError, PolicyError, SecureBloomError, install_hint
 from secure_bloom.predicates.from_polars import from_polars
 from secure_bloom.predicates.tree import (
     NULL_TESTS,
@@ -40,9 +40,7 @@ def scan(table: Table, failed: Callable[[SecureBloomError], object] | None = Non
         import polars as pl
         from polars.io.plugins import register_io_source
     except ImportError as exc:
-        raise MissingExtraError(
-            "scan_polars() needs Polars", hint="pip install 'polars>=1.20'"
-        ) from exc
+        raise MissingExtraError("scan_polars() needs Polars", hint=install_hint("polars")) from exc
     schema = table.schema
 
     def source(
