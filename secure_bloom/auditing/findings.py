@@ -151,8 +151,22 @@ class AuditReport(Report):
         """The number of files that were checked."""
         return len(self.paths)
 
+    @property
+    def verdict(self) -> str:
+        """``clean``, ``findings``, or ``unchecked`` if nothing is wrong but not all was checked."""
+        if any(not finding.id.startswith("unchecked-") for finding in self.findings):
+            return "findings"
+        return "unchecked" if self.findings or not self.paths else "clean"
+
+    def _counts(self) -> dict[str, int]:
+        severities = Counter(str(finding.severity) for finding in self.findings)
+        counts = {str(each): severities[str(each)] for each in Severity}
+        return {**counts, "notes": len(self.notes), "ignored": len(self.ignored)}
+
     def _document(self) -> dict[str, Any]:
         return {
+            "verdict": self.verdict,
+            "counts": self._counts(),
             "findings": [finding.to_dict() for finding in self.findings],
             "ignored": [finding.to_dict() for finding in self.ignored],
             "notes": [finding.to_dict() for finding in self.notes],

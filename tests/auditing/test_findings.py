@@ -42,3 +42,24 @@ def test_a_report_counts_findings_by_severity() -> None:
 
 def test_severities_are_listed_worst_first() -> None:
     assert [str(it) for it in Severity] == ["critical", "high", "medium", "low", "note"]
+
+
+def test_a_report_has_a_verdict_and_counts() -> None:
+    from secure_bloom.auditing.findings import AuditReport, Severity
+    from secure_bloom.auditing.rules import RULES
+
+    wrong = RULES["column-in-clear"].finding("x", path="a")
+    doubt = RULES["unchecked-file"].finding("x", path="a")
+    report = AuditReport(findings=(wrong, doubt), notes=(wrong,), paths=("a",))
+    document = report.to_dict()
+    assert document["verdict"] == "findings"
+    assert document["counts"] == {
+        **dict.fromkeys(map(str, Severity), 0),
+        "critical": 1,
+        "medium": 1,
+        "notes": 1,
+        "ignored": 0,
+    }
+    assert AuditReport(findings=(doubt,), paths=("a",)).verdict == "unchecked"
+    assert AuditReport().verdict == "unchecked"
+    assert AuditReport(paths=("a",)).verdict == "clean"
