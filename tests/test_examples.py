@@ -63,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = Path(name) / "part-0.parquet"
         pq.write_table(table, path, row_group_size=20, encryption_properties=properties)
     sb.add_bloom_filters("out", policy="keys/policy.toml")
+    Path("dump.csv").write_text("who,when\nuser7@example.com,2026-01-31\n")
     return tmp_path
 
 

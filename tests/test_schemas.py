@@ -87,6 +87,10 @@ RUNS: dict[str, list[str]] = {
         "inspect {0}/lake --check --policy {0}/policy.toml",
         "inspect {0}/lake {0}/plain {0}/damaged.parquet {0}/hudi --keyring {0}/keyring.json",
     ],
+    "trace": [
+        "trace {0}/queries.sql --values-of {0}/plain:city",
+        "trace {0}/found.csv {0}/damaged.parquet --values-of {0}/plain:id",
+    ],
     "error": ["probe {0}/nothing x y", "fly"],
 }
 

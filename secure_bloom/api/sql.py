@@ -65,7 +65,7 @@ def sql(asked: SqlRequest) -> pa.Table:
     Example:
         >>> query = "SELECT country, count(*) AS n FROM 'out/' GROUP BY country ORDER BY country"
         >>> sb.sql(query, policy="keys/policy.toml").to_pylist()[0]
-        {'country': 'de', 'n': 10}
+        {'country': 'it', 'n': 20}
     """
     with answered(asked) as rows:
         return rows.read_all()

@@ -14,7 +14,15 @@ from tests.test_floors import imports, modules, room_of
 #: Public functions that are no verbs over files.
 TOOLS = {"pyarrow_encryption", "time_limit"}
 #: Functions of one read: the command line asks an open table, for its schema, rows and report.
-READS = {"explain", "open_table", "plan_read", "read_batches", "read_row_groups", "read_table"}
+READS = {
+    "explain",
+    "open_table",
+    "plan_read",
+    "read_batches",
+    "read_row_groups",
+    "read_table",
+    "sql",
+}
 #: Rooms with doors of their own: ``sb.paimon.probe`` is another verb than ``sb.probe``.
 OWN_DOORS = {"hudi", "paimon"}
 
