@@ -163,3 +163,7 @@ def _work() -> None:
     index.insert_hashes(hashes)
     index.check_hashes(hashes)
     paimon_hash(hashes, hashes.copy())
+    with tempfile.TemporaryDirectory() as folder:
+        pq.write_table(table, Path(folder, "a.parquet"))
+        Path(folder, "dump.csv").write_text("\n".join([*texts, "dGV4dCAxMjM0NTY3ODkwMTIzNDU2"]))
+        sb.trace(Path(folder, "dump.csv"), values_of=f"{folder}/a.parquet:plain")

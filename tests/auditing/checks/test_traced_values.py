@@ -71,7 +71,7 @@ def test_every_value_of_every_file_is_searched_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("dump.csv.gz", gzip.compress("\n".join(emails(20)).encode())),
+        ("dump.csv.gz", gzip.compress("\n".join(emails(20)).encode(), mtime=0)),
         (
             "hashes.txt",
             "\n".join(hashlib.md5(it.encode()).hexdigest() for it in emails(20)).encode(),
