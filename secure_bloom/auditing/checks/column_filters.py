@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
+from contextlib import suppress
 
 from secure_bloom.auditing.checks.filter_search import HEADER_SIZE, is_plain_filter
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject, ZeroTally
@@ -30,11 +31,13 @@ from secure_bloom.bloom.entries import forms
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
-from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, read_dictionary_page
+from secure_bloom.parquet.dictionary_pages import claims_full_dictionary
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_types import Kind
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import Leaf, require_filterable
-from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.structures.metadata import PageHeader, Type
+from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import is_object_uri
 
 #: A filter may have this many times the requested probability.  The formula of other writers gives
@@ -51,6 +54,8 @@ _USELESS = 0.5
 _CHANCE = 1e-6
 #: A value sets at most this number of bits, one in each word of a block.
 _BITS = 8
+#: The header of a dictionary page is in its first bytes.
+_PAGE_HEADER = 64
 #: Values that a filter may have beyond those of its column: both zeros, and forms of NaN.
 _EXTRA = 8
 _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
@@ -159,9 +164,13 @@ def _value_count(subject: ChunkSubject, chunk: Chunk) -> int:
     # In a store each look is a request.
     is_looked_at = subject.of.request.check_values or not is_object_uri(file.path)
     if is_looked_at and claims_full_dictionary(meta_data):
-        page = read_dictionary_page(file, chunk)
-        header = None if page is None else page.header.dictionary_page_header
-        if header is not None and header.num_values >= 0:
+        start, length = chunk_extent(chunk)
+        # The header alone: the column is in clear, and its dictionary may be large.
+        head = file.read_at(start, min(_PAGE_HEADER, length))
+        with suppress(FormatError):
+            header = measured_record(PageHeader, head)[0].dictionary_page_header
+            if header is None or header.num_values < 0:
+                return count
             return min(count, header.num_values)
     return count
 
