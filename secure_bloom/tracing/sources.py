@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import string
 import tarfile
 import zipfile
 import zlib
@@ -101,7 +102,7 @@ def _openers(file: BinaryIO, head: bytes) -> Iterator[_Opener]:
     # Readers look at the last bytes of a Parquet file alone.
     end = file.seek(0, io.SEEK_END)
     file.seek(max(0, end - 4))
-    is_parquet = end > 12 and file.read(4) in (b"PAR1", b"PARE")
+    is_parquet = end > 12 and file.read(4) in (b"PAR1", b"PARE") and not _is_text(head)
     if is_parquet and not head.startswith((b"PAR1", b"PARE")):
         yield partial(_columns, b"PAR1")
 
@@ -114,7 +115,7 @@ def _by_head(head: bytes) -> Iterator[_Opener]:
     if kind is not None:
         yield partial(_unpacked, kind)
     for magic in FORMATS:
-        if head.startswith(magic):
+        if head.startswith(magic) and not _is_text(head):
             yield partial(_columns, magic)
     if head.startswith(b"7z\xbc\xaf\x27\x1c"):
         yield _seven_zip
@@ -122,6 +123,11 @@ def _by_head(head: bytes) -> Iterator[_Opener]:
         yield _pdf
     if _is_tar(head):
         yield _tar
+
+
+def _is_text(head: bytes) -> bool:
+    """Return whether a file begins with text: a note on Parquet may begin with PAR1."""
+    return not head.translate(None, string.printable.encode())
 
 
 def _is_tar(head: bytes) -> bool:
