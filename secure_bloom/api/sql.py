@@ -12,7 +12,7 @@ from secure_bloom.encryption.access import GivenKeys, GivenPolicy
 from secure_bloom.errors import MissingPathError
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import OpenRequest
-from secure_bloom.reading.sql_query import OpenQuery
+from secure_bloom.reading.sql_query import OpenQuery, by_name
 from secure_bloom.storage.paths import Paths
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def sql(asked: SqlRequest) -> pa.Table:
 def answered(asked: SqlRequest) -> Iterator[pa.RecordBatchReader]:
     """Yield the rows of the answer, which can be read once, inside the block."""
     with OpenQuery(asked.query) as query, ExitStack() as opened:
-        given = {name.lower(): table for name, table in (asked.tables or {}).items()}
+        given = by_name("tables", asked.tables)
         tables = {}
         for name in query.table_names:
             found = given.get(name.lower(), name)

@@ -13,7 +13,7 @@ import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache, wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, signature, unwrap
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -31,7 +31,8 @@ _Kind = tuple[Callable[[object], bool], str]
 
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Make ``function`` raise PolicyError for an argument that does not have its annotated type."""
-    names = function.__code__.co_varnames
+    # A decorator below this one has other names of its own.
+    names = unwrap(function).__code__.co_varnames
     # Types of the arguments of calls that passed: a call with them always will.
     known: set[tuple[object, ...]] = set()
 

@@ -83,7 +83,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     is_flag=True,
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
-@click.option("--where", help="Of a table: index files of these partitions alone.")
+@click.option("-w", "--where", help="Of a table: index files of these partitions alone.")
 @click.option(
     "--since", type=int, metavar="SNAPSHOT", help="Of a table: index files added after a snapshot."
 )

@@ -222,11 +222,10 @@ class Table:
             >>> table.sql("SELECT count(*) AS n FROM self WHERE country = 'it'").to_pylist()
             [{'n': 10}]
         """
-        from secure_bloom.reading.sql_query import OpenQuery
+        from secure_bloom.reading.sql_query import OpenQuery, by_name
 
-        given = {name.lower(): table for name, table in (tables or {}).items()}
         own = {"self", *self._given, *(name_of(path.rstrip("/")) for path in self._given)}
-        known = dict.fromkeys(map(str.lower, own), self) | given
+        known = dict.fromkeys(map(str.lower, own), self) | by_name("tables", tables)
         with OpenQuery(query) as opened:
             for name in opened.table_names:
                 if name.lower() not in known:

@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from secure_bloom.reading.polars_scan import scan
 if TYPE_CHECKING:
     from secure_bloom.reading.kept_table import Table
 
+Item = TypeVar("Item")
 #: DuckDB reads and writes no file, not even for what does not fit into memory.  Times are shown in
 #: UTC, as everywhere in this package.
 _SETTINGS: Final = (
@@ -98,12 +99,14 @@ class OpenQuery:
         the query.  Raises PolicyError for a query that DuckDB refuses, and the error of a table
         that cannot be read.
         """
+        by_name("parameters", parameters)
+        values = dict(parameters or {})
         most = _first_rows(self._tree)
         for name, table in tables.items():
             frame = scan(table, self._failed.append)
             self._connection.register(name, frame if most is None else frame.head(most))
         with self._errors():
-            found = self._connection.sql(self._text, params=dict(parameters or {}))
+            found = self._connection.sql(self._text, params=values)
             if found is None:
                 raise PolicyError("the query has no answer", hint="write SELECT ... FROM 'TABLE'")
             answer = found.to_arrow_reader(_BATCH_ROWS)
@@ -141,6 +144,17 @@ class OpenQuery:
             if self._failed:
                 raise self._failed[0] from None
             raise _refusal(exc) from None
+
+
+def by_name(argument: str, given: Mapping[str, Item] | None) -> dict[str, Item]:
+    """Return a mapping by names in lower case, as DuckDB compares names of tables.
+
+    Raises PolicyError for a name that is not a text. ``argument`` is the mapping's own name.
+    """
+    for name in given or ():
+        if not isinstance(name, str):
+            raise PolicyError(f"{argument} has a name of type {type(name).__name__}, wanted a text")
+    return {name.lower(): item for name, item in (given or {}).items()}
 
 
 def _refusal(error: Exception) -> PolicyError:

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 REPORT_SCHEMA = add_task.REPORT.ddl
 
 
-@with_cancelled_jobs
 @checked_arguments
+@with_cancelled_jobs
 def add_bloom_filters(
     spark: SparkSession,
     paths: Paths,

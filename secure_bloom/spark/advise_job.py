@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@with_cancelled_jobs
 @checked_arguments
+@with_cancelled_jobs
 def advise(
     spark: SparkSession,
     paths: Paths,

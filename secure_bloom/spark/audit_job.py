@@ -41,8 +41,8 @@ FINDINGS_SCHEMA = (
 _FIELDS = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
 
 
-@with_cancelled_jobs
 @checked_arguments
+@with_cancelled_jobs
 def audit(
     spark: SparkSession,
     paths: Paths,

@@ -61,8 +61,8 @@ REKEY_SCHEMA = _REPORT.ddl
 Work = Callable[[str, str | None], RekeyedFile]
 
 
-@with_cancelled_jobs
 @checked_arguments
+@with_cancelled_jobs
 def reencrypt(
     spark: SparkSession,
     paths: Paths,
@@ -131,8 +131,8 @@ def reencrypt(
         return plain_report(files, _job(shipped, files, folder), wanted)
 
 
-@with_cancelled_jobs
 @checked_arguments
+@with_cancelled_jobs
 def rotate_keys(
     spark: SparkSession,
     paths: Paths,

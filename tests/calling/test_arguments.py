@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from pathlib import Path
@@ -63,6 +64,9 @@ GIVEN: dict[str, Any] = {
     "values": ["a@x"],
     "keys_to_find": ["a@x"],
     "where": EMAIL,
+    "query": "SELECT * FROM 'lake'",
+    "files": "lake",
+    "values_of": "lake:email",
     "dry_run": True,
     "number": 5,
     "numbers": np.zeros(1, np.int64),
@@ -210,7 +214,17 @@ def test_methods_refuse_wrong_types_by_errors_of_ours(
 
 
 def test_every_public_class_that_users_make_is_tried() -> None:
-    reports = {"Report", "Plan", "Advice", "Probe", "Lookup", "Finding", "Encryption", "Filter"}
+    reports = {
+        "Report",
+        "Plan",
+        "Commit",
+        "Advice",
+        "Probe",
+        "Lookup",
+        "Finding",
+        "Encryption",
+        "Filter",
+    }
     made = {m.__qualname__.split(".")[0] for m, _ in METHODS}
     for module in (sb, hudi, paimon):
         for name in module.__all__:
@@ -225,12 +239,16 @@ def dataclass_like(kind: type) -> bool:
     return hasattr(kind, "__dataclass_fields__") and not kind.__module__.endswith(parts)
 
 
-def test_functions_on_spark_refuse_wrong_types_too(lake: Path) -> None:
+def test_functions_on_spark_refuse_wrong_types_too(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pyspark = pytest.importorskip("pyspark.sql")
     from secure_bloom import spark
+    from secure_bloom.spark import jobs_of_call
 
     # Of the right class, and nothing behind it: no job begins.
     session = pyspark.SparkSession.__new__(pyspark.SparkSession)
+    monkeypatch.setattr(jobs_of_call, "cancelled_jobs", lambda _: nullcontext())
     for function in functions(spark):
         for name in inspect.signature(function).parameters:
             given = {**arguments(function), "spark": session, name: Thing()}

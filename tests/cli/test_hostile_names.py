@@ -164,6 +164,12 @@ def _scenes(root: Path) -> dict[str, list[list[str]]]:
             ["paimon", "show", str(root / f"x{NAME}.index")],
             ["paimon", "probe", str(root / f"x{NAME}.index"), f"\"{EVIL[4]}\" = 'x'"],
         ],
+        "trace": [
+            ["trace", folder, "--values-of", f"{folder}:{NAME}"],
+            ["trace", sealed, "--values-of", f"{sealed}:{EVIL[4]}", *given],
+            ["trace", missing, "--values-of", f"{folder}:{NAME}"],
+            ["trace", folder, "--values-of", NAME],
+        ],
         "demo": [["demo", str(root / NAME)]],
         "help": [["help", NAME]],
         "completion": [["completion", NAME]],

@@ -37,7 +37,9 @@ def test_a_damaged_manifest(catalog: SqlCatalog, kind: str, content: bytes) -> N
     (damaged,) = local(table.location()).rglob(kind)
     damaged.write_bytes(content)
     before = _files(table)
-    with pytest.raises(FormatError, match="cannot read the table's manifests"):
+    with pytest.raises(
+        FormatError, match=r"cannot read the table's manifests|Avro file .* cut short"
+    ):
         sb.add_bloom_filters(NAME, columns=["email"])
     assert _files(table) == before
 
