@@ -19,6 +19,7 @@ from secure_bloom.paimon.index_builder import Columns
 from secure_bloom.paimon.table_files import IndexSelection
 from secure_bloom.paimon.table_run import IndexRequest, Runner, build_table
 from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork, OpenWork
+from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 @checked_arguments
+@with_cancelled_jobs
 def build_paimon_index(
     spark: SparkSession,
     table: str,

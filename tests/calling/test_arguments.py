@@ -64,6 +64,7 @@ GIVEN: dict[str, Any] = {
     "values": ["a@x"],
     "keys_to_find": ["a@x"],
     "where": EMAIL,
+    "table": "lake",
     "query": "SELECT * FROM 'lake'",
     "files": "lake",
     "values_of": "lake:email",
@@ -253,7 +254,7 @@ def test_functions_on_spark_refuse_wrong_types_too(
         for name in inspect.signature(function).parameters:
             given = {**arguments(function), "spark": session, name: Thing()}
             parameters = inspect.signature(function).parameters
-            with pytest.raises(SecureBloomError, match="wanted"):
+            with pytest.raises(SecureBloomError, match=r"wanted|the table has no schema"):
                 function(**{k: v for k, v in given.items() if k in parameters})
 
 
