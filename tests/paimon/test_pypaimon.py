@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not LIBRARY.is_dir(), reason=MISSING)
 OPTIONS = {"id": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", ["0 b", "1 kb"])
 def test_rows_are_the_same_and_its_snapshot_follows(tmp_path: Path, threshold: str) -> None:
     lake = Warehouse(path=str(tmp_path))

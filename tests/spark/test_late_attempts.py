@@ -165,10 +165,8 @@ def stopped(spark: SparkSession, case: str, folder: str, marks: str) -> dict[str
     return {"statuses": sorted(statuses), "late": sorted(name for name, _ in late)}
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["rotate", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "rotate")],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_an_executor_that_was_stopped_writes_nothing_after_the_call(
     cluster: Cluster, lake: Path, case: str
 ) -> None:

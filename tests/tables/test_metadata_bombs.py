@@ -112,6 +112,7 @@ def test_a_delta_checkpoint(tmp_path: Path, place: str, make: Callable[[Path, in
     refused(f"sb.inspect({str(tmp_path)!r})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -127,6 +128,7 @@ def test_a_delta_commit(tmp_path: Path, line: bytes) -> None:
     refused(f"sb.inspect({str(tmp_path)!r})")
 
 
+@pytest.mark.slow
 def test_actions_of_many_lines_count_together(tmp_path: Path) -> None:
     commit(tmp_path, 0, *start(), add("a"))
     line = b'{"add":{"path":"%07d","size":1,"tags":{"a":"b","c":"d"},"partitionValues":{}}}\n'
@@ -217,6 +219,7 @@ def files_of(table: Any) -> dict[str, Path]:
     return {"list": local(snapshot.manifest_list), "manifest": local(first.manifest_path)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "codec"),
     [("list", "deflate"), ("manifest", "deflate"), ("list", "snappy"), ("manifest", "zstandard")],
@@ -228,6 +231,7 @@ def test_a_manifest_that_unpacks_to_much(table: Any, kind: str, codec: str) -> N
     refused(f"sb.read_table({table.metadata_location!r})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "manifest"])
 def test_a_manifest_of_many_small_records(table: Any, kind: str) -> None:
     path = files_of(table)[kind]
