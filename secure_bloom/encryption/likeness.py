@@ -12,6 +12,7 @@ path is that rule's column, and is like no other.
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -125,7 +126,14 @@ class Likeness:
         return (
             next((self._plain[run] for run in runs if run in self._plain), None)
             or self.same_column(path)
-            or next((self._typos[run] for run in runs if run in self._typos), None)
+            or next(
+                (
+                    self._typos[run]
+                    for run in runs
+                    if run in self._typos and not _differ_by_number(path, self._typos[run])
+                ),
+                None,
+            )
         )
 
     def _similar(self, paths: Sequence[Path], present: Collection[Path]) -> dict[Path, str]:
@@ -202,6 +210,16 @@ def _typos(name: str) -> Iterator[str]:
     for at in range(len(name) - 1):
         if name[at] != name[at + 1]:
             yield f"{name[:at]}{name[at + 1]}{name[at]}{name[at + 2 :]}"
+
+
+def _differ_by_number(path: Path, name: str) -> bool:
+    """Return whether a column or its parent differs only by its number, such as x101 from x110.
+
+    These are two columns of a series, and no more alike than x101 and x102.
+    """
+    start = ".".join(path[: name.count(".") + 1])
+    first, second = (re.sub(r"\d+", "0", it.casefold()) for it in (start, name))
+    return first == second
 
 
 def _similar_to(name: str, others: Iterable[str]) -> set[str]:

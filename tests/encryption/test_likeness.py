@@ -86,6 +86,9 @@ def test_what_people_take_for_the_column_is_like_it(rule: str, path: str) -> Non
         ("key", "m.key_value.key"),
         ("ssn", "ssns"),
         ("person.ssn", "person.city"),
+        ("x101", "x110"),
+        ("line_12", "Line_21.list.element"),
+        ("rows.x123", "rows.x132"),
     ],
 )
 def test_another_column_is_not(rule: str, path: str) -> None:
