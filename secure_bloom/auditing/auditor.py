@@ -116,9 +116,10 @@ def conclude(
     if words is not None:
         from secure_bloom.auditing.checks import traced_values
 
-        traced.append(traced_values.trace_names(names, plan.roots, policy, words))
+        searched = traced_values.SearchedNames(names, policy, words)
+        traced.append(searched.trace(plan.roots))
         found += traced_values.confirmed_findings(traced, words)
-        mask = PathMask(policy, traced_values.holds_value(words))
+        mask = PathMask(policy, searched.has_value)
         leaks = traced_values.leak_search(traced, words, mask.path)
     left_out = len(plan.listed) - len(plan.files)
     # An empty table of a log has a schema, but no file that shows its columns.

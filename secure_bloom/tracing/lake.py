@@ -17,6 +17,7 @@ from secure_bloom.tracing.search import (
     PartTrace,
     confirm,
     counts_of,
+    texts_with_values,
     trace_file,
     trace_text,
 )
@@ -70,7 +71,8 @@ def search_files(
         if progress is not None:
             progress(searched, len(found))
     confirm(traces, index)
-    names = _Names()
+    named = [trace for trace in traces if _is_named(trace, index)]
+    names = _Names([trace.path for trace in named], index)
     files = (_reported(trace, index, names) for trace in traces)
     return TraceReport(
         columns=tuple(index.columns),
@@ -82,9 +84,7 @@ def search_files(
 
 
 def _traced(candidate: FoundFile, index: WordIndex) -> tuple[FileTrace, FileTrace]:
-    name = trace_text(
-        candidate.path, NAME, candidate.name.encode("utf-8", "surrogateescape"), index
-    )
+    name = trace_text(candidate.path, NAME, _encoded(candidate.name), index)
     try:
         with open_input(candidate.path) as file:
             return trace_file(file, index), name
@@ -97,14 +97,19 @@ def _traced(candidate: FoundFile, index: WordIndex) -> tuple[FileTrace, FileTrac
 def _reported(trace: FileTrace, index: WordIndex, names: _Names) -> TracedFile:
     found = [it for part in trace.parts for it in occurrences(part, index)]
     found += [it for it in _together(trace, index) if not _is_in(it, found)]
-    is_name = any(part.place == NAME for part in trace.parts) and bool(found)
     return TracedFile(
-        path=names.masked(trace.path, index) if is_name else trace.path,
+        path=names.masked(trace.path),
         bytes=trace.size,
         asked=trace.asked,
         found=tuple(found),
         unread=tuple(UnreadPart(place=place, reason=reason) for place, reason in trace.unread),
     )
+
+
+def _is_named(trace: FileTrace, index: WordIndex) -> bool:
+    """Return whether values were found in the name of a file."""
+    parts = (part for part in trace.parts if part.place == NAME)
+    return any(True for part in parts for _ in occurrences(part, index))
 
 
 def _is_in(one: Occurrence, others: Iterable[Occurrence]) -> bool:
@@ -145,18 +150,24 @@ def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
 
 
 class _Names:
-    """Masks the parts of paths that hold a value: the same part gets the same number."""
+    """Masks the parts of some paths that hold a value: the same part gets the same number."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[str], index: WordIndex) -> None:
+        self._paths = frozenset(paths)
+        parts = {part for path in paths for part in path.split("/")}
+        self._hidden = texts_with_values(map(_encoded, parts), index)
         self._numbers: dict[str, int] = {}
 
-    def masked(self, path: str, index: WordIndex) -> str:
+    def masked(self, path: str) -> str:
         """Return a path with a number in the place of each part that has a word of a column."""
-        return "/".join(self._part(part, index) for part in path.split("/"))
+        return "/".join(map(self._part, path.split("/"))) if path in self._paths else path
 
-    def _part(self, part: str, index: WordIndex) -> str:
-        text = part.encode("utf-8", "surrogateescape")
-        if not trace_text("", "", text, index).parts:
+    def _part(self, part: str) -> str:
+        if _encoded(part) not in self._hidden:
             return part
         number = self._numbers.setdefault(part, len(self._numbers) + 1)
         return f"***{number}"
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")

@@ -108,6 +108,27 @@ def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrac
     return trace
 
 
+def texts_with_values(texts: Iterable[bytes], index: WordIndex) -> set[bytes]:
+    """Return those of the texts, such as names of files, that have a word or a digest of a value.
+
+    Any name of 22 letters may be a digest, so digests are confirmed: for all texts together.
+    """
+    traces: dict[bytes, PartTrace] = {}
+    for group in _in_groups(sorted(set(texts))):
+        if trace_text("", "", b"\n".join(group), index).parts:
+            traces |= {
+                text: part for text in group for part in trace_text("", "", text, index).parts
+            }
+    unsure = [part for part in traces.values() if not len(part.entries)]
+    if unsure:
+        confirm([FileTrace(path="", parts=unsure)], index)
+    return {text for text, part in traces.items() if len(part.entries) or part.confirmed_digests}
+
+
+def _in_groups(texts: list[bytes]) -> Iterator[list[bytes]]:
+    return (texts[start : start + 1_000] for start in range(0, len(texts), 1_000))
+
+
 def _add(trace: FileTrace, part: PartTrace) -> None:
     if len(part.entries) or part.digests:
         trace.parts.append(part)

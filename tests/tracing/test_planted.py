@@ -343,6 +343,15 @@ def test_a_value_in_a_name_is_found_and_masked(tmp_path: Path, where: str) -> No
     assert "***1" in report.files[0].path
 
 
+def test_a_name_is_masked_whatever_the_file_holds_beside(tmp_path: Path) -> None:
+    folder = tmp_path / "_KEY_MATERIAL_FOR_gone"
+    folder.mkdir()
+    (folder / f"{EMAIL}.csv").write_bytes(CSV)
+    report = search(tmp_path)
+    assert {file.path for file in report.files} == {f"{folder}/***1"}
+    assert EMAIL not in report.to_json()
+
+
 def test_a_report_holds_counts_and_no_value(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(CSV)
     report = search(tmp_path)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
@@ -34,7 +33,14 @@ from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import memory_budget
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import occurrences
-from secure_bloom.tracing.search import FileTrace, confirm, trace_file, trace_parts, trace_text
+from secure_bloom.tracing.search import (
+    FileTrace,
+    confirm,
+    texts_with_values,
+    trace_file,
+    trace_parts,
+    trace_text,
+)
 from secure_bloom.tracing.sources import Part
 from secure_bloom.tracing.subjects import SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
@@ -139,42 +145,39 @@ def trace_other(file: InputFile, index: WordIndex) -> TracedValues:
     return TracedValues(trace=trace_file(file, index))
 
 
-def trace_names(
-    paths: Iterable[str], roots: Sequence[str], policy: KeyPolicy, index: WordIndex
-) -> TracedValues:
-    """Search the names of files and folders, but for partitions by a sensitive column."""
-    parts = {part for path in paths for part in path.split("/")}
-    names = sorted(unquote(part) for part in parts if secret_partition(part, policy) is None)
-    # Each name counts for itself: one of a thousand that is an address is one too many.
-    found = [
-        name
-        for some in _in_groups(names)
-        if trace_text("", "", _encoded(some), index).parts
-        for name in some
-        if trace_text("", "", _encoded([name]), index).parts
-    ]
-    # The path of the finding is the one that was given: a name would be a value.
-    path = roots[0] if len(roots) == 1 else None
-    trace = trace_text(path or "", "names", _encoded(found), index)
-    return TracedValues(trace=trace, texts={"names": (_NAMES, None)}, path=path)
+class SearchedNames:
+    """The names of files and folders that hold a value of a column.
+
+    Partitions by a sensitive column are left out: other rules report and mask them.
+    """
+
+    def __init__(self, paths: Iterable[str], policy: KeyPolicy, index: WordIndex) -> None:
+        names = {part for path in paths for part in path.split("/")}
+        self._index = index
+        self._searched = {
+            _encoded(name) for name in names if secret_partition(name, policy) is None
+        }
+        # Each name counts for itself: one of a thousand that is an address is one too many.
+        self._found = texts_with_values(self._searched, index)
+
+    def trace(self, roots: Sequence[str]) -> TracedValues:
+        """Return what all names have together."""
+        # The path of the finding is the one that was given: a name would be a value.
+        path = roots[0] if len(roots) == 1 else None
+        trace = trace_text(path or "", "names", b"\n".join(sorted(self._found)), self._index)
+        return TracedValues(trace=trace, texts={"names": (_NAMES, None)}, path=path)
+
+    def has_value(self, name: str) -> bool:
+        """Return whether a name holds a value of a column."""
+        text = _encoded(name)
+        if text not in self._searched:
+            self._searched.add(text)
+            self._found |= texts_with_values([text], self._index)
+        return text in self._found
 
 
-def _in_groups(names: list[str]) -> Iterator[list[str]]:
-    return (names[start : start + 1_000] for start in range(0, len(names), 1_000))
-
-
-def _encoded(names: list[str]) -> bytes:
-    return "\n".join(names).encode("utf-8", "surrogatepass")
-
-
-def holds_value(index: WordIndex) -> Callable[[str], bool]:
-    """Return a function that returns whether a name holds a value of a column."""
-
-    @cache
-    def holds(name: str) -> bool:
-        return bool(trace_text("", "", _encoded([unquote(name)]), index).parts)
-
-    return holds
+def _encoded(name: str) -> bytes:
+    return unquote(name).encode("utf-8", "surrogatepass")
 
 
 def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iterator[Finding]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.encryption.policy_tables import ColumnRule
-from testing.tables import customers
+from testing.tables import Mode, customers
 from tests.auditing.datasets import ids
 from tests.auditing.examples import POLICY, Example, sound, with_rules
 
@@ -115,6 +115,21 @@ def test_a_value_in_a_name_is_found_and_masked(tmp_path: Path) -> None:
     report = Example(path=folder).audit(check_values=True)
     assert set(ids(report)) == {"unchecked-copy", "values-in-clear"}
     assert value not in report.to_json()
+
+
+def test_a_name_that_could_be_a_digest_is_shown_unless_it_is_one(tmp_path: Path) -> None:
+    value = emails(5)[3].encode()
+    digest = hashlib.sha1(value).hexdigest()
+    others = ["lake-of-tests-abc4_7zyx", "aKEY_MATERIAL_FOR_gone", hashlib.sha256(b"").hexdigest()]
+    for name in (digest, *others):
+        (tmp_path / name).mkdir()
+        sound(tmp_path / name, Mode.PLAIN)
+    report = Example(path=tmp_path).audit(check_values=True)
+    assert "values-in-clear" in ids(report)
+    shown = {PurePath(path).parent.name for path in report.paths}
+    assert shown == {"***1", *others}
+    assert digest not in report.to_json()
+    assert all(f"{tmp_path}/{name}/x.parquet" in report.to_json() for name in others)
 
 
 def test_columns_of_other_tables_are_searched(tmp_path: Path) -> None:
