@@ -46,10 +46,19 @@ _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12
 _SIZES: Final = frozenset(DIGESTS.values())
 #: Texts of more NULs than this share are UTF-16.
 _WIDE_SHARE: Final = 0.2
+#: This many NULs with one byte between each two may be a text in UTF-16.
+_FEWEST_NULS: Final = 6
+#: Bytes on both sides of an escape that are decoded with it: a word with its marks has fewer.
+_AROUND: Final = 1024
+#: The bytes that end a run of graphic characters, in which a file may be encoded.
+_IS_GAP: Final = np.array([not 0x21 <= byte <= 0x7E for byte in range(256)])
 
 
 def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
     """Yield the texts that a text holds in another encoding; ``digest`` gets possible digests."""
+    for mark, pattern, decode in _ESCAPES:
+        if mark in text and (around := _around(text, pattern)):
+            yield decode(around)
     for has, decode in _WHOLE:
         if has(text):
             yield decode(text)
@@ -70,16 +79,29 @@ def byte_order(head: bytes) -> str | None:
     return None
 
 
-def _has_percent(text: bytes) -> bool:
-    return b"%" in text and _PERCENT.search(text) is not None
+def _around(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
+    """Return the parts of a text that have escapes, each with the bytes and runs around it.
 
-
-def _has_quoted(text: bytes) -> bool:
-    return b"=" in text and _QUOTED.search(text) is not None
-
-
-def _has_escape(text: bytes) -> bool:
-    return b"\\" in text and _ESCAPE.search(text) is not None
+    Decoding changes nothing else, and the text was searched.  Bytes of any kind have some escapes
+    by chance: decoded whole, they would be searched once for each order of the encodings.
+    """
+    escapes: list[tuple[int, int]] = []
+    match = pattern.search(text)
+    while match is not None:
+        # Escapes in the bytes that follow have the same bytes around them, and as many more.
+        escapes.append((match.start() - _AROUND, match.end() + 2 * _AROUND))
+        match = pattern.search(text, match.end() + _AROUND)
+    if not escapes:
+        return b""
+    firsts, lasts = np.clip(np.array(escapes), 0, len(text)).T
+    inside = np.flatnonzero(_IS_GAP[np.frombuffer(text, np.uint8)])
+    gaps = np.concatenate([[-1], inside, [len(text)]])
+    starts = gaps[np.searchsorted(gaps, firsts, "right") - 1] + 1
+    ends = gaps[np.searchsorted(gaps, lasts)]
+    cuts = np.flatnonzero(starts[1:] > ends[:-1])
+    spans = zip(starts[[0, *(cuts + 1)]].tolist(), ends[[*cuts, -1]].tolist(), strict=True)
+    # Lines of Base64 that do not follow each other are not joined over an empty line.
+    return b"\n\n".join(text[start:end] for start, end in spans)
 
 
 def _is_pickle(text: bytes) -> bool:
@@ -90,10 +112,6 @@ def _is_pickle(text: bytes) -> bool:
 def _has_glued(text: bytes) -> bool:
     # Lines of a table have one or two addresses.
     return text.count(b"@") > 1 + 2 * text.count(b"\n") and _GLUED.search(text) is not None
-
-
-def _has_entity(text: bytes) -> bool:
-    return b"&" in text and _ENTITY.search(text) is not None
 
 
 def _is_latin(text: bytes) -> bool:
@@ -131,11 +149,14 @@ def _from_latin(text: bytes) -> bytes:
     return text.decode("cp1252", "replace").encode()
 
 
+#: A byte that each escape has, the escapes, and what decodes a text that has some.
+_ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]], ...]] = (
+    (b"%", _PERCENT, unquote_to_bytes),
+    (b"=", _QUOTED, quopri.decodestring),
+    (b"\\", _ESCAPE, _unescaped),
+    (b"&", _ENTITY, _from_html),
+)
 _WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ...]] = (
-    (_has_percent, unquote_to_bytes),
-    (_has_quoted, quopri.decodestring),
-    (_has_escape, _unescaped),
-    (_has_entity, _from_html),
     (_is_latin, _from_latin),
     (_has_glued, partial(_GLUED.sub, rb"\1 ")),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
@@ -145,7 +166,7 @@ _WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ..
 def _wide(text: bytes) -> Iterator[bytes]:
     """Yield texts in UTF-16 without a mark."""
     nulls = text.count(0)
-    if nulls < 6:
+    if nulls < _FEWEST_NULS:
         return
     if nulls > _WIDE_SHARE * len(text):
         yield text.replace(b"\0", b"")
@@ -154,7 +175,18 @@ def _wide(text: bytes) -> Iterator[bytes]:
                 wide = text[start:].decode(name, "ignore")
                 yield wide.encode("utf-8", "ignore")
         return
-    yield b"\n".join(it[0].replace(b"\0", b"") for it in _WIDE.finditer(text))
+    spans = _alternating(text)
+    found = (it[0] for start, end in spans for it in _WIDE.finditer(text[start:end]))
+    yield b"\n".join(it.replace(b"\0", b"") for it in found)
+
+
+def _alternating(text: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the spans in which every second byte is NUL, with a byte before and after."""
+    nuls = np.flatnonzero(np.frombuffer(text, np.uint8) == 0)
+    bounds = [0, *(np.flatnonzero(np.diff(nuls) != 2) + 1).tolist(), len(nuls)]
+    for first, end in pairwise(bounds):
+        if end - first >= _FEWEST_NULS:
+            yield max(0, int(nuls[first]) - 1), int(nuls[end - 1]) + 2
 
 
 def _runs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:

@@ -202,6 +202,8 @@ _DECOMPRESSORS: Final[dict[str, Callable[[BinaryIO], Iterator[bytes]]]] = {
     "lz4": _lz4,
     "snappy": _snappy,
 }
+#: The flags that a gzip member may have; decompressors refuse others (RFC 1952, 2.3.1.2).
+_GZIP_FLAGS: Final = bytes(range(1 << 5))
 #: Archives that nothing here unpacks: their first bytes, and what they are.
 UNPACKABLE: Final = {
     b"Rar!\x1a\x07": "a RAR archive",
@@ -245,7 +247,8 @@ def embedded(data: bytes) -> Iterator[tuple[int, str]]:
         magic = b"BZh91AY&SY" if kind == "bzip2" else _MAGIC[kind]
         at = data.find(magic)
         while at >= 0:
-            yield at, kind
+            if kind != "gzip" or not data[at + 3 : at + 4].translate(None, _GZIP_FLAGS):
+                yield at, kind
             at = data.find(magic, at + 1)
 
 
