@@ -161,6 +161,15 @@ def plain_lake_with_filters() -> None:
     sb.add_bloom_filters("lake", columns=["email"])
 
 
+def dump_and_backups() -> None:
+    """A table, a dump with values of it, and two folders without."""
+    customers_under_the_policy("out")
+    Path("dump.csv").write_text("".join(f"{n};user{n}@example.com\n" for n in range(20)))
+    for folder in ("backups", "notes"):
+        Path(folder).mkdir()
+        Path(folder, "a.txt").write_text("The backup of Monday is whole.\n")
+
+
 def analysts_table() -> None:
     """The one that the start of an analyst makes."""
     Session().follow("start/analyst.md")
@@ -171,6 +180,7 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "advise.md": table_and_queries,
     "audit.md": lambda: customers_under_the_policy("out"),
     "hudi.md": hudi_tables,
+    "leak-search.md": dump_and_backups,
     "many-lookups.md": lambda: customers_under_the_policy("customers"),
     "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
