@@ -110,7 +110,7 @@ def test_bytes_are_found_as_the_text_that_duckdb_shows_too(
         assert found.check(shown.encode())
     assert duckdb.execute(
         "SELECT list(x::VARCHAR) FROM (SELECT unnest(?) x)", [list(SHOWN)]
-    ).fetchone() == (list(SHOWN.values()),)
+    ).fetchall() == [(list(SHOWN.values()),)]
 
 
 def test_bytes_of_one_width_are_found_as_text_too() -> None:

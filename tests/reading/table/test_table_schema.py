@@ -92,7 +92,8 @@ def test_int96_and_timestamps_are_one_column(
             found = sb.read_table(tmp_path, where=[("at", condition, AT_3)], columns=["id"])
             assert found.column("id").to_pylist() == ids * 2
         theirs = f"SELECT count(*) FROM read_parquet('{tmp_path}/*.parquet', union_by_name=true)"
-        assert duckdb.sql(theirs).fetchall() == [(12,)]
+        with duckdb.connect() as database:
+            assert database.execute(theirs).fetchall() == [(12,)]
 
 
 def test_a_column_that_nobody_asks_for_fails_no_read(tmp_path: Path) -> None:
