@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
+from thrift.protocol.TBase import TBase
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException, TType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
@@ -76,8 +77,7 @@ def measured_record(view: type[V], buffer: Buffer) -> tuple[V, int]:
     record = cls()
     if not HAS_C_CODE:
         return cast(V, record), _read_slowly(record, view, buffer, 0)
-    length = StructReader(buffer).read(0, record, cls.thrift_spec)
-    return cast(V, record), length
+    return cast(V, record), _readers.read_whole(record, buffer)
 
 
 def copied_record(record: V) -> V:
@@ -101,77 +101,72 @@ def known_member(kinds: type[E], number: int, field: str) -> E:
 
 
 class StructReader:
-    """The library's C decoder, if :data:`HAS_C_CODE`: finds where structures end, or reads them.
+    """The library's C decoder, if :data:`HAS_C_CODE`, on one buffer. For one thread alone."""
 
-    One object serves one thread at a time.  It acts as the protocol and the transport for the C
-    code, which needs only a few of their attributes.  Making the library's own objects takes longer
-    than reading a small structure.
-    """
+    def __init__(self, buffer: Buffer = b"") -> None:
+        transport = TMemoryBuffer()
+        self._data: io.BytesIO = transport.cstringio_buf
+        self._protocol = TCompactProtocolAccelerated(transport)
+        self.load(buffer)
 
-    def __init__(self, buffer: Buffer) -> None:
-        # The C code reads from a BytesIO of this name, and calls cstringio_refill at its end.
-        self.cstringio_buf = io.BytesIO(buffer)
-        self.trans = self
-        self.string_length_limit = size = len(buffer)
-        self.container_length_limit = size if size < MAX_ELEMENTS else MAX_ELEMENTS
+    def load(self, buffer: Buffer) -> None:
+        """Take ``buffer`` in place of the one before. Its bytes are shared, not copied."""
+        # The very object is kept, since the classes of :meth:`outline_class` ask it.  To make the
+        # library's two objects anew takes longer than to read a small structure.
+        io.BytesIO.__init__(self._data, buffer)
+        protocol = self._protocol
+        protocol.string_length_limit = size = len(buffer)
+        protocol.container_length_limit = size if size < MAX_ELEMENTS else MAX_ELEMENTS
 
-    def cstringio_refill(self, _partial: bytes, _wanted: int) -> io.BytesIO:
-        """Raise FormatError: the C code calls this when it wants more bytes than there are."""
-        raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
+    def unload(self) -> None:
+        """Let go of the buffer."""
+        io.BytesIO.__init__(self._data)
 
-    def read(self, start: int, record: object, spec: object) -> int:
+    def read(self, start: int, record: Any) -> int:
         """Read the structure at ``start`` into attributes of ``record``. Return where it ends.
 
-        ``spec`` is a ``thrift_spec`` as Thrift's own compiler writes it. Fields that it does not
-        name are skipped.
+        The class of ``record`` has a ``thrift_spec`` as Thrift's own compiler writes it. Fields
+        that it does not name are skipped.
 
         Besides the library's own errors, its C code raises Python's: TypeError for an unknown
         Thrift type, OverflowError for a size too large.  All of them mean damaged bytes.
         """
         # The C code reads where this buffer's position is, and leaves it after the structure.
-        self.cstringio_buf.seek(start)
+        self._data.seek(start)
         try:
-            _fast_decode(record, self, [type(record), spec])
+            # The library's method for generated classes needs no more than ``thrift_spec``.
+            TBase.read(record, self._protocol)
         except (TProtocolException, TTransportException, EOFError, *_C_ERRORS) as exc:
             raise FormatError(f"Thrift structure is damaged after byte {start}") from exc
-        return self.cstringio_buf.tell()
+        return self._data.tell()
+
+    def outline_class(self, view: type[Structure], later: Collection[type[Structure]]) -> Any:
+        """Return a class of records of ``view`` that has offsets in place of ``later`` structures.
+
+        The C code makes a structure by calling the class that its ``spec`` names.  A call of the
+        class that is named here returns the byte offset that this reader has reached.  Its
+        ``spec`` names no field, so the C code then skips the structure.  The structure is checked
+        like any other, at a fifth of the cost.
+        """
+        called: Any = type("Offsets", (type,), {"__call__": self._data.tell})
+        spec = _thrift_spec(view, dict.fromkeys(later, called("Offset", (), {})))
+        whole = _record_class(cast(Hashable, view))
+        return type(whole.__name__, (whole,), {"thrift_spec": spec})
 
 
 _C_ERRORS = (TypeError, ValueError, OverflowError, SystemError)
 
 
-class OffsetReader(StructReader):
-    """Reads structures, but of some nested structures only the offsets. For one thread alone.
-
-    The C code makes a structure by calling the class that its ``spec`` names.  Calling
-    ``offset_type`` returns the byte offset that the reader has reached.  Its ``spec`` names no
-    field, so the C code then skips the structure.  The structure is checked like any other, at a
-    fifth of the cost.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(b"")
-        called: Any = type("Offsets", (type,), {"__call__": self.cstringio_buf.tell})
-        self.offset_type: type = called("Offset", (), {})
-
-    def read_into(self, record: object, spec: object, buffer: Buffer) -> int:
-        """Like :meth:`read`, from the start of the given buffer."""
-        self._load(buffer)
-        try:
-            return self.read(0, record, spec)
-        finally:
-            self._load(b"")
-
-    def _load(self, buffer: Buffer) -> None:
-        # The very object, because ``offset_type`` asks it; bytes are shared with it, not copied.
-        io.BytesIO.__init__(self.cstringio_buf, buffer)
-        self.string_length_limit = len(buffer)
-        self.container_length_limit = min(len(buffer), MAX_ELEMENTS)
+def _has_c_code() -> bool:
+    try:
+        TCompactProtocolAccelerated(TMemoryBuffer(), fallback=False)
+    except ImportError:
+        return False
+    return True
 
 
-_fast_decode: Any = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_decode", None)
 #: Whether the library came with its C code: where it was installed without a compiler it has none.
-HAS_C_CODE = _fast_decode is not None
+HAS_C_CODE = _has_c_code()
 
 
 class RecordSource(Generic[V]):
@@ -192,7 +187,7 @@ class RecordSource(Generic[V]):
             _read_slowly(record, self._view, self._buffer, start)
             return cast(V, record)
         with self._turn:
-            self._reader.read(start, record, self._class.thrift_spec)
+            self._reader.read(start, record)
         return cast(V, record)
 
     @functools.cached_property
@@ -241,30 +236,36 @@ def measured_outline(view: type[V], buffer: bytes, *later: type[Structure]) -> t
 
     The offsets are for :class:`LaterRecords`.
     """
-    cls = _record_class(cast(Hashable, view))
-    record = cls()
     if not HAS_C_CODE:
+        record = _record_class(cast(Hashable, view))()
         return cast(V, record), _read_slowly(record, view, buffer, 0, later)
-    spec = _outlines.spec(view, later)
-    return cast(V, record), _outlines.reader.read_into(record, spec, buffer)
+    record = _readers.outline_class(view, later)()
+    return cast(V, record), _readers.read_whole(record, buffer)
 
 
-class _Outlines(threading.local):
-    """The reader of a thread, and the specifications that make it record offsets."""
+class _Readers(threading.local):
+    """The reader of a thread, and its classes of outlines."""
 
     def __init__(self) -> None:
-        self.reader = OffsetReader()
-        self._specs: dict[tuple[object, object], object] = {}
+        self._reader = StructReader()
+        self._outlines: dict[tuple[object, object], Any] = {}
 
-    def spec(self, view: type[Structure], later: tuple[type[Structure], ...]) -> object:
-        known = self._specs.get((view, later))
+    def outline_class(self, view: type[Structure], later: tuple[type[Structure], ...]) -> Any:
+        known = self._outlines.get((view, later))
         if known is None:
-            stand_ins = dict.fromkeys(later, self.reader.offset_type)
-            known = self._specs[view, later] = _thrift_spec(view, stand_ins)
+            known = self._outlines[view, later] = self._reader.outline_class(view, later)
         return known
 
+    def read_whole(self, record: object, buffer: Buffer) -> int:
+        """Read the structure at the start of ``buffer`` into ``record``. Return where it ends."""
+        self._reader.load(buffer)
+        try:
+            return self._reader.read(0, record)
+        finally:
+            self._reader.unload()
 
-_outlines = _Outlines()
+
+_readers = _Readers()
 
 
 def _read_slowly(

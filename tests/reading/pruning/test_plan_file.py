@@ -42,10 +42,10 @@ def test_only_chunks_of_the_predicates_columns_are_decoded(
     decoded: list[int] = []
     read = records.StructReader.read
 
-    def counted(self: records.StructReader, start: int, record: object, spec: object) -> int:
+    def counted(self: records.StructReader, start: int, record: object) -> int:
         if type(record).__name__ == "ColumnChunk":
             decoded.append(start)
-        return read(self, start, record, spec)
+        return read(self, start, record)
 
     monkeypatch.setattr(records.StructReader, "read", counted)
     where = [("email", "=", "nobody@nowhere")]
