@@ -10,7 +10,7 @@ from unittest import mock
 
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport
-from secure_bloom.delta import log_commit
+from secure_bloom.lakes.delta import log_commit
 from testing import delta_logs
 from testing.tables import KEYRING
 

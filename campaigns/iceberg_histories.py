@@ -39,7 +39,7 @@ from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from campaigns.outcome import Effort, Outcome
-from secure_bloom.iceberg.catalog import CommitTable
+from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from testing import hadoop_catalog
 from testing.iceberg_java import IcebergSpark
 from testing.storage import Bucket, s3_server

@@ -25,10 +25,10 @@ from typing import Any, Final
 import secure_bloom as sb
 from campaigns.outcome import Effort, Outcome
 from secure_bloom.encryption.access import Access
+from secure_bloom.lakes.avro_files import decode, decoding_room
 from secure_bloom.paimon.table_files import IndexSelection
 from secure_bloom.paimon.table_run import IndexRequest, build_table, run_here
 from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork
-from secure_bloom.tables.avro_files import decode, decoding_room
 from testing.paimon_tables import Warehouse, latest
 
 #: id -> name: what a table holds.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyroaring
 
-from secure_bloom.tables import snapshot
+from secure_bloom.lakes import snapshot
 
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 MAP = pa.map_(pa.string(), pa.string())

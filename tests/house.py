@@ -35,6 +35,7 @@ FILLS = [
     "#d5efe3",
     "#e2efd0",
     "#eef2c8",
+    "#f6f3c9",
 ]
 INK, STONE, SKY = "#22303c", "#3f5566", "#e9eef2"
 STYLE = f"""

@@ -37,18 +37,18 @@ FLOORS: list[dict[str, str]] = [
         "parquet": "the file format: structures, footer, schema, pages, values",
     },
     {
-        "tables": "which files of a table live, as its own log says",
         "runs": "work x target x runner: the one loop of the verbs that write files",
         "bloom": "split-block filters: hash, build, store, probe",
         "predicates": "what rows are asked for: parse, bind, evaluate",
+    },
+    {
+        "lakes": "tables: live files, columns, deletes, and commits of new files, by format",
     },
     {
         "adding": "plan filters and write them into files",
         "reading": "rows through filters: prune, decrypt, explain",
     },
     {
-        "delta": "new files for a Delta table, by commits",
-        "iceberg": "new files for an Iceberg table, by snapshots",
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
         "advising": "which columns gain by a filter",
@@ -91,13 +91,11 @@ HEAVY = {
     "pyarrow": {
         "reports",
         "storage",
-        "tables",
         "parquet",
         "bloom",
         "predicates",
+        "lakes",
         "reading",
-        "delta",
-        "iceberg",
         "hudi",
         "paimon",
         "advising",
@@ -106,7 +104,7 @@ HEAVY = {
         "api",
         "spark",
     },
-    "pyiceberg": {"tables", "iceberg"},
+    "pyiceberg": {"lakes"},
     "sqlglot": {"advising"},
 }
 

@@ -32,6 +32,10 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.record_keys.bloom_filter import SimpleBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
+from secure_bloom.lakes import snapshot
+from secure_bloom.lakes.deletion_vectors import DeletedRows, decode_z85, positions
+from secure_bloom.lakes.live_file import LiveFile
+from secure_bloom.lakes.streaming_sink import committed_files
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
@@ -52,10 +56,6 @@ from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage import CountedFile, InputFile
-from secure_bloom.tables import snapshot
-from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85, positions
-from secure_bloom.tables.live_file import LiveFile
-from secure_bloom.tables.streaming_sink import committed_files
 from testing.thrift import trees
 from testing.thrift.metadata import FileMetaData
 

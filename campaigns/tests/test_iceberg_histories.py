@@ -8,7 +8,7 @@ import pytest
 
 from campaigns import iceberg_histories
 from campaigns.outcome import Effort
-from secure_bloom.iceberg import commit
+from secure_bloom.lakes.iceberg import commit
 
 
 def test_no_row_is_lost_or_there_twice() -> None:

@@ -10,7 +10,7 @@ pytest.importorskip("pypaimon_rust")
 
 from campaigns import paimon_histories
 from campaigns.outcome import Effort
-from secure_bloom.paimon import manifest_commit
+from secure_bloom.lakes.paimon import manifest_commit
 
 
 def test_no_row_is_lost_or_comes_back() -> None:

@@ -17,6 +17,7 @@ from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.lakes import LiveFile, TableListing, list_tables
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
@@ -28,7 +29,6 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, is_object_uri
 from secure_bloom.storage.inputs import Extent, SharedFile, covered
 from secure_bloom.storage.memory_budget import memory_budget
-from secure_bloom.tables import LiveFile, TableListing, list_tables
 
 #: At most this many files are looked at, and about this many bytes of them.
 MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024

@@ -13,12 +13,12 @@ on files or on the table that a path means.  The command line and the Spark step
     audit       audit                     files, or any table
     advise      advise                    files, or any table
 
-A door that reads asks ``tables.list_tables`` for the files, and the room of its verb for the work.
+A door that reads asks ``lakes.list_tables`` for the files, and the room of its verb for the work.
 A door that writes chooses the target, and gives it to the loop of ``runs`` with the work of its
 verb::
 
     run(open_work, target, LocalRunner(jobs=jobs), progress)
-        files          runs.files.FilesTarget
-        a Delta table  delta.table_run.open_run   -> new files, a commit of the log
-        Iceberg        iceberg.add_run.open_run   -> new files, a snapshot of the catalog
+        files         runs.files.FilesTarget
+        Delta table   lakes.delta.table_run.open_run   -> new files, a commit of the log
+        Iceberg table lakes.iceberg.snapshot_run.open_run -> new files, a snapshot of the catalog
 """

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
@@ -16,19 +17,19 @@ from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.formats import refuse_options_of_tables, table_to_write
+from secure_bloom.lakes.iceberg.catalog import require_pyiceberg
 from secure_bloom.runs.files import FilesTarget, summary_notes
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget
 from secure_bloom.storage import TableLog
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables.formats import refuse_options_of_tables, table_to_write
-from secure_bloom.tables.iceberg_catalog import require_pyiceberg
 
 if TYPE_CHECKING:
-    from secure_bloom.delta.selection import TableSelection
-    from secure_bloom.delta.table_run import TableRun
-    from secure_bloom.iceberg.add_run import IcebergRun
+    from secure_bloom.lakes.delta.selection import TableSelection
+    from secure_bloom.lakes.delta.table_run import TableRun
+    from secure_bloom.lakes.iceberg.snapshot_run import IcebergRun
 
 #: The name of a commit of filters in the history of a Delta table.
 DELTA_OPERATION: Final = "ADD BLOOM FILTERS"
@@ -132,8 +133,8 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
 
 # Imported inside the functions, for tables alone: most runs are over files, and many are short.
 def _delta_run(folder: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:
-    from secure_bloom.delta.selection import TableSelection
-    from secure_bloom.delta.table_run import refuse_options_of_files
+    from secure_bloom.lakes.delta.selection import TableSelection
+    from secure_bloom.lakes.delta.table_run import refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=asked.in_place, output=asked.output is not None)
     if asked.branch is not None:
@@ -153,8 +154,8 @@ def open_delta_run(
 
     Its errors come before anything is written.
     """
-    from secure_bloom.delta.actions import Operation
-    from secure_bloom.delta.table_run import open_run
+    from secure_bloom.lakes.delta.replacements import Operation
+    from secure_bloom.lakes.delta.table_run import open_run
 
     wanted = request.wanted
     fpps = {name: options.fpp for name, options in wanted.columns.items()}
@@ -180,22 +181,35 @@ def open_iceberg_run(
     commit_every: int | None = None,
     in_place: bool = False,
     output: bool = False,
-) -> IcebergRun:
-    """Return the run on a table of an Iceberg catalog.
+) -> tuple[IcebergRun, FilterRequest]:
+    """Return the run on a table of an Iceberg catalog, and the request for its files.
 
     Its errors come before anything is written. One is for each of ``in_place`` and ``output``.
     """
     require_pyiceberg(path)
-    from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files
-    from secure_bloom.iceberg.live_files import IcebergSelection
+    from secure_bloom.lakes.iceberg.live_files import IcebergSelection
+    from secure_bloom.lakes.iceberg.snapshot_run import open_run, refuse_options_of_files
 
     refuse_options_of_files(path, in_place=in_place, output=output)
     chosen = IcebergSelection(where=where, since=since)
-    return open_run(path, request, chosen, branch=branch, commit_every=commit_every)
+    wanted = request.wanted.columns
+    fpps = {name: options.fpp for name, options in wanted.items()}
+    table = open_run(
+        path,
+        chosen,
+        columns=wanted,
+        properties={
+            "secure-bloom.version": version("secure-bloom"),
+            "secure-bloom.columns": json.dumps(fpps, ensure_ascii=False),
+        },
+        branch=branch,
+        commit_every=commit_every,
+    )
+    return table, request.on_table(table.table.names, wanted)
 
 
 def _iceberg_run(path: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:
-    table = open_iceberg_run(
+    return open_iceberg_run(
         path,
         asked.filters(),
         where=asked.where,
@@ -205,7 +219,6 @@ def _iceberg_run(path: str, asked: AddRequest) -> tuple[TableTarget, FilterReque
         in_place=asked.in_place,
         output=asked.output is not None,
     )
-    return table, table.request
 
 
 #: The log of a table that may be written -> the run on it, and the request for its files.

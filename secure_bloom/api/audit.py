@@ -12,8 +12,8 @@ from secure_bloom.auditing.auditor import audit_files
 from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.lakes import TableVersion
 from secure_bloom.storage.paths import Paths
-from secure_bloom.tables import TableVersion
 
 
 @checked_arguments

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.lakes import TableVersion, list_tables
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables import TableVersion, list_tables
 
 if TYPE_CHECKING:
     from secure_bloom.inspecting.files import InspectReport

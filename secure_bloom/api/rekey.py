@@ -14,6 +14,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loade
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.formats import delta_table, refuse_options_of_tables
 from secure_bloom.rekeying.bare_folder import BareFolder
 from secure_bloom.rekeying.protection import check_lookalikes
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, table_notes
@@ -22,11 +23,10 @@ from secure_bloom.runs.files import FilesTarget, summary_notes
 from secure_bloom.runs.loop import Done, run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.storage.paths import Paths, as_path, as_paths
-from secure_bloom.tables.formats import delta_table, refuse_options_of_tables
 
 if TYPE_CHECKING:
-    from secure_bloom.delta.selection import TableSelection
-    from secure_bloom.delta.table_run import TableRun
+    from secure_bloom.lakes.delta.selection import TableSelection
+    from secure_bloom.lakes.delta.table_run import TableRun
 
 #: The names of the commits in the history of a Delta table.
 REENCRYPT: Final = "REENCRYPT"
@@ -109,8 +109,8 @@ def reencrypt(
         open_work = partial(setting, policy, needs_columns=not allow_missing_columns)
         return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
     # Imported here and below: most runs are over files.
-    from secure_bloom.delta.selection import TableSelection
-    from secure_bloom.delta.table_run import refuse_options_of_files
+    from secure_bloom.lakes.delta.selection import TableSelection
+    from secure_bloom.lakes.delta.table_run import refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=False, output=output is not None)
     chosen = TableSelection(where=where, since=since)
@@ -246,7 +246,7 @@ def rotate_keys(
         open_work = partial(setting, policy, needs_columns=not moves)
         done = run(open_work, FilesTarget(paths=paths), LocalRunner(jobs=jobs), progress)
         return _files_report(done, closed_notes(moves or {}, done.reports))
-    from secure_bloom.delta.selection import TableSelection
+    from secure_bloom.lakes.delta.selection import TableSelection
 
     chosen = TableSelection(where=where, since=since)
     table, wanted = open_delta_rotation(
@@ -297,8 +297,8 @@ def open_delta_reencryption(
 
     Also returns the policy for its files.  Its errors come before anything is written.
     """
-    from secure_bloom.delta.actions import Operation
-    from secure_bloom.delta.table_run import open_run
+    from secure_bloom.lakes.delta.replacements import Operation
+    from secure_bloom.lakes.delta.table_run import open_run
 
     wanted = _loaded(policy)
     # Names of keys are left out of the history: an encrypted footer hides those of its columns.
@@ -331,8 +331,8 @@ def open_delta_rotation(
 
     Also returns the policy for its files.  Its errors come before anything is written.
     """
-    from secure_bloom.delta.actions import Operation
-    from secure_bloom.delta.table_run import open_run
+    from secure_bloom.lakes.delta.replacements import Operation
+    from secure_bloom.lakes.delta.table_run import open_run
 
     wanted = _loaded(policy)
     if moves:

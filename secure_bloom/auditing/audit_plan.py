@@ -22,9 +22,9 @@ from secure_bloom.encryption.kms import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.lakes import TableListing, TableVersion, is_in_catalog, list_tables
+from secure_bloom.lakes.paimon.names import is_named, table_folder
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_tables
-from secure_bloom.tables.paimon_names import is_named, table_folder
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 

@@ -20,9 +20,9 @@ from typing import Final
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.lakes import TableListing, is_in_catalog
+from secure_bloom.lakes.formats import ListedTable
 from secure_bloom.storage import TableLog, below, is_object_uri, join, local_path
-from secure_bloom.tables import TableListing, is_in_catalog
-from secure_bloom.tables.formats import ListedTable
 
 #: A command in the fix of a rule, for the table of the finding.
 _COMMAND = re.compile(r"`secure-bloom (?P<verb>\w+) PATH(?P<rest>[^`]*)`")
@@ -156,7 +156,7 @@ class Targets:
         """Return whether a target may lack a column to which the policy gives a key."""
         sensitive = [name for name, rule in policy.columns.items() if rule.key is not None]
         if target.log is TableLog.DELTA:
-            from secure_bloom.tables.delta_names import all_columns
+            from secure_bloom.lakes.delta.names import all_columns
 
             state = next(it.state for it in self._tables if _named(it) == target)
             names = all_columns(state.metadata)

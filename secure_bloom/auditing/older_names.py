@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any
 
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.lakes import Snapshot, TableListing
+from secure_bloom.lakes.formats import ListedTable
 from secure_bloom.storage import TableLog, below
 from secure_bloom.storage.column_mapping import ColumnMapping
-from secure_bloom.tables import Snapshot, TableListing
-from secure_bloom.tables.formats import ListedTable
 
 
 class OlderNames:
@@ -52,15 +52,15 @@ def _mappings(table: ListedTable) -> list[ColumnMapping]:
 
 
 def _of_delta(table: Snapshot) -> list[ColumnMapping]:
-    from secure_bloom.tables.delta_history import metadata_in_log
-    from secure_bloom.tables.delta_names import column_names
+    from secure_bloom.lakes.delta.history import metadata_in_log
+    from secure_bloom.lakes.delta.names import column_names
 
     names = map(column_names, metadata_in_log(table.folder))
     return [it for it in names if it is not None]
 
 
 def _of_iceberg(table: Any) -> list[ColumnMapping]:
-    from secure_bloom.tables.iceberg_table import older_names
+    from secure_bloom.lakes.iceberg.table import older_names
 
     return older_names(table)
 

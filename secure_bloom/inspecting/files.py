@@ -17,6 +17,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription, describe_record_keys
+from secure_bloom.lakes import TableListing
 from secure_bloom.paimon.index_description import PaimonInspection, describe_of
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import Tail, read_tail
@@ -29,7 +30,6 @@ from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once
-from secure_bloom.tables import TableListing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import version_in
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
+from secure_bloom.lakes import TableListing
 from secure_bloom.parquet.footer.locate import Tail, read_tail
 from secure_bloom.parquet.footer.opened import Footer, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
@@ -19,7 +20,6 @@ from secure_bloom.reports.base import ReportOfFiles
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once
-from secure_bloom.tables import TableListing
 
 _WORKERS = 4
 

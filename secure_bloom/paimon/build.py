@@ -11,6 +11,7 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.paimon.names import is_table
 from secure_bloom.paimon.column_filter import BuildReport, IndexReport
 from secure_bloom.paimon.index_builder import (
     Columns,
@@ -22,7 +23,6 @@ from secure_bloom.paimon.index_files import table_alone
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.storage import TableLog, find_unmanaged
 from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
-from secure_bloom.tables.paimon_names import is_table
 
 
 @checked_arguments

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, SecureBloomError, failure_of, located
+from secure_bloom.lakes.paimon.names import table_folder
+from secure_bloom.lakes.paimon.table import PaimonFile, paimon_table
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.index_files import (
@@ -22,8 +24,6 @@ from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, open_input
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables.paimon_names import table_folder
-from secure_bloom.tables.paimon_table import PaimonFile, paimon_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ from collections.abc import Container, Hashable
 from typing import Final
 
 from secure_bloom.errors import FormatError, PolicyError, located
+from secure_bloom.lakes.paimon.names import is_named, is_table
+from secure_bloom.lakes.paimon.table import PaimonFile
 from secure_bloom.paimon.container import MAGIC, FileIndex
 from secure_bloom.storage import (
     DATA_SUFFIXES,
@@ -19,8 +21,6 @@ from secure_bloom.storage import (
     sibling,
 )
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables.paimon_names import is_named, is_table
-from secure_bloom.tables.paimon_table import PaimonFile
 
 SUFFIX: Final = ".index"
 #: Paimon's default filters of a thousand columns take less.

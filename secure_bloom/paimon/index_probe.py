@@ -17,6 +17,8 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
+from secure_bloom.lakes.paimon.names import table_folder
+from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable, paimon_table
 from secure_bloom.paimon import index_readers
 from secure_bloom.paimon.column_types import ColumnTypes
 from secure_bloom.paimon.comparisons import Predicate, as_predicate, require_predicate
@@ -37,8 +39,6 @@ from secure_bloom.reports.base import ReportOfFiles, counted_files
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths, as_paths, files_at_once
-from secure_bloom.tables.paimon_names import table_folder
-from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable, paimon_table
 
 
 @checked_arguments

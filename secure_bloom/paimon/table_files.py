@@ -17,16 +17,16 @@ from typing import Final
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
+from secure_bloom.lakes.paimon.rows import Value, text_of
+from secure_bloom.lakes.paimon.schema import AtomicType, PaimonSchema
+from secure_bloom.lakes.paimon.snapshot import read_snapshot
+from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable, partition_types
 from secure_bloom.paimon.column_filter import IndexOptions
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import leaves
-from secure_bloom.tables.paimon_rows import Value, text_of
-from secure_bloom.tables.paimon_schema import AtomicType, PaimonSchema
-from secure_bloom.tables.paimon_snapshot import read_snapshot
-from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable, partition_types
 
 _OPTION: Final = "file-index.bloom-filter."
 _THRESHOLD: Final = "file-index.in-manifest-threshold"

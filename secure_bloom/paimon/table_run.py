@@ -14,13 +14,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from secure_bloom.adding.new_files import new_run
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import UnfinishedWriteError
-from secure_bloom.paimon.column_filter import BuildReport, IndexCommit, IndexOptions, IndexReport
-from secure_bloom.paimon.index_builder import Columns, as_options, failed_report
-from secure_bloom.paimon.manifest_commit import (
+from secure_bloom.lakes.new_files import new_run
+from secure_bloom.lakes.paimon.manifest_commit import (
     KIND,
     CommittedIndexes,
     NewIndex,
@@ -28,6 +26,16 @@ from secure_bloom.paimon.manifest_commit import (
     identity,
     remove,
 )
+from secure_bloom.lakes.paimon.names import table_folder
+from secure_bloom.lakes.paimon.table import (
+    INDEX_SUFFIX,
+    PaimonFile,
+    PaimonTable,
+    paimon_table,
+    partition_types,
+)
+from secure_bloom.paimon.column_filter import BuildReport, IndexCommit, IndexOptions, IndexReport
+from secure_bloom.paimon.index_builder import Columns, as_options, failed_report
 from secure_bloom.paimon.table_files import (
     IndexableFile,
     IndexSelection,
@@ -41,14 +49,6 @@ from secure_bloom.running.parallelism import chosen_parallelism, each_file
 from secure_bloom.runs.target import GONE, check_commit_every
 from secure_bloom.storage import files_at_once, open_input
 from secure_bloom.storage.paths import without_links
-from secure_bloom.tables.paimon_names import table_folder
-from secure_bloom.tables.paimon_table import (
-    INDEX_SUFFIX,
-    PaimonFile,
-    PaimonTable,
-    paimon_table,
-    partition_types,
-)
 
 #: How often a file is done again because another run gave it another index meanwhile.
 _ROUNDS = 3

@@ -16,10 +16,10 @@ from secure_bloom.calling.arguments import check_fields
 from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.live_file import TableVersion
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.storage.memory_budget import size_of_text
 from secure_bloom.storage.paths import Paths
-from secure_bloom.tables.live_file import TableVersion
 
 if TYPE_CHECKING:
     import polars as pl

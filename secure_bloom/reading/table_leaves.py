@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from secure_bloom.encryption.access import Access
 from secure_bloom.errors import located
+from secure_bloom.lakes import list_tables
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables import list_tables
 
 
 def table_leaves(paths: Paths, access: Access | None = None) -> tuple[Leaf, ...]:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.errors import MissingPathError, UnsupportedFeatureError
+from secure_bloom.lakes import LiveFile, Snapshot, snapshot
 from secure_bloom.runs.files import FilesTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.storage import join, local_path, name_of
 from secure_bloom.storage.listing import check_targets, refuse_inside
 from secure_bloom.storage.paths import as_paths
-from secure_bloom.tables import LiveFile, Snapshot, snapshot
 
 
 @dataclass(slots=True, kw_only=True)

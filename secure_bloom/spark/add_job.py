@@ -18,10 +18,12 @@ from secure_bloom.adding.request import Columns, FilterRequest, filter_request
 from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.api.add import open_delta_run, open_iceberg_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.delta.table_run import refuse_options_of_files
+from secure_bloom.lakes.formats import table_to_write
+from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.runs.target import TableTarget
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import job_files
@@ -45,8 +47,6 @@ from secure_bloom.spark.table_job import (
 )
 from secure_bloom.storage import TableLog, refuse_append
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables.formats import table_to_write
-from secure_bloom.tables.iceberg_catalog import absolute_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -183,7 +183,7 @@ def _delta_run(folder: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
 
 
 def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
-    run = open_iceberg_run(
+    run, stored = open_iceberg_run(
         path,
         request,
         where=chosen.where,
@@ -191,7 +191,7 @@ def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
         branch=chosen.branch,
         in_place=chosen.in_place,
     )
-    return run, run.request, run.table.grant
+    return run, stored, run.table.grant
 
 
 #: The log of a table -> the run on it, the request for its files, and what opens them.

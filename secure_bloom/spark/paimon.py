@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenPolicy
+from secure_bloom.lakes.paimon.names import is_named
 from secure_bloom.paimon.column_filter import BuildReport
 from secure_bloom.paimon.index_builder import Columns
 from secure_bloom.paimon.table_files import IndexSelection
@@ -24,7 +25,6 @@ from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
 from secure_bloom.storage.paths import absolute_path
-from secure_bloom.tables.paimon_names import is_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

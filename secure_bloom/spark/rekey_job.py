@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.api.rekey import open_delta_reencryption, open_delta_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.delta.table_run import TableRun, refuse_options_of_files
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
+from secure_bloom.lakes.delta.table_run import TableRun, refuse_options_of_files
+from secure_bloom.lakes.formats import delta_table
 from secure_bloom.rekeying.file_work import check_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
@@ -31,7 +32,6 @@ from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_selecti
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
-from secure_bloom.tables.formats import delta_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,11 +11,11 @@ from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.storage import local_path
-from secure_bloom.tables.iceberg_catalog import absolute_place
 
 #: Files that are taken all the same.
 _ACCEPTING = ("allowUnverified", "allowUnprotected")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from secure_bloom.errors import located
+from secure_bloom.lakes import list_tables
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.structures.metadata import Type
@@ -32,7 +33,6 @@ from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
 from secure_bloom.storage import files_at_once
 from secure_bloom.storage.paths import as_paths
-from secure_bloom.tables import list_tables
 
 #: The key under which Spark writes its own schema into a footer.
 _WRITTEN = "org.apache.spark.sql.parquet.row.metadata"

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from secure_bloom.adding.report import FileAddReport, file_notes, skipped_file
-from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.delta.selection import TableSelection
 from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.spark.compat import frame_of

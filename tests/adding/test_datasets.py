@@ -191,7 +191,7 @@ def test_a_table_with_a_log_of_its_own_is_refused_with_the_reason(
     make(root, ["part-0.parquet", "part-1.parquet"])
     before = _contents(tmp_path)
     file = next(root.rglob("part-0.parquet"))
-    # What `add` does to the folder of a Delta table is for tests/delta to tell.
+    # What `add` does to the folder of a Delta table is for tests/lakes/delta to tell.
     for path in (tmp_path / "lake", file) if kind == "Delta" else (tmp_path / "lake", root, file):
         for options in ({}, {"in_place": True}, {"replace_filters": True}):
             with pytest.raises(sb.UnsupportedFeatureError, match=f"{kind} table: its own log"):

@@ -16,7 +16,7 @@ from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.encryption.access import Access
 from testing import delta_logs as logs
 from testing.table_readers import deletion_vector
-from tests.tables.test_table_listing import mapped
+from tests.lakes.test_table_listing import mapped
 
 
 @pytest.fixture(scope="module")

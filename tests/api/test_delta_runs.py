@@ -10,7 +10,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
 from secure_bloom.api.add import open_delta_run
-from secure_bloom.delta.selection import TableSelection
+from secure_bloom.lakes.delta.selection import TableSelection
 from testing import delta_logs as logs
 
 REQUEST = filter_request({"email": 0.001}, None)

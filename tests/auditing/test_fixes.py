@@ -22,7 +22,7 @@ from secure_bloom.auditing.rules import RULES
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.cli import main
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.tables import list_tables
+from secure_bloom.lakes import list_tables
 from testing.tables import KEYRING, customers, keyring_json
 from tests.auditing.examples import EXAMPLES
 

@@ -13,7 +13,7 @@ from pyiceberg.types import StringType
 
 import secure_bloom as sb
 from secure_bloom.auditing.older_names import OlderNames
-from secure_bloom.tables import list_tables
+from secure_bloom.lakes import list_tables
 from testing import delta_logs as logs
 from testing.tables import Mode, customers, write
 from tests.auditing.datasets import ids

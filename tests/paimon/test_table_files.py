@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("pypaimon_rust")
 
 import secure_bloom as sb
+from secure_bloom.lakes.paimon.table import paimon_table
 from secure_bloom.paimon.column_filter import BuildReport
 from secure_bloom.paimon.table_files import IndexSelection, choose, threshold_of
-from secure_bloom.tables.paimon_table import paimon_table
 from testing.paimon_tables import Warehouse, damage
 
 

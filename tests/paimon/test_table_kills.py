@@ -14,15 +14,15 @@ import pytest
 pytest.importorskip("pypaimon_rust")
 
 import secure_bloom as sb
-from secure_bloom.tables.avro_files import decode, decoding_room, encode
-from secure_bloom.tables.paimon_table import paimon_table
+from secure_bloom.lakes.avro_files import decode, decoding_room, encode
+from secure_bloom.lakes.paimon.table import paimon_table
 from testing.paimon_tables import Warehouse, latest
 
 #: Kills itself before the n-th file of a commit, or after it: a manifest, two lists, the snapshot.
 CHILD = """
 import os, signal, sys
 import secure_bloom as sb
-from secure_bloom.paimon import manifest_commit
+from secure_bloom.lakes.paimon import manifest_commit
 from secure_bloom.storage import commit_files, dispatch
 folder, wanted, after = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "after"
 create, count = dispatch.create_file, 0

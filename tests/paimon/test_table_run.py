@@ -11,14 +11,14 @@ pytest.importorskip("pypaimon_rust")
 
 import secure_bloom as sb
 from secure_bloom.encryption.access import Access
-from secure_bloom.paimon import manifest_commit
+from secure_bloom.lakes.paimon import manifest_commit
+from secure_bloom.lakes.paimon.snapshot import latest_snapshot
 from secure_bloom.paimon.column_filter import BuildReport
 from secure_bloom.paimon.table_files import IndexSelection
 from secure_bloom.paimon.table_run import IndexRequest, build_table, run_here
 from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork
 from secure_bloom.runs.target import GONE
 from secure_bloom.storage import commit_files, dispatch
-from secure_bloom.tables.paimon_snapshot import latest_snapshot
 from testing.paimon_tables import Warehouse, files_below, latest
 
 OPTIONS = {"id": sb.paimon.IndexOptions(items=100, fpp=1e-6)}

@@ -32,7 +32,7 @@ from testing.delta_logs import (
     vector_file,
 )
 from testing.tables import KEYRING, Mode, customers, write
-from tests.tables.test_table_listing import mapped
+from tests.lakes.test_table_listing import mapped
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -14,10 +14,10 @@ from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from testing.delta_tables import write_table
 from testing.storage import Bucket, bucket, port, s3_rights
 from testing.tables import KEYRING, customers, write
+from tests.lakes.test_object_tables import upload
 from tests.rekeying.lake import KEYS, policy
 from tests.rekeying.objects_at_once import assert_no_key_is_lost
 from tests.rekeying.test_outside_keys import FIRST, Renewing
-from tests.tables.test_object_tables import upload
 
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.delta import log_commit as commit_module
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
+from secure_bloom.lakes.delta import log_commit as commit_module
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.storage import open_input

@@ -13,7 +13,7 @@ import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import add_bloom_filters
 from testing.storage import port
-from tests.iceberg.tables import (
+from tests.lakes.iceberg.tables import (
     NAME,
     all_rows,
     data_files,

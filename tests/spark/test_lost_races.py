@@ -15,7 +15,7 @@ import secure_bloom as sb
 from secure_bloom.runs import target as table_change
 from secure_bloom.spark import add_bloom_filters, job_files, job_reports, rotate_keys, table_job
 from testing.delta_tables import batch, data_files, deltalake, rows
-from tests.iceberg.tables import NAME, in_settings, people
+from tests.lakes.iceberg.tables import NAME, in_settings, people
 from tests.spark.test_rekey_job import policy
 
 if TYPE_CHECKING:

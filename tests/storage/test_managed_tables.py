@@ -23,7 +23,7 @@ LOGS = {
 }
 PATHS = ["lake", "lake/table", "lake/table/day=1", "lake/table/day=1/x.parquet", "lake/*/day=1/*"]
 READING = {"read", "probe", "audit", "inspect"}
-#: What honours a log; tests/tables shows how.
+#: What honours a log; tests/lakes shows how.
 HONOUR = {
     "Delta": READING,
     "Spark Structured Streaming": READING,
@@ -67,7 +67,7 @@ def test_a_verb_that_does_not_honour_it_refuses_it(tmp_path: Path, kind: str, pa
         if verb in HONOUR.get(kind, ()):
             continue
         if (verb, kind, path) == ("add", "Delta", "lake/table"):
-            continue  # its log is honoured: tests/delta
+            continue  # its log is honoured: tests/lakes/delta
         with pytest.raises(sb.UnsupportedFeatureError, match=kind) as caught:
             call(f"{tmp_path}/{path}")
         assert "removed or never committed" in str(caught.value)

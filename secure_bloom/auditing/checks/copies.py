@@ -42,6 +42,9 @@ from secure_bloom.auditing.rules.unchecked_rules import (
 )
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.lakes import TableListing
+from secure_bloom.lakes.delta.history import ACTION_NAMES, is_read_as_log
+from secure_bloom.lakes.delta.log_files import LOG_FOLDER
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
@@ -58,9 +61,6 @@ from secure_bloom.storage import (
 )
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.tables import TableListing
-from secure_bloom.tables.delta_history import ACTION_NAMES, is_read_as_log
-from secure_bloom.tables.delta_log_files import LOG_FOLDER
 
 # Loaded to search for values alone.
 if TYPE_CHECKING:

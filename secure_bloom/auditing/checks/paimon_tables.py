@@ -10,13 +10,13 @@ from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError, located
+from secure_bloom.lakes.paimon.rows import present_fields
+from secure_bloom.lakes.paimon.schema import PaimonSchema, SchemaReader
+from secure_bloom.lakes.paimon.snapshot import PaimonEntry, every_entry
+from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
 from secure_bloom.paimon.container import FileIndex
 from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
 from secure_bloom.storage import open_input, sibling
-from secure_bloom.tables.paimon_rows import present_fields
-from secure_bloom.tables.paimon_schema import PaimonSchema, SchemaReader
-from secure_bloom.tables.paimon_snapshot import PaimonEntry, every_entry
-from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable
 
 
 def columns_with_bounds(table: PaimonTable) -> tuple[Mapping[str, int], Mapping[str, int]]:

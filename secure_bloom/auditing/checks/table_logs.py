@@ -27,17 +27,17 @@ from secure_bloom.auditing.rules.leak_rules import (
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.lakes import Snapshot, TableListing
+from secure_bloom.lakes.delta.actions import Action
+from secure_bloom.lakes.delta.history import actions_in, log_paths, stray_actions, texts_of
+from secure_bloom.lakes.delta.log_bounds import bounded_columns, named_path
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
 from secure_bloom.storage import TableLog, bounded_json, open_input
-from secure_bloom.tables import Snapshot, TableListing
-from secure_bloom.tables.delta_actions import Action
-from secure_bloom.tables.delta_history import actions_in, log_paths, stray_actions, texts_of
-from secure_bloom.tables.log_bounds import bounded_columns, named_path
 
 if TYPE_CHECKING:
-    from secure_bloom.tables.iceberg_table import IcebergTable
-    from secure_bloom.tables.paimon_table import PaimonTable
+    from secure_bloom.lakes.iceberg.table import IcebergTable
+    from secure_bloom.lakes.paimon.table import PaimonTable
 
 #: A word in a condition, as Spark writes it (``email#12``), and what a literal begins with.
 _WORD = re.compile(r"`([^`]+)`|([^\W\d][\w.]*)")
@@ -114,7 +114,7 @@ def _is_in_clear(path: str) -> bool:
 
 def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
     # Imported here: only if an Iceberg table was read.
-    from secure_bloom.tables.iceberg_table import bounds_of_old_files
+    from secure_bloom.lakes.iceberg.table import bounds_of_old_files
 
     yield from _bounds(table.path, bounds_of_old_files(table), policy, ICEBERG_LOG_FIX, where=_OLD)
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secure_bloom.encryption.access import Access
+from secure_bloom.lakes.deletion_vectors import DeletedRows, PaimonDeletedRows
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.bound_request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.tables.deletion_vectors import DeletedRows, PaimonDeletedRows
 
 if TYPE_CHECKING:
-    from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
+    from secure_bloom.lakes.iceberg.deletes import DeletedPositions, EqualityFile
 
 
 class Reads(enum.Enum):

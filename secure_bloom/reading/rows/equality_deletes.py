@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
+from secure_bloom.lakes.iceberg.deletes import EqualityFile, KeyColumn
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.structures.metadata import SchemaElement
 from secure_bloom.reading.rows.column_decoder import Columns
-from secure_bloom.tables.iceberg_deletes import EqualityFile, KeyColumn
 
 #: A column of a file as decoded columns give it: the top-level column, then members.
 _Path = tuple[str, ...]

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reading.table.delta_types import partition_value
+from secure_bloom.lakes.delta.arrow_types import partition_value
 from secure_bloom.storage import below, local_path
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

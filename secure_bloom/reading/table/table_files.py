@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, located
+from secure_bloom.lakes import TableListing, TableVersion, list_tables
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
@@ -35,7 +36,6 @@ from secure_bloom.storage import (
 from secure_bloom.storage.inputs import END
 from secure_bloom.storage.local import identity_at
 from secure_bloom.storage.memory_budget import MemoryShare
-from secure_bloom.tables import TableListing, TableVersion, list_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa

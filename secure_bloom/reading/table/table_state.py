@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
-from secure_bloom.reading.table.delta_types import arrow_field, of_table
+from secure_bloom.lakes import TableListing, column_names
+from secure_bloom.lakes.deletion_vectors import DeletedRows, PaimonDeletedRows
+from secure_bloom.lakes.delta.arrow_types import arrow_field, of_table
+from secure_bloom.lakes.iceberg.table import IcebergFile, IcebergTable
+from secure_bloom.lakes.live_file import LiveFile, Snapshot
+from secure_bloom.lakes.paimon.arrow_types import arrow_field as paimon_field
+from secure_bloom.lakes.paimon.arrow_types import partition_scalar
+from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
-from secure_bloom.reading.table.paimon_types import arrow_field as paimon_field
-from secure_bloom.reading.table.paimon_types import partition_scalar
 from secure_bloom.storage import TableLog
 from secure_bloom.storage.column_mapping import ColumnMapping
-from secure_bloom.tables import TableListing, column_names
-from secure_bloom.tables.deletion_vectors import DeletedRows, PaimonDeletedRows
-from secure_bloom.tables.iceberg_table import IcebergFile, IcebergTable
-from secure_bloom.tables.live_file import LiveFile, Snapshot
-from secure_bloom.tables.paimon_table import PaimonFile, PaimonTable
 
 if TYPE_CHECKING:
-    from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
+    from secure_bloom.lakes.iceberg.deletes import DeletedPositions, EqualityFile
 
     Deleted = DeletedRows | PaimonDeletedRows | DeletedPositions
 

@@ -15,7 +15,7 @@ import secure_bloom as sb
 from secure_bloom.auditing.checks import copies
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.tables import list_tables
+from secure_bloom.lakes import list_tables
 from testing.delta_logs import add, column, commit, log_of, metadata, protocol
 from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids

@@ -121,7 +121,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     # A read opens a file for its footer by the first, and for its rows by the second.
     for opener in ("open_pinned", "open_input"):
-        monkeypatch.setattr(f"secure_bloom.tables.table_listing.{opener}", spy)
+        monkeypatch.setattr(f"secure_bloom.lakes.table_listing.{opener}", spy)
     return counts
 
 

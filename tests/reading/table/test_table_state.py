@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secure_bloom.lakes import list_tables
 from secure_bloom.reading.table.table_state import table_state
-from secure_bloom.tables import list_tables
 from testing.delta_logs import add, column, commit, inline_vector, start
 
 

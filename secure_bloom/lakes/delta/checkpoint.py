@@ -1,0 +1,145 @@
+"""Read the actions of a Delta checkpoint: classic, in parts, or of version 2 with sidecar files.
+
+pyarrow reads checkpoints in Parquet, and is loaded with the first of them.  Statistics are turned
+into the text that commits have.
+
+With ``delta.checkpoint.writeStatsAsJson`` false, a checkpoint has ``stats_parsed`` alone.  A commit
+that names the file again needs the text, because without it a file with deleted rows could not be
+read.  A bound that has no exact form in JSON is left out: a missing bound is better than a wrong
+one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.errors import FormatError, located
+from secure_bloom.lakes.delta.actions import Action, fields_of, json_lines, text
+from secure_bloom.storage import join, name_of, open_input
+from secure_bloom.storage.memory_budget import DecodedBytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: The actions that a snapshot is made of.
+ACTIONS = ("protocol", "metaData", "add", "remove", "domainMetadata", "sidecar")
+#: Copies in columns of their own -> the text that says the same, where the checkpoint has it.
+_PARSED = {"stats_parsed": "stats", "partitionValues_parsed": "partitionValues"}
+
+
+def read_log_file(path: str) -> bytes:
+    """Return all bytes of a file of the log."""
+    with located(path=path), open_input(path) as file:
+        return file.all_bytes()
+
+
+def checkpoint_actions(path: str, sidecar_folder: str, decoded: DecodedBytes) -> Iterator[Action]:
+    """Yield the actions of one part of a checkpoint, and of the sidecar files that it names."""
+    for action in log_actions(path, decoded):
+        sidecar = fields_of(action, "sidecar")
+        if sidecar is None:
+            yield action
+            continue
+        # Sidecars lie in one folder, whatever else their path says.
+        name = name_of(text(sidecar, "path"))
+        if name in ("", ".", ".."):
+            raise FormatError("a sidecar file of the checkpoint has no name", path=path)
+        yield from log_actions(join(sidecar_folder, name), decoded)
+
+
+def log_actions(path: str, decoded: DecodedBytes) -> Iterator[Action]:
+    """Yield the actions of one file of the log, a commit or a part of a checkpoint.
+
+    ``decoded`` counts the bytes of all files of the log.
+    """
+    with located(path=path):
+        data = read_log_file(path)
+        is_json = name_of(path).endswith(".json")
+        yield from json_lines(data, decoded) if is_json else _parquet_actions(path, data, decoded)
+
+
+def _parquet_actions(path: str, data: bytes, decoded: DecodedBytes) -> Iterator[Action]:
+    # Imported here: pyarrow is loaded with the first checkpoint.
+    from secure_bloom.parquet.metadata_rows import metadata_rows
+
+    for batch in metadata_rows(path, data, decoded, _columns):
+        for row in _rows(batch):
+            yield {name: _set(fields) for name, fields in row.items() if fields is not None}
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    try:
+        # Strict: of two equal keys of a map another reader may take the other one.
+        rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
+    except (KeyError, ValueError) as exc:
+        raise FormatError("the checkpoint cannot be read as Parquet") from exc
+    return rows
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    """Return the columns to read: all of each wanted action, except columns that repeat others."""
+    return [
+        f"{name}.{member.name}"
+        for name in ACTIONS
+        if name in schema.names
+        for member in schema.field(name).type
+        # The copies are read only where the text is missing.
+        if _PARSED.get(member.name) not in {other.name for other in schema.field(name).type}
+    ]
+
+
+def _set(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return an action as JSON has it: without fields that are null, also inside other fields."""
+    found = {
+        name: _set(value) if isinstance(value, dict) and name not in _MAPS else value
+        for name, value in fields.items()
+        if value is not None
+    }
+    if "stats_parsed" in found:
+        found["stats"] = stats_text(found.pop("stats_parsed"))
+    return found
+
+
+#: Maps, whose nulls say something.
+_MAPS = frozenset({"partitionValues", "configuration", "tags"})
+
+
+def stats_text(parsed: Mapping[str, Any]) -> str:
+    """Return the statistics as text. PROTOCOL.md, "Per-file Statistics"."""
+    return json.dumps(_plain(parsed), separators=(",", ":"), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        plain = {name: _plain(part) for name, part in value.items()}
+        return {name: part for name, part in plain.items() if part is not None}
+    return next((form(value) for kind, form in _FORMS.items() if isinstance(value, kind)), None)
+
+
+def _time_text(value: datetime) -> str:
+    # UTC is written as Z; a time without a zone has none.
+    return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _decimal_number(value: Decimal) -> float | int | None:
+    if value == value.to_integral_value():
+        return int(value)
+    # It becomes a number of JSON only if it reads back as the same decimal.
+    return float(value) if Decimal(repr(float(value))) == value else None
+
+
+#: Kinds of values and how JSON says them; the first that fits counts.
+_FORMS: dict[type, Any] = {
+    bool: bool,
+    str: str,
+    int: int,
+    float: lambda value: value if math.isfinite(value) else None,
+    Decimal: _decimal_number,
+    datetime: _time_text,
+    date: date.isoformat,
+}

@@ -1,0 +1,336 @@
+"""The target of a run over files of a Delta table: new files beside the old ones, and commits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+
+from secure_bloom.errors import (
+    FormatError,
+    PolicyError,
+    SecureBloomError,
+    UnfinishedWriteError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.lakes import LiveFile, Snapshot, TableMetadata
+from secure_bloom.lakes.delta.log_bounds import IsSecret, bounded_columns
+from secure_bloom.lakes.delta.log_commit import commit, open_table
+from secure_bloom.lakes.delta.log_files import resolve
+from secure_bloom.lakes.delta.names import all_columns, column_names
+from secure_bloom.lakes.delta.replacements import (
+    Operation,
+    Replacement,
+    metrics,
+    without_secret_bounds,
+)
+from secure_bloom.lakes.delta.run_record import (
+    clean_up,
+    is_of_run,
+    new_file,
+    new_path,
+    recorded,
+    remove_files,
+)
+from secure_bloom.lakes.delta.selection import TableSelection
+from secure_bloom.lakes.new_files import new_paths, new_run
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.storage.column_mapping import ColumnMapping
+
+_CLUSTERING = "delta.clustering"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRun:
+    """The table, its selected files, and the description of the run for the log."""
+
+    table: Snapshot
+    files: tuple[LiveFile, ...]
+    names: ColumnMapping
+    operation: Operation
+    commit_every: int | None
+    shows_secrets: bool = False
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, as paths that can be opened."""
+        return [file.path for file in self.files]
+
+    @property
+    def root(self) -> str:
+        """The table's folder."""
+        return self.table.folder
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of the files, by their paths."""
+        return {file.path: file.size for file in self.files}
+
+    @property
+    def opened_names(self) -> ColumnMapping | None:
+        """The names with which files are opened, or None if files have the table's names."""
+        return column_names(self.table.metadata)
+
+    def require(self, columns: Iterable[str]) -> None:
+        """Raise PolicyError for a column that the table does not have, if it maps names."""
+        for name in columns if self.opened_names is not None else ():
+            if self.names.stored(name) is None:
+                raise _unknown(name, self.names)
+
+    def listed(self) -> Sequence[str]:
+        """Return the files, as paths that can be opened."""
+        return self.paths
+
+    def skipped(self) -> Iterable[tuple[str, str]]:
+        """Return live files that a run leaves out. A Delta table has none."""
+        return ()
+
+    @contextmanager
+    def publishing(self, *, dry_run: bool) -> Iterator[DeltaPublication]:
+        """Yield what commits the new files. An exception removes those that are not committed."""
+        publication = DeltaPublication(
+            self.table,
+            self.files,
+            self.operation,
+            commit_every=self.commit_every,
+            is_dry=dry_run,
+        )
+        # Every run cleans up: files of a dead run do not wait for another run of its kind.
+        if not dry_run:
+            clean_up(self.root)
+        record = (
+            nullcontext(list[str]())
+            if dry_run
+            else recorded(self.root, publication.name, self.table.version, publication.paths)
+        )
+        with record as notes:
+            try:
+                yield publication
+            except BaseException:
+                publication.give_up()
+                raise
+        # The record has notes of its own when it ends.
+        publication.notes += notes
+
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
+        """Return files, also failed ones, that others removed from the table during this run."""
+        lost = {report.path for report in reports if report.status == "failed"}
+        if lost:
+            # A file that fails and is still live has failed by itself.
+            lost -= {file.path for file in open_table(self.table.folder).files}
+        return frozenset(lost.union(publication.gone))
+
+
+def open_run(
+    folder: str,
+    operation: Operation,
+    chosen: TableSelection,
+    *,
+    columns: Iterable[str] = (),
+    commit_every: int | None = None,
+) -> TableRun:
+    """Return the run on the table in a folder, which must have ``columns``.
+
+    Its errors come before anything is written.  Raises UnsupportedFeatureError if the table is
+    clustered by a column that is to be secret, because the column's bounds would have to stay in
+    the log.
+    """
+    check_commit_every(commit_every)
+    table = open_table(folder)
+    names = all_columns(table.metadata)
+    for name in columns:
+        # Checked before anything is written: a misspelt column that is to get a key would stay in
+        # clear, and nobody would notice.
+        _check_column(table.metadata, names, name)
+    files, is_secret = tuple(chosen.files(table)), operation.is_secret
+    if is_secret is not None:
+        _refuse_secret_clusters(table, names, is_secret)
+    return TableRun(
+        table=table,
+        files=files,
+        names=names,
+        operation=replace(operation, parameters={**operation.parameters, **chosen.parameters()}),
+        commit_every=commit_every,
+        shows_secrets=is_secret is not None and _shows(table, files, is_secret),
+    )
+
+
+def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> None:
+    """Raise an error for ways of writing that a table's log does not allow."""
+    if in_place:
+        raise UnsupportedFeatureError(
+            "files of a Delta table are never changed in place: its log records their sizes",
+            hint="leave out --in-place: new files take their places by a commit",
+            path=folder,
+        )
+    if output:
+        raise UnsupportedFeatureError(
+            "a Delta table is not written to another folder: there it would have no log",
+            hint="leave out --output: new files take their places by a commit",
+            path=folder,
+        )
+
+
+def _check_column(metadata: TableMetadata, names: ColumnMapping, name: str) -> None:
+    """Raise PolicyError for a column that no file of the table can have."""
+    if name in metadata.partition_columns:
+        raise PolicyError(
+            f"{name} is a partition column: its values are in the table's log, not in files",
+            hint="leave it out: readers skip whole files by it and need no filter",
+        )
+    if names.stored(name) is None:
+        raise _unknown(name, names)
+
+
+def _unknown(name: str, names: ColumnMapping) -> PolicyError:
+    return unknown_column(name, (member.name for member in names.members.values()))
+
+
+def _refuse_secret_clusters(table: Snapshot, names: ColumnMapping, is_secret: IsSecret) -> None:
+    text = table.domains.get(_CLUSTERING)
+    if text is None:
+        return
+    try:
+        columns = [[str(it) for it in path] for path in json.loads(text)["clusteringColumns"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise FormatError(f"the domain {_CLUSTERING} is malformed", path=table.folder) from None
+    for path in columns:
+        # The domain has the physical names (PROTOCOL.md, "Clustered Table").
+        name = names.logical(".".join(path))
+        if is_secret(tuple(name.split("."))):
+            raise UnsupportedFeatureError(
+                f"the table is clustered by {name}, whose bounds its log must have in clear",
+                hint="cluster the table by columns without a key (ALTER TABLE ... CLUSTER BY)",
+                path=table.folder,
+            )
+
+
+def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> bool:
+    """Return whether the log has bounds of secret columns.
+
+    Raises FormatError if this is unknown.
+    """
+    shown = False
+    for file in files:
+        # All of them: a run that met one later would have done its work for nothing.
+        with located(path=file.path):
+            columns = bounded_columns(file.add, table.metadata.schema)
+        shown = shown or any(map(is_secret, columns))
+    return shown
+
+
+class DeltaPublication:
+    """The commits of one run, one after the other."""
+
+    def __init__(
+        self,
+        table: Snapshot,
+        files: Sequence[LiveFile],
+        operation: Operation,
+        *,
+        commit_every: int | None = None,
+        is_dry: bool = False,
+    ) -> None:
+        self.name = new_run()
+        self.commits: list[TableCommit] = []
+        self.gone: list[str] = []
+        self.notes: list[str] = []
+        self._table = table
+        self._files = files
+        self._operation = operation
+        self._step = commit_every or max(1, len(files))
+        self._is_dry = is_dry
+        #: The files of the batch that is being processed.
+        self._batch: Sequence[LiveFile] = ()
+        new = new_paths(
+            (file.add["path"] for file in files),
+            lambda path, hashed: new_path(path, self.name, hashed=hashed),
+        )
+        self._new = {file.path: new[file.add["path"]] for file in files}
+
+    @property
+    def paths(self) -> list[str]:
+        """All new files that may be written, by their paths in the log."""
+        return list(self._new.values())
+
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield the tasks of each commit."""
+        for start in range(0, len(self._files), self._step):
+            self._batch = self._files[start : start + self._step]
+            yield [
+                FileTask(path=file.path, target=new_file(self._table.folder, self._new[file.path]))
+                for file in self._batch
+            ]
+
+    def give_up(self) -> None:
+        """Remove new files of a batch that was not published."""
+        self._remove(self._new[file.path] for file in self._batch)
+
+    def publish(self, sizes: Mapping[str, int | None]) -> None:
+        """Commit the new files of a batch, and remove those of failed tasks."""
+        batch, self._batch = self._batch, ()
+        # Key material is written before the data, so it may be there without it.
+        self._remove(self._new[path] for path, size in sizes.items() if size is None)
+        # A file that failed has None there, and stays as it is, in the log too.  A file that is not
+        # there needed no new one, but its bounds may have to leave the log.
+        sound = (file for file in batch if sizes.get(file.path, 0) is not None)
+        found = (self._replacement(file, sizes.get(file.path)) for file in sound)
+        replacements = [it for it in found if it is not None]
+        if not replacements:
+            return
+        if self._is_dry:
+            self.commits.append(self._committed(self._table.version + 1, replacements))
+        else:
+            self._commit(replacements)
+
+    def _replacement(self, file: LiveFile, size: int | None) -> Replacement | None:
+        if size is not None:
+            return Replacement(old=file.add, path=self._new[file.path], size=size)
+        if (
+            without_secret_bounds(file.add, self._table.metadata.schema, self._operation)
+            == file.add
+        ):
+            return None
+        # The file stays, and its bounds leave the log.
+        return Replacement(old=file.add, path=file.add["path"], size=file.add["size"])
+
+    def _commit(self, replacements: Sequence[Replacement]) -> None:
+        folder = self._table.folder
+        try:
+            # A commit of this run has made another version of the table.
+            table = open_table(folder) if self.commits else self._table
+            done = commit(table, replacements, self._operation)
+        except UnfinishedWriteError:
+            raise  # the commit may be there, so what it names must stay
+        except SecureBloomError:
+            self._remove(it.path for it in replacements)
+            raise
+        kept = {it.path for it in done.replaced}
+        late = [it for it in replacements if it.path not in kept]
+        self._remove(it.path for it in late)
+        self.gone += (resolve(folder, it.old["path"]) for it in late if it.is_new_file)
+        if done.version is not None:
+            self.commits.append(self._committed(done.version, done.replaced))
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        # Only files of this run are removed, whatever paths the log has.
+        mine = [path for path in paths if is_of_run(path, self.name)]
+        # Files that cannot be removed are removed by the next run, or by the table's VACUUM.
+        with suppress(SecureBloomError):
+            remove_files(self._table.folder, mine)
+
+    def _committed(self, version: int, replaced: Sequence[Replacement]) -> TableCommit:
+        return TableCommit(
+            version=version,
+            operation=self._operation.name,
+            metrics=metrics(replaced),
+            files=tuple(
+                ReplacedFile(removed=it.old["path"], added=it.path)
+                for it in replaced
+                if it.is_new_file
+            ),
+        )

@@ -1,0 +1,243 @@
+"""Load a table from an Iceberg catalog.
+
+``iceberg://CATALOG/NAMESPACE.TABLE`` names a table of a catalog in the settings of pyiceberg:
+``.pyiceberg.yaml`` and the environment (``PYICEBERG_CATALOG__NAME__URI``).
+
+The writers of a table also write its properties.  A property can name a class that pyiceberg
+imports to open files, or a store that gets the caller's credentials.  So files are opened by the
+properties of the catalog, and by properties that a REST catalog sends for this table. Names of
+classes are removed from the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from secure_bloom.errors import (
+    AccessDeniedError,
+    MissingPathError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    imported_for,
+    located,
+)
+from secure_bloom.storage.paths import absolute_path, sibling
+from secure_bloom.storage.store_grants import S3Settings, StoreGrant
+
+
+def _is_true(text: str) -> bool:
+    return str(text).lower() == "true"
+
+
+_SCHEME: Final = "iceberg://"
+#: What pyiceberg is imported for.
+PURPOSE: Final = "an Iceberg table"
+#: The end of the name of a metadata file.
+METADATA_SUFFIX: Final = ".metadata.json"
+#: Properties of a table that name a folder for its files.
+PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
+_S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
+#: Settings of S3: how a text is taken, and pyiceberg's names of the property.
+_SETTINGS: Final[Mapping[str, tuple[Callable[[str], Any], tuple[str, ...]]]] = {
+    "endpoint": (str, ("s3.endpoint",)),
+    "region": (str, ("s3.region", "client.region")),
+    "access_key": (str, ("s3.access-key-id", "client.access-key-id")),
+    "secret_key": (str, ("s3.secret-access-key", "client.secret-access-key")),
+    "session_token": (str, ("s3.session-token", "client.session-token")),
+    "is_anonymous": (_is_true, ("s3.anonymous",)),
+    "is_virtual": (_is_true, ("s3.force-virtual-addressing",)),
+    "proxy": (str, ("s3.proxy-uri",)),
+    "connect_timeout": (float, ("s3.connect-timeout",)),
+    "request_timeout": (float, ("s3.request-timeout",)),
+}
+#: A signature by the catalog for each request, and a role to take on.
+_REFUSED: Final = ("s3.signer", "s3.role-arn", "client.role-arn")
+_SETTINGS_HINT: Final = (
+    "try `pyiceberg --catalog NAME describe NAMESPACE.TABLE`; pyiceberg's settings say where a "
+    "catalog is"
+)
+
+#: Exceptions of pyiceberg, by name, as our error and its sentence.
+_ERRORS: Final[Mapping[str, tuple[type[PolicyError], str]]] = {
+    "NoSuchTableError": (MissingPathError, "the catalog {catalog} has no table {table}"),
+    "NoSuchIcebergTableError": (PolicyError, "{table} is no Iceberg table in {catalog}"),
+    "NoSuchNamespaceError": (
+        MissingPathError,
+        "the catalog {catalog} has no namespace for {table}",
+    ),
+    "ForbiddenError": (AccessDeniedError, "the catalog {catalog} denies access to {table}"),
+    "UnauthorizedError": (AccessDeniedError, "the catalog {catalog} does not accept the login"),
+    "AuthorizationExpiredError": (AccessDeniedError, "the login to {catalog} has expired"),
+    "OAuthError": (AccessDeniedError, "the catalog {catalog} does not accept the login"),
+}
+
+
+#: What databases call a write that they deny: SQLite's name of the error, SQLSTATE of the others.
+_DENIED: Final = ("SQLITE_READONLY", "42501")
+#: And one that they gave up because of another transaction: PostgreSQL's serialization failure,
+#: deadlock, and lock that was not available.
+_BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "40001", "40P01", "55P03")
+
+
+def is_denied(error: Exception) -> bool:
+    """Return whether the database of a catalog denied a write and therefore wrote nothing."""
+    return _is_named(error, _DENIED)
+
+
+def is_busy(error: Exception) -> bool:
+    """Return whether the database of a catalog gave up a write, in favour of another one."""
+    return _is_named(error, _BUSY)
+
+
+def _is_named(error: Exception, wanted: tuple[str, ...]) -> bool:
+    # SQLAlchemy keeps the error of the database's own driver.
+    cause = getattr(error, "orig", None)
+    names = (getattr(cause, name, None) for name in ("sqlite_errorname", "sqlstate", "pgcode"))
+    return any(str(name).startswith(wanted) for name in names)
+
+
+def is_in_catalog(path: str) -> bool:
+    """Return whether the path names a table of a catalog."""
+    return path.lower().startswith(_SCHEME)
+
+
+def absolute_place(path: str) -> str:
+    """Return a path for processes that run in another folder. The name of a table stays."""
+    return path if is_in_catalog(path) else absolute_path(path)
+
+
+def require_pyiceberg(path: str) -> None:
+    """Raise MissingExtraError, whose hint installs pyiceberg, if pyiceberg is missing."""
+    with located(path=path), imported_for(PURPOSE, "iceberg"):
+        import pyiceberg.catalog  # noqa: F401
+
+
+def load_table(path: str) -> Any:
+    """Return the pyiceberg table that ``iceberg://CATALOG/NAMESPACE.TABLE`` names.
+
+    Raises PolicyError if pyiceberg knows no such catalog, if the catalog does not have the table,
+    or if it does not answer.
+    """
+    catalog_name, table_name = _parsed(path)
+    require_pyiceberg(path)
+    from pyiceberg.catalog import load_catalog
+
+    with catalog_errors(path):
+        catalog = load_catalog(catalog_name)
+        files = _CatalogIO(catalog, path)
+        table = catalog.load_table(table_name)
+        table.io = files.open(table.metadata_location, table.config or {})
+    return table
+
+
+def store_grant(table: Any, path: str) -> StoreGrant | None:
+    """Return the right, given by the catalog, to open a table's files. Keep it while they are open.
+
+    Return None if the files are not in S3, or if the catalog gives no right, so that the
+    environment decides.  Raises UnsupportedFeatureError for an unknown way to access S3.
+    """
+    places = {
+        table.metadata.location,
+        sibling(table.metadata_location, ""),
+        *(table.metadata.properties.get(name, "") for name in PLACES),
+    }
+    return _grant(places, table.io.properties, path)
+
+
+def _grant(places: Iterable[str], properties: Mapping[str, str], path: str) -> StoreGrant | None:
+    mine = [it for it in places if it.lower().startswith(_S3_SCHEMES)]
+    given = {name: value for name, value in properties.items() if value not in (None, "")}
+    for name in _REFUSED:
+        if mine and name in given:
+            raise UnsupportedFeatureError(
+                f"the catalog sets {name}, which is not supported here",
+                hint="give the catalog s3.access-key-id and s3.secret-access-key, or give neither "
+                "and set up the environment of AWS",
+                path=path,
+            )
+    found = {
+        name: make(given[key])
+        for name, (make, keys) in _SETTINGS.items()
+        if (key := next((it for it in keys if it in given), None))
+    }
+    if not mine or not found:
+        return None
+    with located(path=path):
+        return StoreGrant(places=mine, settings=S3Settings(**found))
+
+
+def _parsed(path: str) -> tuple[str, str]:
+    name, _, table = path[len(_SCHEME) :].partition("/")
+    if not name or "." not in table:
+        raise PolicyError(
+            "names no table of a catalog", hint="iceberg://CATALOG/NAMESPACE.TABLE does", path=path
+        )
+    return name, table
+
+
+@contextmanager
+def catalog_errors(path: str) -> Iterator[None]:
+    """Turn exceptions of a catalog into PolicyError, without their text.
+
+    The text may quote the catalog's address and credentials.
+    """
+    name, table = _parsed(path)
+    try:
+        yield
+    except SecureBloomError:
+        raise
+    except Exception as exc:
+        kind, sentence = _ERRORS.get(
+            "ForbiddenError" if is_denied(exc) else type(exc).__name__,
+            (
+                PolicyError,
+                f"the catalog {{catalog}} does not give {{table}} ({type(exc).__name__})",
+            ),
+        )
+        raise kind(
+            sentence.format(catalog=name, table=table), hint=_SETTINGS_HINT, path=path
+        ) from None
+
+
+class _CatalogIO:
+    """Makes a catalog open metadata files by its own properties alone, not by those of a table.
+
+    It keeps the store's credentials that a REST catalog sends for a table, once that is loaded.
+    """
+
+    def __init__(self, catalog: Any, path: str) -> None:
+        self._properties: Mapping[str, str] = catalog.properties
+        self._path = path
+        self._sent: dict[str, str] = {}
+        choose: Any = getattr(catalog, "_resolve_storage_credentials", None)
+
+        def chosen(credentials: Any, location: Any) -> Any:
+            found = choose(credentials, location)
+            self._sent.update(found)
+            return found
+
+        if choose is not None:
+            catalog._resolve_storage_credentials = chosen
+        catalog._load_file_io = lambda properties=None, location=None: self.open(  # noqa: ARG005
+            location
+        )
+
+    def open(self, location: str | None, more: Mapping[str, str] = {}) -> Any:
+        """Return a FileIO for the files of a table, with properties that the catalog sent for it.
+
+        S3 is asked by this package's storage, other places by pyiceberg.
+        """
+        sent = {**more, **self._sent}
+        no_classes = {name: value for name, value in sent.items() if "impl" not in name}
+        properties = {**self._properties, **no_classes}
+        from secure_bloom.lakes.iceberg.metadata_files import CatalogFiles, CheckedFiles
+
+        if location is not None and location.lower().startswith(_S3_SCHEMES):
+            grant = _grant([sibling(location, "")], properties, self._path)
+            return CatalogFiles(properties, grant)
+        from pyiceberg.io import load_file_io
+
+        return CheckedFiles(load_file_io(properties, location))

@@ -1,0 +1,253 @@
+"""Commit replacements through the catalog: exactly one writer gets each state of a branch.
+
+A commit asks for the branch to move from the snapshot that was read to the new one.  If another
+writer was faster, the table is read again.  A replacement is dropped if its old file is no longer
+live, or if a newer delete file names it.  The rest is tried again, as the table's
+``commit.retry.*`` properties say.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import ManifestContent, ManifestEntry
+from pyiceberg.table.snapshots import Snapshot
+
+from secure_bloom.errors import (
+    FileChangedError,
+    MissingPathError,
+    SecureBloomError,
+    UnfinishedWriteError,
+)
+from secure_bloom.lakes.iceberg.catalog import catalog_errors, is_busy, is_denied
+from secure_bloom.lakes.iceberg.commit_table import CommitTable, refuse_unwritable
+from secure_bloom.lakes.iceberg.live_files import Manifests, paths_with_deleted_rows
+from secure_bloom.lakes.iceberg.replacing_snapshot import NewDataFile, SnapshotWriter
+from secure_bloom.storage import is_object_uri
+from secure_bloom.storage.dispatch import remove_file
+
+#: Exceptions of a catalog after which it is certain that nothing was committed.
+_NOTHING_DONE: Final = frozenset(
+    {
+        "AccessDeniedError",
+        "NoSuchTableError",
+        "NoSuchIcebergTableError",
+        "NoSuchNamespaceError",
+        "ForbiddenError",
+        "UnauthorizedError",
+        "AuthorizationExpiredError",
+        "OAuthError",
+        "BadRequestError",
+        "TooManyRequestsError",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotCommit:
+    """The result of a commit: its snapshot, and the replacements that it contains.
+
+    ``snapshot_id`` is None if no old file was live any more, and nothing was committed.
+    """
+
+    snapshot_id: int | None
+    replaced: tuple[NewDataFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Retries:
+    """How often and how long a commit is tried: the table's ``commit.retry.*``, in milliseconds."""
+
+    most: int
+    first_wait: int
+    longest_wait: int
+    total: int
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> _Retries:
+        """Return the retries in the table's properties, or Iceberg's defaults."""
+
+        def number(name: str, default: int) -> int:
+            text = properties.get(f"commit.retry.{name}", "")
+            return int(text) if text.isascii() and text.isdigit() else default
+
+        return cls(
+            most=number("num-retries", 4),
+            first_wait=number("min-wait-ms", 100),
+            longest_wait=number("max-wait-ms", 60_000),
+            total=number("total-timeout-ms", 1_800_000),
+        )
+
+    def waits(self) -> Iterator[float]:
+        """Wait before each retry.
+
+        The time is random, so that two late writers do not collide again.
+        """
+        ends = time.monotonic() + self.total / 1000
+        wait = self.first_wait
+        for _ in range(self.most):
+            pause = wait / 1000 * (0.5 + secrets.randbelow(1000) / 1000)
+            if time.monotonic() + pause > ends:
+                return
+            time.sleep(pause)
+            yield pause
+            wait = min(2 * wait, self.longest_wait)
+
+
+def commit(
+    table: CommitTable,
+    manifests: Manifests,
+    base: Snapshot | None,
+    replacements: Sequence[NewDataFile],
+    properties: Mapping[str, str],
+) -> SnapshotCommit:
+    """Replace the old files that are still live and have no new deletes by the new files.
+
+    ``base`` is the snapshot in which the old files were chosen.  Raises FileChangedError if other
+    writers were faster every time, and UnfinishedWriteError if it is unknown whether the commit was
+    made.
+    """
+    standing = tuple(replacements)
+    if table.head != base:
+        # An earlier commit of the run has looked at the catalog again, where others may have been.
+        standing = tuple(still_standing(table, manifests, base, standing))
+    retries = _Retries.of(table.metadata.properties).waits()
+    while standing:
+        # The id of a snapshot is random, so a snapshot with this id is our own.
+        writer = SnapshotWriter(table, manifests, table.metadata.new_snapshot_id())
+        if _is_committed(table, manifests, writer, standing, properties):
+            return SnapshotCommit(snapshot_id=writer.snapshot_id, replaced=standing)
+        if next(retries, None) is None:
+            raise FileChangedError(
+                "other writers were faster each time, so nothing was committed",
+                hint="run again when fewer programs write to the table, or raise the table's "
+                "property commit.retry.num-retries",
+                path=table.path,
+            )
+        # `_is_committed` has read the table again.
+        refuse_unwritable(table)
+        standing = tuple(still_standing(table, manifests, base, standing))
+    return SnapshotCommit(snapshot_id=None, replaced=())
+
+
+def _is_committed(
+    table: CommitTable,
+    manifests: Manifests,
+    writer: SnapshotWriter,
+    replacements: Sequence[NewDataFile],
+    properties: Mapping[str, str],
+) -> bool:
+    """Try to commit once. Return False if another writer was faster.
+
+    A layer below the catalog may repeat a request whose first answer was lost, and then any
+    refusal can be the answer to our own commit.  So no file is removed before the table was read
+    again.
+    """
+    try:
+        with catalog_errors(table.path):
+            requirements, updates = writer.changes(replacements, properties)
+    except BaseException:
+        _remove(table, writer)
+        raise
+    try:
+        table.commit(requirements, updates)
+    except Exception as exc:
+        # A store that denies a metadata file is asked before the catalog's own record changes.
+        is_refused = type(exc).__name__ in _NOTHING_DONE or is_denied(exc)
+        may_arrive = not (is_refused or isinstance(exc, CommitFailedException) or is_busy(exc))
+        try:
+            if _is_there(table, manifests, writer, replacements):
+                return True
+        except SecureBloomError as error:
+            # Of a table that was dropped nothing is read any more.
+            if may_arrive or not isinstance(error, MissingPathError | FileChangedError):
+                raise _unknown(table, writer) from exc
+            _remove(table, writer)
+            raise
+        if may_arrive:
+            raise _unknown(table, writer) from exc
+        _remove(table, writer)
+        if is_refused:
+            with catalog_errors(table.path):
+                raise
+        return False
+    return True
+
+
+def _is_there(
+    table: CommitTable,
+    manifests: Manifests,
+    writer: SnapshotWriter,
+    replacements: Sequence[NewDataFile],
+) -> bool:
+    """Read the table again. Return whether it has our snapshot, or one of our files."""
+    table.reload()
+    if table.metadata.snapshot_by_id(writer.snapshot_id) is not None:
+        return True
+    # Another writer may have expired our snapshot already, while our files are live.
+    live = manifests.live(table.head)
+    return any(it.new in live for it in replacements)
+
+
+def _unknown(table: CommitTable, writer: SnapshotWriter) -> UnfinishedWriteError:
+    return UnfinishedWriteError(
+        f"the catalog did not say whether it took the commit of snapshot {writer.snapshot_id}",
+        hint="look at the table's snapshots; if that one is not there, the table's own removal of "
+        "orphan files takes what this run wrote",
+        path=table.path,
+    )
+
+
+def _remove(table: CommitTable, writer: SnapshotWriter) -> None:
+    """Remove the metadata files of an attempt that failed."""
+    for location in writer.written:
+        # One that stays is an orphan file, which the table's own maintenance removes.
+        with suppress(Exception):
+            if is_object_uri(location):
+                table.io.delete(location)
+            else:
+                remove_file(table.new_path(location))
+    writer.written.clear()
+
+
+def still_standing(
+    table: CommitTable, manifests: Manifests, base: Any, replacements: Sequence[NewDataFile]
+) -> Iterator[NewDataFile]:
+    """Yield the replacements whose old file is live at the head, and lost no row since ``base``.
+
+    All snapshots since the base are read, because a delete file may have been added and removed
+    again.
+    """
+    live = manifests.live(table.head)
+    known = {entry.data_file.file_path for entry in manifests.deletes(base)}
+    new = _deletes_since(table, manifests, base, known)
+    lost = paths_with_deleted_rows(new, [it.path for it in replacements], table.io)
+    for it in replacements:
+        entry = live.get(it.path)
+        # Another data sequence number: deletes apply to the file otherwise than when it was read.
+        if entry is None or it.path in lost or entry.sequence_number != it.old.sequence_number:
+            continue
+        yield it
+
+
+def _deletes_since(
+    table: CommitTable, manifests: Manifests, base: Snapshot | None, known: set[str]
+) -> list[ManifestEntry]:
+    """Return the delete files of the branch's snapshots after the base that are new since it."""
+    found: dict[str, ManifestEntry] = {}
+    seen: set[str] = set()
+    snapshot = table.head
+    while snapshot is not None and snapshot != base:
+        for manifest in manifests.of(snapshot, ManifestContent.DELETES):
+            if manifest.manifest_path not in seen:
+                seen.add(manifest.manifest_path)
+                found |= {it.data_file.file_path: it for it in manifests.entries(manifest)}
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.metadata.snapshot_by_id(parent)
+    return [entry for path, entry in found.items() if path not in known]

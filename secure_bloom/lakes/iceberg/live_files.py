@@ -1,0 +1,274 @@
+"""Read the data files of a snapshot from its manifests, and pick the files of a run."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNull,
+    Or,
+)
+from pyiceberg.manifest import (
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from pyiceberg.schema import Schema
+
+from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
+from secure_bloom.lakes.iceberg.commit_table import CommitTable
+from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD
+from secure_bloom.parquet.metadata_rows import metadata_rows
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import AllOf, AnyOf, Operator
+from secure_bloom.storage.memory_budget import DecodedBytes, refuse_beyond
+
+_FILE_PATH_COLUMN: Final = "file_path"
+
+_Build = Callable[[str, list[Any]], BooleanExpression]
+#: Operators that metrics of files can decide.  A negated comparison of floats is left out: it is
+#: true for a NaN, which bounds do not show.
+_EXPRESSIONS: Final[dict[Operator, _Build]] = {
+    Operator.EQUAL: lambda name, values: EqualTo(name, values[0]),
+    Operator.NOT_EQUAL: lambda name, values: NotEqualTo(name, values[0]),
+    Operator.LESS: lambda name, values: LessThan(name, values[0]),
+    Operator.LESS_OR_EQUAL: lambda name, values: LessThanOrEqual(name, values[0]),
+    Operator.GREATER: lambda name, values: GreaterThan(name, values[0]),
+    Operator.GREATER_OR_EQUAL: lambda name, values: GreaterThanOrEqual(name, values[0]),
+    Operator.IN: lambda name, values: In(name, values),
+    Operator.NOT_IN: lambda name, values: NotIn(name, values),
+    Operator.IS_NULL: lambda name, _: IsNull(name),
+    Operator.IS_NOT_NULL: lambda name, _: NotNull(name),
+}
+
+
+@dataclass(slots=True)
+class Manifests:
+    """The manifests of snapshots, and their entries. Each file is read once: none ever changes."""
+
+    io: Any
+    _lists: dict[str, list[ManifestFile]] = field(default_factory=dict)
+    _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+
+    def of(self, snapshot: Any, content: ManifestContent) -> list[ManifestFile]:
+        """Return a snapshot's manifests of data files or of delete files."""
+        name = snapshot.manifest_list
+        if name not in self._lists:
+            with damaged_metadata():
+                self._lists[name] = list(snapshot.manifests(self.io))
+        return [it for it in self._lists[name] if it.content == content]
+
+    def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Return the entries of a manifest that are not deleted."""
+        path = manifest.manifest_path
+        if path not in self._entries:
+            with damaged_metadata():
+                self._entries[path] = manifest.fetch_manifest_entry(self.io)
+        return self._entries[path]
+
+    def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
+        """Return the live data files of a snapshot, by their paths in the manifests."""
+        if snapshot is None:
+            return {}
+        return {
+            entry.data_file.file_path: entry
+            for manifest in self.of(snapshot, ManifestContent.DATA)
+            for entry in self.entries(manifest)
+        }
+
+    def deletes(self, snapshot: Any) -> list[ManifestEntry]:
+        """Return the live delete files of a snapshot."""
+        if snapshot is None:
+            return []
+        return [
+            entry
+            for manifest in self.of(snapshot, ManifestContent.DELETES)
+            for entry in self.entries(manifest)
+        ]
+
+
+class damaged_metadata:  # noqa: N801  (used as a context manager)
+    """Turn any foreign exception of the block into FormatError, without its text.
+
+    The text may quote bounds of columns.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, SecureBloomError):
+            raise FormatError("pyiceberg cannot read the table's manifests") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The data files of a run, by their paths in the manifests, and the reasons of skipped ones."""
+
+    wanted: Mapping[str, ManifestEntry]
+    skipped: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergSelection:
+    """The caller's choice: ``where`` on columns and partitions, ``since`` the id of a snapshot."""
+
+    where: str | None = None
+    since: int | None = None
+
+    def files(self, table: CommitTable, manifests: Manifests) -> Chosen:
+        """Return the selected live data files of the branch."""
+        live = manifests.live(table.head)
+        if self.since is not None:
+            known = manifests.live(_known_snapshot(table, self.since))
+            live = {path: entry for path, entry in live.items() if path not in known}
+        if self.where is not None and live:
+            may_match = _may_match(table, self.where)
+            live = {path: entry for path, entry in live.items() if path in may_match}
+        deleted = paths_with_deleted_rows(manifests.deletes(table.head), live, manifests.io)
+        skipped = {
+            path: reason for path, entry in live.items() if (reason := _skip(path, entry, deleted))
+        }
+        wanted = {path: entry for path, entry in live.items() if path not in skipped}
+        return Chosen(wanted=wanted, skipped=skipped)
+
+
+def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
+    found = table.metadata.snapshot_by_id(snapshot_id)
+    if found is None:
+        raise PolicyError(
+            f"since: the table has no snapshot {snapshot_id}",
+            hint="it may have expired; leave since out to look at all files",
+            path=table.path,
+        )
+    return found
+
+
+def _may_match(table: CommitTable, where: str) -> set[str]:
+    scan = table.table.scan(
+        row_filter=row_filter(where, table.metadata.schema()), snapshot_id=table.parent.snapshot_id
+    )
+    with damaged_metadata():
+        return {task.file.file_path for task in scan.plan_files()}
+
+
+def _skip(path: str, entry: ManifestEntry, deleted: frozenset[str]) -> str | None:
+    """Return why a data file gets no filter, or None if it may get filters."""
+    if path in deleted:
+        return "a position delete file names it, so a copy would bring deleted rows back"
+    if entry.data_file.key_metadata is not None:
+        return "it is encrypted by Iceberg's own keys"
+    if entry.data_file.file_format != FileFormat.PARQUET:
+        return f"it is {entry.data_file.file_format.value}, not Parquet"
+    return None
+
+
+def paths_with_deleted_rows(
+    deletes: Iterable[ManifestEntry], wanted: Iterable[str], io: Any
+) -> frozenset[str]:
+    """Return those of the ``wanted`` data files that a position delete or deletion vector names."""
+    wanted = frozenset(wanted)
+    found: set[str] = set()
+    for entry in deletes:
+        if entry.data_file.content == DataFileContent.POSITION_DELETES and wanted - found:
+            found |= wanted.intersection(_named_paths(entry.data_file, wanted, io))
+    return frozenset(found)
+
+
+def _named_paths(file: Any, wanted: frozenset[str], io: Any) -> Iterable[str]:
+    """Return the data files that a delete file names, or all if this is unknown."""
+    low, high = (
+        (bounds or {}).get(FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
+    )
+    # Bounds may be cut short, but two that are equal are one whole path.
+    if low is not None and low == high:
+        return [low.decode(errors="replace")]
+    if low is not None and high is not None:
+        wanted = frozenset(it for it in wanted if low <= it.encode() <= _after(high))
+    if not wanted or file.file_format != FileFormat.PARQUET:
+        return wanted
+    return _read_paths(file, io)
+
+
+def _after(bound: bytes) -> bytes:
+    """Return a bound above all texts that begin with ``bound``."""
+    return bound + b"\xff" * 8
+
+
+def _read_paths(file: Any, io: Any) -> Iterator[str]:
+    with damaged_metadata():
+        given = io.new_input(file.file_path)
+        refuse_beyond(2 * len(given), "the delete file")
+        with given.open() as stream:
+            content = stream.read()
+        for batch in metadata_rows(
+            file.file_path,
+            content,
+            DecodedBytes("the delete file"),
+            lambda _: [_FILE_PATH_COLUMN],
+            dictionaries=[_FILE_PATH_COLUMN],
+        ):
+            yield from batch.column(0).unique().to_pylist()
+
+
+def group_by_spec(entries: Sequence[ManifestEntry]) -> dict[int, list[ManifestEntry]]:
+    """Return the entries by the id of their partition spec. A manifest has entries of one spec."""
+    found: dict[int, list[ManifestEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.data_file.spec_id, []).append(entry)
+    return found
+
+
+def row_filter(where: str, schema: Schema) -> BooleanExpression:
+    """Return an expression that is true for every file that has a matching row.
+
+    Raises PolicyError for a column that the table lacks, or a value that a column cannot hold.
+    """
+    return _translated(bind(from_text(where), schema.as_arrow().remove_metadata()))
+
+
+def _translated(tree: BoundPredicate) -> BooleanExpression:
+    if not isinstance(tree, AllOf | AnyOf):
+        return _condition(tree)
+    found, *rest = map(_translated, tree.parts)
+    for part in rest:
+        found = And(found, part) if isinstance(tree, AllOf) else Or(found, part)
+    return found
+
+
+def _condition(condition: BoundCondition) -> BooleanExpression:
+    values = [_literal(value) for value in condition.values]
+    build = _EXPRESSIONS.get(condition.operator)
+    # What pyiceberg cannot compare chooses all files: a filter too many is no wrong answer.
+    if build is None or condition.of_elements or any(value is None for value in values):
+        return AlwaysTrue()
+    return build(".".join(condition.path), values)
+
+
+def _literal(value: pa.Scalar) -> Any:
+    """Return a value as pyiceberg takes it, or None for a type that it does not compare."""
+    if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
+        return None
+    found = value.as_py()
+    if isinstance(found, dt.date | dt.time):
+        return found.isoformat()
+    return found if isinstance(found, bool | int | float | str | bytes) else str(found)

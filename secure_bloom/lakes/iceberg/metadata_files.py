@@ -1,0 +1,215 @@
+"""Read pyiceberg's files through this package's storage: bounded, and without a table's classes.
+
+A table's metadata choose neither a store nor a class: files are read only from the store of the
+metadata file.
+
+A catalog's table in S3 is written, too, each small file by one request.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import FileIO
+from pyiceberg.io import InputFile as IcebergInput
+from pyiceberg.io import OutputFile as IcebergOutput
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    _inherit_from_manifest,
+)
+
+from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
+from secure_bloom.storage import open_input
+from secure_bloom.storage.dispatch import remove_file
+from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage.store_grants import StoreGrant
+
+#: The newest version of manifests that is read: it has all fields of the ones before.
+_READ_VERSION = 3
+
+
+class StoredFiles(FileIO):  # type: ignore[misc, unused-ignore]
+    """Reads the files of a table's metadata. ``opened`` returns the path of a location in them."""
+
+    def __init__(self, opened: Callable[[str], str]) -> None:
+        super().__init__({})
+        self._opened = opened
+
+    def new_input(self, location: str) -> IcebergInput:
+        """Return a file that can be read."""
+        return _StoredInput(self._opened(location))
+
+    def new_output(self, location: str) -> IcebergOutput:
+        """Raise an error: a table that is read is not written."""
+        raise UnsupportedFeatureError("a table that is read is not written", path=location)
+
+    def delete(self, location: Any) -> None:
+        """Raise an error: a table that is read loses no file."""
+        raise UnsupportedFeatureError("a table that is read is not written", path=str(location))
+
+
+class CatalogFiles(StoredFiles):
+    """Reads and writes the files of a table in S3, by the settings that its catalog gives.
+
+    ``grant`` holds these settings, or is None if the environment decides.  ``properties`` are the
+    catalog's.
+    """
+
+    def __init__(self, properties: Mapping[str, str], grant: StoreGrant | None) -> None:
+        super().__init__(str)
+        self.properties = dict(properties)
+        self._grant = grant
+
+    def new_output(self, location: str) -> IcebergOutput:
+        """Return a file that is written when it is closed."""
+        return _StoredOutput(location)
+
+    def delete(self, location: Any) -> None:
+        """Remove a file."""
+        remove_file(location if isinstance(location, str) else location.location)
+
+
+class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
+    """One file, which is read as a whole when pyiceberg opens it."""
+
+    def __len__(self) -> int:
+        with open_input(self.location) as file:
+            return file.size
+
+    def exists(self) -> bool:
+        """Return True: a missing file is an error when it is opened."""
+        return True
+
+    def open(self, seekable: bool = True) -> Any:
+        """Return the bytes of the file. Raises MemoryBudgetError for a file that is too large."""
+        del seekable
+        with open_input(self.location) as file:
+            refuse_beyond(2 * file.size, "a file of the metadata")
+            content = file.all_bytes()
+        check_decoded_size(content)
+        return io.BytesIO(content)
+
+
+class CheckedFiles(FileIO):  # type: ignore[misc, unused-ignore]
+    """Reads and writes as pyiceberg does, and refuses files that take too much memory decoded."""
+
+    def __init__(self, files: FileIO) -> None:
+        super().__init__(files.properties)
+        self._files = files
+
+    def new_input(self, location: str) -> IcebergInput:
+        """Return a file that can be read."""
+        return _CheckedInput(self._files.new_input(location))
+
+    def new_output(self, location: str) -> IcebergOutput:
+        """Return a file that can be written."""
+        return self._files.new_output(location)
+
+    def delete(self, location: Any) -> None:
+        """Remove a file."""
+        self._files.delete(location)
+
+
+class _CheckedInput(IcebergInput):  # type: ignore[misc, unused-ignore]
+    def __init__(self, file: IcebergInput) -> None:
+        super().__init__(file.location)
+        self._file = file
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def exists(self) -> bool:
+        """Return whether the file is there."""
+        found: bool = self._file.exists()
+        return found
+
+    def open(self, seekable: bool = True) -> Any:
+        """Return the bytes of the file. Raises MemoryBudgetError for a file that is too large."""
+        refuse_beyond(2 * len(self._file), "a file of the metadata")
+        with self._file.open(seekable) as stream:
+            content = stream.read()
+        check_decoded_size(content)
+        return io.BytesIO(content)
+
+
+class _StoredOutput(IcebergOutput):  # type: ignore[misc, unused-ignore]
+    """A new file of a store. Its content is in memory until it is closed."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def exists(self) -> bool:
+        """Return False: the store itself refuses to write over another file."""
+        return False
+
+    def to_input_file(self) -> IcebergInput:
+        """Return the file as one that can be read."""
+        return _StoredInput(self.location)
+
+    def create(self, overwrite: bool = False) -> Any:
+        """Return a stream. Its content is written when it is closed without an error."""
+        return _Upload(partial(self._write, must_be_new=not overwrite))
+
+    def _write(self, content: bytes, *, must_be_new: bool) -> None:
+        from secure_bloom.storage.object_writes import put_object
+
+        put_object(self.location, content, must_be_new=must_be_new)
+        self._size = len(content)
+
+
+class _Upload(io.BytesIO):
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._write: Callable[[bytes], None] | None = write
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            # A part of a file is no file.
+            self._write = None
+        self.close()
+
+    def close(self) -> None:
+        """Write the content, once."""
+        write, self._write = self._write, None
+        if write is not None:
+            write(self.getvalue())
+        super().close()
+
+    def __del__(self) -> None:
+        # Of a stream that was never closed nothing is written.
+        self._write = None
+
+
+def manifest_entries(
+    manifest: ManifestFile, files: FileIO, *, with_deleted: bool = False
+) -> list[ManifestEntry]:
+    """Return the entries of a manifest, with the fields of deletion vectors.
+
+    pyiceberg's own method leaves out fields that are new in version 3 of the format.
+    """
+    with AvroFile[ManifestEntry](
+        files.new_input(manifest.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as reader:
+        return [
+            _inherit_from_manifest(entry, manifest)
+            for entry in reader
+            if with_deleted or entry.status != ManifestEntryStatus.DELETED
+        ]

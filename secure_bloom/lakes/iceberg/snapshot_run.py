@@ -1,0 +1,256 @@
+"""The target of a run over an Iceberg table: new data files, and snapshots that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyiceberg.manifest import ManifestEntry
+from pyiceberg.table.snapshots import Snapshot
+
+from secure_bloom.errors import PolicyError, SecureBloomError, UnfinishedWriteError
+from secure_bloom.lakes.iceberg.commit import commit
+from secure_bloom.lakes.iceberg.commit_table import CommitTable, open_table
+from secure_bloom.lakes.iceberg.live_files import Chosen, IcebergSelection, Manifests
+from secure_bloom.lakes.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of, spec_of
+from secure_bloom.lakes.iceberg.table import opened_location
+from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.storage import name_of
+
+#: The name of a commit of filters in a report.
+OPERATION: Final = "replace"
+
+
+@dataclass(slots=True, kw_only=True)
+class IcebergRun:
+    """The table, its selected data files, and what the snapshots say about the run.
+
+    ``base`` is the snapshot in which the files were chosen.
+    """
+
+    table: CommitTable
+    chosen: Chosen
+    #: What the summary of each snapshot says about the run: names of columns, no values.
+    properties: Mapping[str, str]
+    commit_every: int | None
+    manifests: Manifests
+    base: Snapshot | None
+    #: The entries of the data files, by the paths that open these.
+    entries: Mapping[str, ManifestEntry] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.entries = {self.table.location(path): it for path, it in self.chosen.wanted.items()}
+
+    @property
+    def paths(self) -> list[str]:
+        """The data files, as paths that can be opened."""
+        return list(self.entries)
+
+    @property
+    def root(self) -> str:
+        """The table's folder."""
+        return opened_location(self.table.metadata.location)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of the files, by their paths."""
+        return {path: it.data_file.file_size_in_bytes for path, it in self.entries.items()}
+
+    def listed(self) -> Sequence[str]:
+        """Return the data files, as paths that can be opened."""
+        return self.paths
+
+    def skipped(self) -> Iterator[tuple[str, str]]:
+        """Yield each data file that gets no filter, with the reason."""
+        for path, reason in self.chosen.skipped.items():
+            yield opened_location(path), reason
+
+    @contextmanager
+    def publishing(self, *, dry_run: bool) -> Iterator[IcebergPublication]:
+        """Yield what commits the new files. An exception removes those that are not committed."""
+        publication = IcebergPublication(run=self, is_dry=dry_run)
+        try:
+            yield publication
+        except BaseException:
+            publication.give_up()
+            raise
+
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
+        """Return files, also failed ones, that other writers removed from the table."""
+        lost = {report.path for report in reports if report.status == "failed"}
+        if lost:
+            self.table.refresh()
+            live = self.manifests.live(self.table.head)
+            # A file that fails and is still live has failed by itself.
+            lost -= {opened_location(path) for path in live}
+        return frozenset(lost.union(publication.gone))
+
+
+@dataclass(slots=True, kw_only=True)
+class IcebergPublication:
+    """The snapshots of one run, one after the other."""
+
+    run: IcebergRun
+    is_dry: bool
+    name: str = field(default_factory=new_run)
+    commits: list[TableCommit] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    #: The locations of the new files, by the paths of the old ones.
+    _new: Mapping[str, str] = field(init=False)
+    #: The files of the batch that is being processed.
+    _batch: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self._new = new_paths(self.run.entries, self._new_location)
+
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield the tasks of each snapshot."""
+        paths = self.run.paths
+        step = self.run.commit_every or max(1, len(paths))
+        for start in range(0, len(paths), step):
+            if self.commits and not self.is_dry:
+                # The run's own commit has moved the branch.
+                self.run.table.refresh()
+            self._batch = paths[start : start + step]
+            yield [FileTask(path=path, target=self._target(path)) for path in self._batch]
+
+    def give_up(self) -> None:
+        """Remove new files of a batch that was not published."""
+        _remove(map(self._target, self._batch))
+
+    def publish(self, sizes: Mapping[str, int | None]) -> None:
+        """Commit the new files of a batch, and remove those of failed tasks."""
+        self._batch = ()
+        # Key material is written before the data, so it may be there without the data.
+        _remove(self._target(path) for path, size in sizes.items() if size is None)
+        replacements = [
+            NewDataFile(
+                old=self.run.entries[path],
+                new=self._new[path],
+                opened=self._target(path),
+                size=size,
+            )
+            for path, size in sizes.items()
+            if size is not None
+        ]
+        if replacements and self.is_dry:
+            self._report(None, replacements)
+        elif replacements:
+            self._commit(replacements)
+
+    def _target(self, path: str) -> str:
+        return self.run.table.new_path(self._new[path])
+
+    def _new_location(self, path: str, hashed: bool) -> str:
+        """Return the location for the new file: beside other files of its partition.
+
+        Without partitions, all files are in one folder. ``hashed`` is that of ``new_paths``.
+        """
+        old = self.run.entries[path].data_file
+        spec = spec_of(old.spec_id, self.run.table)
+        name = marked_name(name_of(path), self.name, unique=old.file_path, hashed=hashed)
+        provider = self.run.table.table.location_provider()
+        if spec.is_unpartitioned():
+            return str(provider.new_data_location(name))
+        path = spec.partition_to_path(old.partition, schema_of(spec, self.run.table))
+        return str(provider.new_data_location(name, _PartitionPath(path)))
+
+    def _commit(self, replacements: Sequence[NewDataFile]) -> None:
+        try:
+            done = commit(
+                self.run.table, self.run.manifests, self.run.base, replacements, self.run.properties
+            )
+        except UnfinishedWriteError:
+            raise  # the snapshot may be there, so what it names must stay
+        # Ctrl-C may come while the catalog takes the commit: then they stay too.
+        except SecureBloomError:
+            _remove(it.opened for it in replacements)
+            raise
+        kept = {it.path for it in done.replaced}
+        late = [it for it in replacements if it.path not in kept]
+        _remove(it.opened for it in late)
+        self.gone += (opened_location(it.path) for it in late)
+        if done.snapshot_id is not None:
+            self._report(done.snapshot_id, done.replaced)
+
+    def _report(self, snapshot_id: int | None, replaced: Sequence[NewDataFile]) -> None:
+        self.commits.append(
+            TableCommit(
+                version=snapshot_id,
+                operation=OPERATION,
+                metrics=metrics(replaced),
+                files=tuple(ReplacedFile(removed=it.path, added=it.new) for it in replaced),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionPath:
+    """The folder of a partition, in the form that location providers take."""
+
+    path: str
+
+    def to_path(self) -> str:
+        return self.path
+
+
+def open_run(
+    path: str,
+    chosen: IcebergSelection,
+    *,
+    columns: Iterable[str],
+    properties: Mapping[str, str],
+    branch: str | None = None,
+    commit_every: int | None = None,
+) -> IcebergRun:
+    """Return the run on a table of a catalog, which must have ``columns``.
+
+    Its errors come before anything is written.  ``properties`` are for the summaries of snapshots.
+    """
+    check_commit_every(commit_every)
+    table = open_table(path, branch)
+    for name in columns:
+        _require(name, table)
+    manifests = Manifests(table.io)
+    return IcebergRun(
+        table=table,
+        chosen=chosen.files(table, manifests),
+        properties=properties,
+        commit_every=commit_every,
+        manifests=manifests,
+        base=table.head,
+    )
+
+
+def _require(name: str, table: CommitTable) -> None:
+    """Raise PolicyError for a column that the table's schema lacks."""
+    schema = table.metadata.schema()
+    try:
+        schema.find_field(name)
+    except ValueError:
+        raise unknown_column(name, schema.column_names, (table.path,)) from None
+
+
+def refuse_options_of_files(path: str, *, in_place: bool, output: bool) -> None:
+    """Raise an error for options that are not possible for a table of a catalog."""
+    for is_given, option in ((in_place, "in_place"), (output, "output")):
+        if is_given:
+            raise PolicyError(
+                f"{option} is for files: an Iceberg table gets new files and a snapshot",
+                hint=f"leave out --{option.replace('_', '-')}",
+                path=path,
+            )
+
+
+def _remove(paths: Iterable[str]) -> None:
+    """Remove new files that no snapshot names."""
+    for path in paths:
+        # One that stays is an orphan file, which the table's own maintenance removes.
+        with suppress(SecureBloomError):
+            remove_new_file(path)

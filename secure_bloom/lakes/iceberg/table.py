@@ -1,0 +1,468 @@
+"""Read an Iceberg table from its metadata file: the live data files that pyiceberg plans.
+
+pyiceberg is imported with the first Iceberg path.  Data files have field ids, by which a column
+keeps its data whatever its name is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.errors import (
+    FormatError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    imported_for,
+    located,
+)
+from secure_bloom.lakes.commit_times import milliseconds
+from secure_bloom.lakes.iceberg.catalog import (
+    METADATA_SUFFIX,
+    PURPOSE,
+    is_in_catalog,
+    load_table,
+    store_grant,
+)
+from secure_bloom.lakes.live_file import TableVersion
+from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
+from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.store_grants import StoreGrant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from secure_bloom.lakes.iceberg.deletes import DeleteIndex, FileDeletes, KeyColumn
+
+
+#: The property by which a table asks for Iceberg's own encryption.
+KEY_PROPERTY = "encryption.key-id"
+#: The folder of metadata files in that of their table.
+METADATA_FOLDER = "metadata"
+#: Manifests of a store that are read before their turn.
+_AHEAD = 1_000
+#: Transforms of a partition's column that give no value: a hash, and nothing at all.
+_TELL_NO_VALUE = ("bucket", "void")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFile:
+    """A live data file, the deletes that apply to it, and the values of columns that it lacks.
+
+    ``grant`` is the right to open it in a store.
+    """
+
+    deletes: FileDeletes
+    grant: StoreGrant | None = field(repr=False)
+    fills: Mapping[str, pa.Scalar] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergTable:
+    """A snapshot of a table: its columns, and its data files in the order of their paths.
+
+    ``files_with_bounds`` are the columns whose bounds the manifests show, with the number of files.
+    ``partition_columns`` are the columns by whose values the files are partitioned.  ``location``
+    is the folder of the table.  ``refused`` says why rows cannot be read, or is None.  ``grant`` is
+    the right to open its files in a store, as long as the table is referenced.
+    ``key_id`` is the key by which the table asks to be encrypted.
+    """
+
+    path: str
+    grant: StoreGrant | None = field(repr=False)
+    location: str | None
+    columns: pa.Schema = field(repr=False)
+    names: ColumnMapping = field(repr=False)
+    live: Mapping[str, IcebergFile] = field(repr=False)
+    files_with_bounds: Mapping[str, int]
+    partition_columns: tuple[str, ...]
+    refused: str | None = None
+    key_id: str | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the live data files."""
+        return tuple(self.live)
+
+    def column_names(self) -> Iterator[str]:
+        """Yield the dotted names of all columns, and of those inside structures."""
+        return _dotted_names(self.columns)
+
+
+def _dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    import pyarrow as pa
+
+    for each in fields:
+        yield above + each.name
+        if pa.types.is_struct(each.type):
+            yield from _dotted_names(each.type, f"{above}{each.name}.")
+
+
+def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
+    """Return the table of a catalog or of a metadata file, at its current snapshot or at ``at``.
+
+    Raises UnsupportedFeatureError for files that are not read here, PolicyError for a table that
+    the catalog does not have or a snapshot that the table does not have, and FormatError for
+    unreadable metadata.
+    """
+    grant, location = None, local_path(path)
+    if is_in_catalog(path):
+        known = load_table(path)
+        grant, location = store_grant(known, path), opened_location(known.metadata_location)
+    with located(path=location):
+        try:
+            return _planned(location, at or TableVersion(), grant)
+        except SecureBloomError:
+            raise
+        except Exception as exc:
+            # Without the text, which may quote bounds of columns.
+            raise FormatError("pyiceberg cannot read the table's metadata") from exc
+
+
+def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTable:
+    from secure_bloom.lakes.iceberg.deletes import DATA, DeleteIndex
+
+    table = _opened(path)
+    # After the metadata: without pyiceberg, opening them says so.
+    from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
+
+    snapshot = _snapshot(table, at)
+    schema = _schema(table, snapshot)
+    manifests = () if snapshot is None else snapshot.manifests(table.io)
+    read = in_order(
+        lambda it: manifest_entries(it, table.io), manifests, files_at_once([path]), room=_AHEAD
+    )
+    entries = [entry for part in read for entry in part]
+    opened = opener(path)
+    data, index = [], DeleteIndex(table.specs(), opened, _key_columns(table))
+    for entry in entries:
+        if entry.data_file.content == DATA:
+            data.append(entry)
+        else:
+            index.add(entry)
+    return IcebergTable(
+        path=path,
+        grant=grant,
+        location=_location(path),
+        columns=schema.as_arrow().remove_metadata(),
+        names=names_of_structure(schema.as_struct()),
+        live=_live_files(table, schema, data, index, opened, grant),
+        files_with_bounds=Counter(
+            name for entry in data for name in _names(table, _bounded_fields(entry.data_file))
+        ),
+        partition_columns=tuple(_names(table, _partition_fields(table, data))),
+        refused=index.refused or _nested_default(schema),
+        key_id=table.properties.get(KEY_PROPERTY),
+    )
+
+
+def _snapshot(table: Any, at: TableVersion) -> Any:
+    """Return the snapshot that ``at`` asks for, or None for a table without one."""
+    if at.version is not None:
+        raise PolicyError(
+            "an Iceberg table has snapshots, not versions", hint="--snapshot ID names one"
+        )
+    if at.snapshot is not None:
+        found = table.snapshot_by_id(at.snapshot)
+        if found is None:
+            raise PolicyError(
+                f"the table has no snapshot {at.snapshot}", hint="it may have expired"
+            )
+        return found
+    if at.timestamp is None:
+        return table.current_snapshot()
+    found = table.snapshot_as_of_timestamp(milliseconds(at.timestamp))
+    if found is None:
+        raise PolicyError(
+            "the table has no snapshot until that time", hint="its snapshots may have expired"
+        )
+    return found
+
+
+def _schema(table: Any, snapshot: Any) -> Any:
+    """Return the schema of a snapshot. The current snapshot has the table's current schema."""
+    if snapshot is None or snapshot == table.current_snapshot():
+        return table.schema()
+    return table.schemas().get(snapshot.schema_id) or table.schema()
+
+
+def _live_files(
+    table: Any,
+    schema: Any,
+    data: Sequence[Any],
+    index: DeleteIndex,
+    opened: Callable[[str], str],
+    grant: StoreGrant | None,
+) -> dict[str, IcebergFile]:
+    defaults, found = _defaults(schema), dict[str, IcebergFile]()
+    for entry in data:
+        file = entry.data_file
+        if str(file.file_format.value).upper() != "PARQUET":
+            raise UnsupportedFeatureError("the Iceberg table has data files that are not Parquet")
+        if file.key_metadata is not None:
+            raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
+        path = opened(file.file_path)
+        if path in found:
+            raise FormatError("two entries of the table's manifests name one data file")
+        fills = {**defaults, **_identities(table, schema, file)}
+        found[path] = IcebergFile(deletes=index.of(entry), grant=grant, fills=fills)
+    return dict(sorted(found.items()))
+
+
+def _defaults(schema: Any) -> dict[str, pa.Scalar]:
+    """Return the values, other than null, of columns in files that lack them."""
+    return {
+        column.name: _scalar(column.initial_default, column.field_type)
+        for column in schema.fields
+        if column.initial_default is not None
+    }
+
+
+def _nested_default(schema: Any) -> str | None:
+    """Return a sentence if a part of a column has a default value."""
+    for column in schema.fields:
+        kind = column.field_type
+        if any(map(_has_default, kind.fields if kind.is_struct else _held(kind))):
+            return f"a part of column {column.name} has a default value for files that lack it"
+    return None
+
+
+def _identities(table: Any, schema: Any, file: Any) -> dict[str, pa.Scalar]:
+    """Return the values of partition columns, because imported files may lack these columns."""
+    found = {}
+    for position, part in enumerate(table.specs()[file.spec_id].fields):
+        column = schema._lazy_id_to_field.get(part.source_id)
+        value = file.partition[position]
+        if str(part.transform) == "identity" and column in schema.fields and value is not None:
+            found[column.name] = _scalar(value, column.field_type)
+    return found
+
+
+def _scalar(value: Any, kind: Any) -> pa.Scalar:
+    """Return a value of the metadata in the Arrow type of a column."""
+    import pyarrow as pa
+
+    wanted = arrow_of(kind)
+    if isinstance(value, int) and pa.types.is_temporal(wanted):
+        # Days, microseconds or nanoseconds after 1970 or midnight.
+        stored = pa.int32() if wanted.bit_width == 32 else pa.int64()
+        return pa.scalar(value, stored).cast(wanted)
+    if hasattr(value, "bytes"):
+        value = value.bytes
+    return pa.scalar(value, wanted)
+
+
+def arrow_of(kind: Any) -> pa.DataType:
+    """Return the Arrow type in which a column of an Iceberg type is decoded."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    found = Schema(NestedField(1, "c", kind, required=False)).as_arrow().field(0).type
+    return getattr(found, "storage_type", found)
+
+
+def _key_columns(table: Any) -> Callable[[int], KeyColumn]:
+    """Return a function that finds a column of equality deletes by its id, in any schema."""
+    import pyarrow as pa
+
+    from secure_bloom.lakes.iceberg.deletes import KeyColumn
+
+    schemas = [table.schema(), *sorted(table.schemas().values(), key=lambda it: -it.schema_id)]
+
+    @cache
+    def find(field_id: int) -> KeyColumn:
+        for schema in schemas:
+            column = schema._lazy_id_to_field.get(field_id)
+            if column is None:
+                continue
+            if not column.field_type.is_primitive:
+                break
+            kind, default = arrow_of(column.field_type), column.initial_default
+            return KeyColumn(
+                field_id=field_id,
+                path=(*_ids_above(schema, field_id), field_id),
+                type=kind,
+                default=pa.scalar(None, kind)
+                if default is None
+                else _scalar(default, column.field_type),
+            )
+        raise FormatError(f"equality deletes use a field {field_id} that is not a column")
+
+    return find
+
+
+def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
+    parent = schema._lazy_id_to_parent.get(field_id)
+    return () if parent is None else (*_ids_above(schema, parent), parent)
+
+
+def _location(path: str) -> str | None:
+    """Return the folder of the table.
+
+    Return None if the metadata file is not in a folder ``metadata``.
+    """
+    tree = tree_of(path)
+    folder = tree.parents(path)[0]
+    return tree.parents(folder)[0] if name_of(folder) == METADATA_FOLDER else None
+
+
+def older_names(table: IcebergTable) -> list[ColumnMapping]:
+    """Return the names of columns in all schemas that the table's metadata has."""
+    schemas = _opened(table.path).schemas()
+    return [names_of_structure(schemas[number].as_struct()) for number in sorted(schemas)]
+
+
+def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
+    """Return the columns with bounds in manifests of other snapshots, with the number of files.
+
+    Every metadata file beside the table's own is read, with all snapshots that it names.
+    """
+    live, found = frozenset(table.files), dict[str, set[str]]()
+    tree = tree_of(table.path)
+    folder = tree.parents(table.path)[0]
+    for name in sorted(tree.names(folder)):
+        if name.endswith(METADATA_SUFFIX):
+            location = tree.join(folder, name)
+            for path, columns in _entries(_opened(location), opener(location)):
+                if path not in live:
+                    found.setdefault(path, set()).update(columns)
+    return Counter(column for columns in found.values() for column in columns)
+
+
+def _entries(table: Any, opened: Callable[[str], str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the files of all entries of all snapshots, each with its columns that have bounds."""
+    from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
+
+    seen: set[str] = set()
+    for snapshot in table.snapshots():
+        try:
+            manifests = snapshot.manifests(table.io)
+            for manifest in manifests:
+                if manifest.manifest_path in seen:
+                    continue
+                seen.add(manifest.manifest_path)
+                for entry in manifest_entries(manifest, table.io, with_deleted=True):
+                    file = entry.data_file
+                    yield (
+                        opened(file.file_path),
+                        tuple(_names(table, _bounded_fields(file))),
+                    )
+        except PolicyError:
+            # Expired: its manifests are gone.
+            continue
+
+
+def _bounded_fields(file: Any) -> set[int]:
+    """Return the ids of the columns that have a bound in a manifest's entry."""
+    return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
+
+
+def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
+    """Return the ids of the columns that partition the files, except by hashes."""
+    specs = {it.data_file.spec_id: table.specs()[it.data_file.spec_id] for it in entries}
+    return sorted(
+        {
+            field.source_id
+            for spec in specs.values()
+            for field in spec.fields
+            if not str(field.transform).startswith(_TELL_NO_VALUE)
+        }
+    )
+
+
+def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
+    """Yield the dotted names of columns: the current name, and those of older schemas."""
+    schemas = [table.schema(), *reversed(table.schemas().values())]
+    for number in ids:
+        names = (schema.find_column_name(number) for schema in schemas)
+        yield from dict.fromkeys(filter(None, names))
+
+
+def _opened(path: str) -> Any:
+    with imported_for(PURPOSE, "iceberg"):
+        from pyiceberg.catalog.noop import NoopCatalog
+        from pyiceberg.serializers import FromInputFile
+        from pyiceberg.table import StaticTable
+    from secure_bloom.lakes.iceberg.metadata_files import StoredFiles
+
+    # Not StaticTable.from_metadata: properties of the table could name a class to be imported.
+    files = StoredFiles(opener(path))
+    metadata = FromInputFile.table_metadata(files.new_input(path))
+    return StaticTable(
+        identifier=("static-table", path),
+        metadata=metadata,
+        metadata_location=path,
+        io=files,
+        catalog=NoopCatalog("static-table"),
+    )
+
+
+def opener(metadata_file: str) -> Callable[[str], str]:
+    """Return a function that turns a location in the metadata into a path or URI.
+
+    Raises UnsupportedFeatureError for a store other than that of the metadata file.
+    """
+    if not is_object_uri(metadata_file):
+        return local_location
+    store = object_uri(metadata_file)
+
+    def opened(location: str) -> str:
+        found = object_uri(location) if is_object_uri(location) else None
+        if found is None or (found.kind, found.authority) != (store.kind, store.authority):
+            raise UnsupportedFeatureError(
+                "the metadata of the Iceberg table name a file in another store"
+            )
+        # Endpoint and region of the metadata file are those of all files.
+        return str(replace(found, query=store.query))
+
+    return opened
+
+
+def opened_location(location: str) -> str:
+    """Return the path or URI that opens a file of the metadata; Iceberg does not encode paths."""
+    return location if is_object_uri(location) else local_location(location)
+
+
+def local_location(location: str) -> str:
+    """Return the path of a local file that the metadata names."""
+    path = location.removeprefix("file://") if location.startswith("file:///") else location
+    path = path.removeprefix("file:") if path.startswith("file:/") else path
+    if "://" in path or "\0" in path or ".." in path.split("/"):
+        raise UnsupportedFeatureError("the metadata of a local Iceberg table names files elsewhere")
+    return path
+
+
+def names_of_structure(structure: Any) -> ColumnMapping:
+    """Return the names of the fields of a structure, by their ids."""
+    members: dict[StoredName, NamedField] = {
+        column.field_id: NamedField(name=column.name, inside=_inside(column.field_type))
+        for column in structure.fields
+    }
+    return ColumnMapping(members=members)
+
+
+def _inside(kind: Any) -> ColumnMapping | None:
+    if kind.is_struct:
+        return names_of_structure(kind)
+    inner = tuple(_inside(held.field_type) for held in _held(kind))
+    return ColumnMapping(inner=inner) if any(inner) else None
+
+
+def _held(kind: Any) -> list[Any]:
+    """Return the fields inside a list or a map."""
+    names = ("element_field", "key_field", "value_field")
+    return [getattr(kind, name) for name in names if hasattr(kind, name)]
+
+
+def _has_default(column: Any) -> bool:
+    if column.initial_default is not None:
+        return True
+    kind = column.field_type
+    return any(map(_has_default, kind.fields if kind.is_struct else _held(kind)))

@@ -1,0 +1,1 @@
+"""Paimon tables: their snapshots, manifests, schemas and rows, and commits of new manifests."""

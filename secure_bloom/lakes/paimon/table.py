@@ -1,0 +1,387 @@
+"""Read a Paimon table: its live data files, their columns by field ids, and its deleted rows.
+
+Data files are in ``[partition=value/]bucket-N/``.  A file has the columns of the schema under
+which it was written: a later schema may give them other names, by the same ids.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from secure_bloom.errors import (
+    FormatError,
+    PolicyError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.lakes.live_file import TableVersion
+from secure_bloom.lakes.paimon.rows import Value, decode_row, text_of
+from secure_bloom.lakes.paimon.schema import (
+    AtomicType,
+    PaimonField,
+    PaimonSchema,
+    SchemaReader,
+)
+from secure_bloom.lakes.paimon.snapshot import (
+    PaimonEntry,
+    PaimonSnapshot,
+    latest_snapshot,
+    plain_name,
+    read_index_manifest,
+    read_snapshot,
+    snapshot_at,
+)
+from secure_bloom.storage import join, open_input
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
+
+INDEX_SUFFIX: Final = ".index"
+_DELETION_VECTORS = "DELETION_VECTORS"
+#: The bucket of files that no reader sees before they are distributed to buckets.
+_POSTPONED = -2
+_DEFAULT_PARTITION = "__DEFAULT_PARTITION__"
+_OWN_ENGINE = "read the table with its own engine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaimonVector:
+    """The place of a file's deletion vector, and its number of deleted rows if it is known."""
+
+    path: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaimonFile:
+    """A live data file: its entry in the manifests, and what the entry means.
+
+    ``schema`` is the one under which it was written. ``partition`` has the value of each partition
+    column.
+    """
+
+    path: str
+    entry: PaimonEntry = field(repr=False)
+    schema: PaimonSchema = field(repr=False)
+    partition: tuple[Value, ...] = field(repr=False)
+    vector: PaimonVector | None
+
+    @property
+    def size(self) -> int:
+        """The size of the data file in bytes."""
+        return int(self.entry.file["_FILE_SIZE"])
+
+    @property
+    def level(self) -> int:
+        """The level of the file: 0 for a new one."""
+        return int(self.entry.file["_LEVEL"])
+
+    @property
+    def bucket(self) -> tuple[bytes, int]:
+        """The partition and the number of the bucket."""
+        return self.entry.record["_PARTITION"], self.entry.record["_BUCKET"]
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether it is a Parquet file, by its name."""
+        return bool(self.entry.file["_FILE_NAME"].endswith(".parquet"))
+
+    @property
+    def index_names(self) -> tuple[str, ...]:
+        """The names of the index files that the manifest lists for it."""
+        extra: Sequence[str] = self.entry.file["_EXTRA_FILES"]
+        return tuple(name for name in extra if name.endswith(INDEX_SUFFIX))
+
+    @property
+    def embedded_index(self) -> bytes | None:
+        """The index in the manifest, or None."""
+        found: bytes | None = self.entry.file.get("_EMBEDDED_FILE_INDEX")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaimonTable:
+    """A table at one snapshot. ``schema`` is its current one; ``files`` are its live files."""
+
+    folder: str
+    schema: PaimonSchema
+    snapshot: PaimonSnapshot | None
+    files: Mapping[str, PaimonFile] = field(repr=False)
+    #: The levels of the live files of each bucket. Files of one level above 0 share no key.
+    levels: Mapping[tuple[bytes, int], set[int]] = field(repr=False)
+
+    def mapping(self, file: PaimonFile, *, only_top: bool = False) -> ColumnMapping | None:
+        """Return the table's names of the columns of a file, or None if they are the same.
+
+        Raises UnsupportedFeatureError if fields inside a column were changed, unless ``only_top``.
+        """
+        return self._mapping([file.schema], only_top=only_top)
+
+    def names(self) -> ColumnMapping | None:
+        """Return the table's names of the columns of all files, or None if they are the same.
+
+        Raises UnsupportedFeatureError if two files call different columns by one name.
+        """
+        return self._mapping(list({it.schema.id: it.schema for it in self.files.values()}.values()))
+
+    def _mapping(
+        self, schemas: Sequence[PaimonSchema], *, only_top: bool = False
+    ) -> ColumnMapping | None:
+        current = {each.id: each for each in self.schema.fields}
+        ids: dict[str, int] = {}
+        for column in (column for schema in schemas for column in schema.fields):
+            if ids.setdefault(column.name, column.id) != column.id:
+                raise UnsupportedFeatureError(
+                    f"the name {column.name} was given to another column after files were written",
+                    hint="read the table with its own engine, or compact it",
+                    path=self.folder,
+                )
+            if column.id in current and not only_top:
+                _refuse_changed_inside(column, current[column.id])
+        are_same = all(
+            number in current and current[number].name == name for name, number in ids.items()
+        )
+        # Files of a table with a primary key have columns of Paimon's own.
+        if are_same and not self.schema.primary_keys:
+            return None
+        return ColumnMapping(
+            members={
+                name: NamedField(name=current[number].name, physical_name=name)
+                for name, number in ids.items()
+                if number in current
+            }
+        )
+
+    def refuse_unmerged(self) -> None:
+        """Raise UnsupportedFeatureError if the rows of files are not yet those of the table.
+
+        In a table with a primary key, rows of newer files replace those of older ones, until the
+        files of a bucket are compacted to one level, or have deletion vectors.
+        """
+        if self.schema.is_on("data-evolution.enabled"):
+            raise UnsupportedFeatureError(
+                "a Paimon table with data-evolution.enabled: columns of a row may be in several "
+                "files",
+                hint=_OWN_ENGINE,
+                path=self.folder,
+            )
+        for file in self.files.values():
+            has_deletes = self.schema.primary_keys and file.entry.file.get("_DELETE_ROW_COUNT")
+            if has_deletes or self.is_merged(file):
+                raise self._unmerged()
+
+    def is_merged(self, file: PaimonFile) -> bool:
+        """Return whether rows of the file are merged with those of other files of its bucket."""
+        if not self.schema.primary_keys:
+            return False
+        if self.schema.is_on("deletion-vectors.enabled"):
+            # Rows that newer files replace are deleted by the vector of the file.
+            return file.level == 0
+        return self.levels[file.bucket] != {file.level} or file.level == 0
+
+    def _unmerged(self) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            "a Paimon table with a primary key whose files are not compacted: a row may have "
+            "older versions in other files",
+            hint=_OWN_ENGINE + ", or compact it fully; probe, inspect and audit look at the files "
+            "all the same",
+            path=self.folder,
+        )
+
+    def column_names(self) -> frozenset[str]:
+        """Return the names of all columns."""
+        return frozenset(each.name for each in self.schema.fields)
+
+
+def require_parquet(table: PaimonTable) -> None:
+    """Raise UnsupportedFeatureError for a table with data files of other formats."""
+    if not all(file.is_parquet for file in table.files.values()):
+        raise UnsupportedFeatureError(
+            "the Paimon table has data files that are not Parquet",
+            hint="read it with its own engine; paimon build skips such files",
+            path=table.folder,
+        )
+
+
+def paimon_table(folder: str, at: TableVersion | None = None) -> PaimonTable:
+    """Return the table in a folder at its latest snapshot, or at ``at``.
+
+    Raises PolicyError for a snapshot that the table does not have, UnsupportedFeatureError for a
+    table of a newer format, and FormatError for damaged metadata.
+    """
+    snapshot = _snapshot(folder, at or TableVersion())
+    schemas = SchemaReader(folder)
+    with located(path=folder):
+        is_latest = at is None or at.is_latest
+        number = schemas.latest() if is_latest or snapshot is None else snapshot.schema_id
+        schema = schemas.get(number)
+        if snapshot is None:
+            return PaimonTable(folder=folder, schema=schema, snapshot=None, files={}, levels={})
+        places = _Places(folder, schema)
+        vectors = dict(_vectors(folder, snapshot, schema))
+        files = {
+            file.path: file
+            for entry in snapshot.live.values()
+            if entry.record["_BUCKET"] != _POSTPONED
+            for file in [_file(entry, schemas, places, vectors)]
+        }
+    levels: dict[tuple[bytes, int], set[int]] = defaultdict(set)
+    for file in files.values():
+        levels[file.bucket].add(file.level)
+    return PaimonTable(
+        folder=folder,
+        schema=schema,
+        snapshot=snapshot,
+        files=dict(sorted(files.items())),
+        levels=levels,
+    )
+
+
+def _snapshot(folder: str, at: TableVersion) -> PaimonSnapshot | None:
+    if at.version is not None:
+        raise PolicyError(
+            "a Paimon table has snapshots, not versions",
+            hint="--snapshot ID names one",
+            path=folder,
+        )
+    if at.timestamp is not None:
+        return snapshot_at(folder, at.timestamp)
+    return latest_snapshot(folder) if at.snapshot is None else read_snapshot(folder, at.snapshot)
+
+
+def partition_types(schema: PaimonSchema) -> list[AtomicType]:
+    """Return the types of the partition columns."""
+    return [_atomic(schema, name) for name in schema.partition_keys]
+
+
+def _atomic(schema: PaimonSchema, name: str) -> AtomicType:
+    column = schema.named(name)
+    kind = None if column is None else column.atomic
+    if kind is None:
+        raise FormatError(f"the schema has no partition column {name} of a plain type")
+    return kind
+
+
+class _Places:
+    """The values of partitions, and the folders of buckets. Each is worked out once."""
+
+    def __init__(self, folder: str, schema: PaimonSchema) -> None:
+        self._folder = folder
+        self._schema = schema
+        self._types = partition_types(schema)
+        self._known: dict[tuple[bytes, int], tuple[tuple[Value, ...], str]] = {}
+
+    def of(self, partition: bytes, bucket: int) -> tuple[tuple[Value, ...], str]:
+        """Return the values of a partition, and the folder of its bucket."""
+        found = self._known.get((partition, bucket))
+        if found is None:
+            values = decode_row(partition, self._types)
+            folder = bucket_folder(self._folder, self._schema, values, bucket)
+            found = self._known[partition, bucket] = values, folder
+        return found
+
+
+def _file(
+    entry: PaimonEntry,
+    schemas: SchemaReader,
+    places: _Places,
+    vectors: Mapping[tuple[bytes, int, str], PaimonVector],
+) -> PaimonFile:
+    record, file = entry.record, entry.file
+    if file.get("_EXTERNAL_PATH") is not None:
+        raise UnsupportedFeatureError("the table has data files at external paths")
+    partition, folder = places.of(record["_PARTITION"], record["_BUCKET"])
+    name = file["_FILE_NAME"]
+    return PaimonFile(
+        path=join(folder, name),
+        entry=entry,
+        schema=schemas.get(file["_SCHEMA_ID"]),
+        partition=partition,
+        vector=vectors.get((record["_PARTITION"], record["_BUCKET"], name)),
+    )
+
+
+def bucket_folder(
+    folder: str, schema: PaimonSchema, partition: Sequence[Value], bucket: int
+) -> str:
+    """Return the folder of a bucket's data files."""
+    found = folder
+    directory = schema.options.get("data-file.path-directory")
+    for part in directory.split("/") if directory else ():
+        found = join(found, plain_name(part))
+    for name in _partition_folders(schema, partition):
+        found = join(found, name)
+    return join(found, f"bucket-{bucket}")
+
+
+def _partition_folders(schema: PaimonSchema, partition: Sequence[Value]) -> Iterator[str]:
+    legacy = schema.options.get("partition.legacy-name", "true").strip().lower() == "true"
+    default = schema.options.get("partition.default-name", _DEFAULT_PARTITION)
+    for name, value in zip(schema.partition_keys, partition, strict=True):
+        text = "" if value is None else text_of(value, _atomic(schema, name), legacy=legacy)
+        yield f"{_escaped(name)}={_escaped(text if text.strip() else default)}"
+
+
+#: Characters that names of folders have as %XX, beside control characters.
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\\x7f{[]^")
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{ord(each):02X}" if each < " " or each in _ESCAPED else each for each in text)
+
+
+def _refuse_changed_inside(stored: PaimonField, current: PaimonField) -> None:
+    if _shape(stored.type) != _shape(current.type):
+        raise UnsupportedFeatureError(
+            f"the fields inside column {current.name} were changed after files were written",
+            hint=_OWN_ENGINE,
+        )
+
+
+def _shape(kind: Any) -> Any:
+    """Return the names and ids of the fields in a nested type; None for one without fields."""
+    if not isinstance(kind, dict):
+        return None
+    fields = kind.get("fields")
+    members = [
+        (each.get("id"), each.get("name"), _shape(each.get("type")))
+        for each in (fields if isinstance(fields, list) else ())
+        if isinstance(each, dict)
+    ]
+    return (members, *(_shape(kind.get(part)) for part in ("element", "key", "value")))
+
+
+def _vectors(
+    folder: str, snapshot: PaimonSnapshot, schema: PaimonSchema
+) -> Iterator[tuple[tuple[bytes, int, str], PaimonVector]]:
+    for record in read_index_manifest(folder, snapshot):
+        if record.get("_INDEX_TYPE") != _DELETION_VECTORS or record.get("_KIND") != 0:
+            continue
+        if record.get("_EXTERNAL_PATH") is not None or schema.is_on("index-file-in-data-file-dir"):
+            raise UnsupportedFeatureError("the table has deletion vectors beside data files")
+        path = join(join(folder, "index"), plain_name(record.get("_FILE_NAME")))
+        for each in record.get("_DELETIONS_VECTORS_RANGES") or ():
+            found = record.get("_PARTITION"), record.get("_BUCKET"), each.get("f0")
+            match found:
+                case (bytes(partition), int(bucket), str(name)):
+                    yield (partition, bucket, name), _vector(path, each)
+                case _:
+                    raise FormatError("a deletion vector names no data file")
+
+
+def _vector(path: str, fields: Mapping[str, Any]) -> PaimonVector:
+    offset, length, count = (fields.get(name) for name in ("f1", "f2", "_CARDINALITY"))
+    if not isinstance(offset, int) or not isinstance(length, int) or min(offset, length) < 0:
+        raise FormatError("a deletion vector has no valid place")
+    if count is not None and (not isinstance(count, int) or count < 0):
+        raise FormatError("a deletion vector has no valid number of rows")
+    return PaimonVector(path=path, offset=offset, length=length, cardinality=count)
+
+
+def read_vector(vector: PaimonVector) -> bytes:
+    """Return the bytes of a deletion vector, with its size before and its checksum after it."""
+    with located(path=vector.path), open_input(vector.path) as file:
+        return file.read_at(vector.offset, vector.length + 8)

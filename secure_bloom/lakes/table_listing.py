@@ -1,0 +1,269 @@
+"""List the files that paths mean. For a table with a log, list only the live files.
+
+A path may be the table's folder, a folder or a file in it, or a pattern. Files that the log does
+not name are not read.  Tables whose log is not honoured are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
+from secure_bloom.lakes.formats import (
+    NO_VERSIONS,
+    READ_LOGS,
+    ListedTable,
+    TableFormat,
+    below_key,
+    format_of,
+    named_format,
+)
+from secure_bloom.lakes.live_file import TableVersion
+from secure_bloom.storage import (
+    InputFile,
+    TableLog,
+    find_files,
+    is_object_uri,
+    join,
+    open_input,
+    open_pinned,
+)
+from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.listing import expand
+from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
+
+if TYPE_CHECKING:
+    from secure_bloom.lakes.formats import ListedFile
+    from secure_bloom.lakes.paimon.table import PaimonFile
+    from secure_bloom.storage.column_mapping import ColumnMapping
+    from secure_bloom.storage.folder_trees import Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableListing:
+    """Files in the order of their paths, with their tables if they are in some.
+
+    ``tables`` are those whose log has a schema, and ``files`` what it says of each of their files.
+    ``folders`` are tables that were found by a log in a folder, and paths inside one.  ``logs`` are
+    all tables with a log, also without a schema.
+    """
+
+    paths: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    tables: tuple[ListedTable, ...] = ()
+    logs: tuple[ListedTable, ...] = ()
+    files: Mapping[str, ListedFile] = field(default_factory=dict)
+    names: Mapping[str, ColumnMapping] = field(default_factory=dict)
+    #: Sizes of objects that were listed.
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def column_names(self) -> set[str]:
+        """Return the columns that tables have and their files may lack."""
+        return set().union(*(table.schema() for table in self.tables))
+
+    def paimon_file(self, path: str) -> PaimonFile | None:
+        """Return what a Paimon table says of a file, or None for a file of no such table."""
+        from secure_bloom.lakes.paimon.table import PaimonFile
+
+        found = self.files.get(path)
+        return found if isinstance(found, PaimonFile) else None
+
+    def open(self, path: str, *, pinned: bool = True) -> InputFile:
+        """Open one of the files. Its columns have the names of the table.
+
+        With ``pinned`` an object is read by conditional requests, of which the first has its end.
+        Without it the first request asks for its identity alone.
+        """
+        file = open_pinned(path, self.sizes.get(path)) if pinned else open_input(path)
+        file.column_names = self.names.get(path)
+        return file
+
+
+def list_tables(
+    paths: Collection[str],
+    at: TableVersion | None = None,
+    *,
+    refused: list[SecureBloomError] | None = None,
+) -> TableListing:
+    """Return the files that ``paths`` mean, with what a table's log says about each.
+
+    ``at`` asks for a version of the Delta tables among them. Raises PolicyError if there is none.
+    ``refused`` takes the errors of folders below the paths that cannot be listed, such as tables of
+    other formats. Without it the first one is raised.
+    """
+    found = _Listed(at or TableVersion(), paths, refused)
+    folders = []
+    for path in paths:
+        named = named_format(path)
+        if named is None:
+            folders.append(path)
+        else:
+            found.take_named(path, named)
+    above = refuse_above(folders, READ_LOGS)
+    plain: list[str] = []
+    for path in folders:
+        # Without such folders there is nothing to look for: in a store each look is a request.
+        inside = {match: _table_above(match, above) for match in _matches(path)} if above else {}
+        if not any(inside.values()):
+            plain.append(path)
+            continue
+        found.take_inside(path, inside, above)
+    try:
+        if plain:
+            found.take(find_files(plain, refused=refused, check=found.check))
+    except PolicyError as error:
+        # A folder without files is an error, a table without files an answer.
+        if len(plain) > 1 or not found.is_empty_table(error.path):
+            raise
+    return found.listing()
+
+
+def _matches(path: str) -> list[str]:
+    """Return the files that a path means.
+
+    Return None if nothing is there, which is reported together with other such paths.
+    """
+    try:
+        return expand([path])
+    except PolicyError:
+        return []
+
+
+def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
+    """Return the innermost folder above a path that has a log, or None."""
+    folders = [folder for folder in tree_of(path).parents(path) if folder in above]
+    # All of them lie above one path, so the longest is the innermost.
+    return max(folders, key=len, default=None)
+
+
+class _Listed:
+    """The files found so far, each once however many paths lead to it."""
+
+    def __init__(
+        self,
+        at: TableVersion,
+        given: Collection[str],
+        refused: list[SecureBloomError] | None,
+    ) -> None:
+        self._at = at
+        self._given = {path.rstrip("/") for path in given}
+        self._refused = refused
+        self._paths: dict[Hashable, str] = {}
+        self._folders: list[str] = []
+        self._tables: dict[Hashable, ListedTable] = {}
+        self._files: dict[str, ListedFile] = {}
+        self._names: dict[str, ColumnMapping] = {}
+        #: The trees whose folders were listed.
+        self._trees: dict[int, Tree] = {}
+
+    def listing(self) -> TableListing:
+        """Return the listing of everything found."""
+        if not self._at.is_latest and not self._tables:
+            raise PolicyError(f"a version was asked for, and {NO_VERSIONS}")
+        return TableListing(
+            paths=tuple(sorted(self._paths.values())),
+            folders=tuple(self._folders),
+            tables=tuple(it for it in self._tables.values() if it.state is not None),
+            logs=tuple(self._tables.values()),
+            files=self._files,
+            names=self._names,
+            sizes=dict(self._sizes()),
+        )
+
+    def _sizes(self) -> Iterator[tuple[str, int]]:
+        """Yield the objects whose size the log of a table, or a listing, has."""
+        for path in filter(is_object_uri, self._paths.values()):
+            sizes = [getattr(self._files.get(path), "size", None)]
+            sizes += [tree.listed_size(path) for tree in self._trees.values()]
+            if size := next(filter(None, sizes), None):
+                yield path, size
+
+    def is_empty_table(self, path: str | None) -> bool:
+        """Return whether the path is a table whose log names no file.
+
+        The table then has a schema but no rows.
+        """
+        table = None if path is None else self._tables.get(tree_of(path).key(path))
+        return table is not None and table.state is not None and not table.files
+
+    def take(self, paths: Collection[str]) -> None:
+        """Add files that exist."""
+        trees: dict[bool, Tree] = {}
+        for path in paths:
+            # One tree for all files: it keeps where the links among their folders lead.
+            tree = trees.setdefault(is_object_uri(path), tree_of(path))
+            self._paths.setdefault(tree.key(path), path)
+
+    def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
+        """Return the live files of a folder that is a table, or None for another folder."""
+        self._trees[id(tree)] = tree
+        try:
+            log = refuse_folder(tree, folder, folders, honoured=READ_LOGS)
+        except UnsupportedFeatureError as error:
+            if self._refused is None or folder.rstrip("/") in self._given:
+                raise
+            self._refused.append(error)
+            return ()
+        return None if log is None else self._files_of(log, folder, folder)
+
+    def take_named(self, path: str, named: TableFormat) -> None:
+        """Add the files of a table that a path names."""
+        table = replace(named.list_files(path, self._at), named=path)
+        self._tables[path] = table
+        self._files |= table.files
+        self._names |= {it: names for it in table.files if (names := table.names_of(it))}
+        self.take(table.files)
+
+    def take_inside(
+        self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableLog]
+    ) -> None:
+        """Add the files for a path inside tables: its matches, each with its table."""
+        files = []
+        for match, table in inside.items():
+            if table is None:
+                files += find_files([match], check=self.check)
+            else:
+                files += self._files_of(logs[table], table, match)
+        if not files:
+            raise PolicyError(
+                "no file of the table's version lies there",
+                hint="the table's log says which of its files live; others are not looked at",
+                path=path,
+            )
+        self.take(files)
+
+    def _files_of(self, log: TableLog, table: str, path: str) -> list[str]:
+        """Return the live files of a table that are ``path``, or below it.
+
+        ``path`` is inside the table.
+        """
+        tree = tree_of(path)
+        self._folders.append(path)
+        listed = self._table(log, tree, table)
+        found = []
+        for stored, shown in _within(tree, table, path, listed.files):
+            found.append(shown)
+            self._files[shown] = listed.files[stored]
+            if names := listed.names_of(stored):
+                self._names[shown] = names
+        return found
+
+    def _table(self, log: TableLog, tree: Tree, table: str) -> ListedTable:
+        key = tree.key(table)
+        if key not in self._tables:
+            self._tables[key] = format_of(log).list_files(table, self._at)
+        return self._tables[key]
+
+
+def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files of a table in ``path``, each also in the spelling of the given path."""
+    top = tree.key(path)
+    for file in files:
+        inside = below_key(tree.key(file), top)
+        if inside is not None:
+            yield file, join(path, inside) if inside else path
+        elif path == table:
+            # A table may name files elsewhere, as clones do.
+            yield file, file

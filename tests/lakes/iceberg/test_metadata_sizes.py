@@ -1,0 +1,99 @@
+"""What a file of an Iceberg table's metadata takes decoded, known before it is decoded."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
+from secure_bloom.storage.memory_budget import VARIABLE, MemoryBudgetError
+from testing.iceberg_tables import iceberg
+from tests.lakes.avro_files import avro
+
+SCHEMA = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]})
+
+
+def _deflated(text: bytes) -> bytes:
+    one = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return one.compress(text) + one.flush()
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "null": bytes,
+    "deflate": _deflated,
+    "zstandard": lambda text: pa.Codec("zstd").compress(text).to_pybytes(),
+    "bzip2": bz2.compress,
+    "snappy": lambda text: pa.Codec("snappy").compress(text).to_pybytes() + b"crc.",
+}
+
+
+@pytest.mark.parametrize("codec", list(PACK))
+def test_blocks_count_unpacked(monkeypatch: pytest.MonkeyPatch, codec: str) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    check_decoded_size(avro(SCHEMA.encode(), codec, 100, PACK[codec](bytes(100_000))))
+    for records, size in ((1, 2_000_000), (20_000, 100_000)):
+        with pytest.raises(MemoryBudgetError, match="metadata takes"):
+            check_decoded_size(avro(SCHEMA.encode(), codec, records, PACK[codec](bytes(size))))
+
+
+def test_packed_json_counts_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    small, large = b'{"a":[0]}', b'{"a":[' + b"0," * 200_000 + b"0]}"
+    for packed in (gzip.compress(small), small, gzip.compress(small) * 2):
+        check_decoded_size(packed)
+    for packed in (gzip.compress(large), large, gzip.compress(b" ") + gzip.compress(large)):
+        with pytest.raises(MemoryBudgetError):
+            check_decoded_size(packed)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "fixed", "name": "f", "size": 0},
+        {"type": "record", "name": "n", "fields": [{"name": "x", "type": "null"}]},
+        {"type": {"type": "null"}},
+        "an.earlier.name",
+    ],
+)
+def test_items_that_take_no_byte_are_refused(items: Any) -> None:
+    kind = {"type": "array", "items": items}
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]}
+    with pytest.raises(FormatError, match="take no byte"):
+        check_decoded_size(avro(json.dumps(schema).encode(), "null", 1, b"\2\0"))
+
+
+def test_damage_is_an_error() -> None:
+    good = avro(SCHEMA.encode(), "null", 1, b"\2")
+    check_decoded_size(good)
+    for size in range(4, len(good)):
+        # A header alone is an empty file.
+        try:
+            check_decoded_size(good[:size])
+        except FormatError:
+            continue
+    with pytest.raises(UnsupportedFeatureError, match="codec"):
+        check_decoded_size(avro(SCHEMA.encode(), "lzo", 1, b"\2"))
+    with pytest.raises(FormatError, match="cannot be unpacked"):
+        check_decoded_size(avro(SCHEMA.encode(), "deflate", 1, b"\xff\xff"))
+    with pytest.raises(FormatError, match="records in"):
+        check_decoded_size(avro(SCHEMA.encode(), "null", 5, b"\2"))
+
+
+def test_files_of_pyiceberg_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = iceberg(tmp_path / "warehouse")
+    monkeypatch.setenv(VARIABLE, "1MiB")
+    paths = list((tmp_path / "warehouse").rglob("metadata/*"))
+    assert len(paths) > 5
+    assert table.metadata_location
+    for path in paths:
+        check_decoded_size(path.read_bytes())

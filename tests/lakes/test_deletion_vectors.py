@@ -1,0 +1,167 @@
+"""Deletion vectors, inline and in files, as deltalake reads them, and damaged ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyroaring
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.lakes import snapshot
+from secure_bloom.lakes.deletion_vectors import DeletedRows, decode_z85, positions
+from testing.delta_logs import add, commit, inline_vector, start, vector_file, z85
+
+ROWS = 100
+STATS = f'{{"numRecords":{ROWS}}}'
+
+
+def deleted(table: Path, rows: int = ROWS) -> list[list[int]]:
+    """The deleted rows of each live file."""
+    found = snapshot(table)
+    assert found is not None
+    return [
+        DeletedRows(folder=str(table), vector=file.deletion_vector).positions(rows).tolist()
+        for file in found.files
+        if file.deletion_vector is not None
+    ]
+
+
+def with_vectors(table: Path, *vectors: dict[str, Any]) -> Path:
+    """A table with a file for each vector."""
+    adds = []
+    for i, vector in enumerate(vectors):
+        path = table / f"{i}.parquet"
+        pq.write_table(pa.table({"id": pa.array(range(ROWS), pa.int64())}), path)
+        adds.append(add(path.name, path.stat().st_size, deletionVector=vector, stats=STATS))
+    commit(table, 0, *start(features=["deletionVectors"]), *adds)
+    return table
+
+
+def test_they_are_those_that_deltalake_reads(tmp_path: Path) -> None:
+    wanted = [[0, 5, 99], list(range(40)), [7]]
+    stored = vector_file(tmp_path, *wanted[:2], prefix="ab")
+    with_vectors(tmp_path, *stored, inline_vector(wanted[2]))
+    assert deleted(tmp_path) == wanted
+    found = pa.table(deltalake.DeltaTable(tmp_path).deletion_vectors().read_all()).to_pylist()
+    kept = {Path(row["filepath"]).name: row["selection_vector"] for row in found}
+    assert wanted == [[i for i, keep in enumerate(kept[name]) if not keep] for name in sorted(kept)]
+
+
+def test_a_vector_may_stand_at_a_path_of_its_own(tmp_path: Path) -> None:
+    (vector,) = vector_file(tmp_path, [3])
+    (path,) = tmp_path.glob("*.bin")
+    moved = vector | {"storageType": "p", "pathOrInlineDv": f"file://{path}"}
+    assert deleted(with_vectors(tmp_path, moved)) == [[3]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cardinality": 2},
+        {"sizeInBytes": 3},
+        {"offset": 10**6},
+        {"offset": None},
+        {"pathOrInlineDv": z85(bytes(12))},
+        {"pathOrInlineDv": "~" * 20},
+    ],
+)
+def test_a_vector_that_is_not_as_the_log_says_is_an_error(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    (vector,) = vector_file(tmp_path, [3])
+    with pytest.raises(FormatError):
+        deleted(with_vectors(tmp_path, vector | change))
+
+
+def test_a_vector_of_another_file_is_an_error(tmp_path: Path) -> None:
+    (vector,) = vector_file(tmp_path, [3, 50])
+    with_vectors(tmp_path, vector)
+    with pytest.raises(FormatError, match="row 50, the file has 50 rows"):
+        deleted(tmp_path, 50)
+
+
+@pytest.mark.parametrize("at", range(30))
+def test_a_byte_that_was_changed_is_an_error(tmp_path: Path, at: int) -> None:
+    (vector,) = vector_file(tmp_path, [3])
+    (path,) = tmp_path.glob("*.bin")
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x41
+    path.write_bytes(data)
+    with pytest.raises(FormatError):
+        deleted(with_vectors(tmp_path, vector))
+
+
+def test_a_kind_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    vector = inline_vector([1]) | {"storageType": "x"}
+    with pytest.raises(UnsupportedFeatureError, match="not known"):
+        deleted(with_vectors(tmp_path, vector))
+
+
+@pytest.mark.parametrize("text", ["abcd", "abc~d", "#####"])
+def test_a_text_that_is_no_z85_is_an_error(text: str) -> None:
+    with pytest.raises(FormatError):
+        decode_z85(text)
+    assert decode_z85("HelloWorld") == bytes.fromhex("864fd26fb559f75b")
+
+
+MOST = 10**9
+#: Arrays, runs, bit sets, several containers, and more than 32 bits.
+KINDS = {
+    "empty": [],
+    "array": [3, 5, 70_000],
+    "run": range(10_000),
+    "bit set": range(0, 40_000, 3),
+    "many containers": [*range(0, 400_000, 1000), *range(500_000, 600_000)],
+    "beyond 32 bits": [1, 2**32 + 7, 5 * 2**32],
+    "runs and arrays": [*range(100), 200_000, 200_002],
+}
+
+
+def encoded(numbers: object, *, with_runs: bool) -> bytes:
+    bitmap = pyroaring.BitMap64(numbers)
+    if with_runs:
+        bitmap.run_optimize()
+    return bitmap.serialize()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("with_runs", [True, False])
+def test_the_numbers_are_those_that_were_written(kind: str, with_runs: bool) -> None:
+    found = positions(encoded(KINDS[kind], with_runs=with_runs), most=MOST)
+    assert found.tolist() == list(KINDS[kind])
+
+
+@given(st.sets(st.integers(0, 300_000) | st.integers(0, 2**40)), st.booleans())
+def test_any_numbers_come_back(numbers: set[int], with_runs: bool) -> None:
+    assert positions(encoded(numbers, with_runs=with_runs), most=MOST).tolist() == sorted(numbers)
+
+
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 200), st.integers(0, 255))
+def test_damage_is_an_error_or_other_numbers(kind: str, at: int, byte: int) -> None:
+    data = bytearray(encoded(KINDS[kind], with_runs=True))
+    data[at % len(data)] = byte
+    try:
+        found = positions(bytes(data), most=MOST)
+    except FormatError:
+        return
+    assert (found[1:] > found[:-1]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_that_are_missing_or_too_many_are_an_error(kind: str) -> None:
+    data = encoded(KINDS[kind], with_runs=True)
+    for other in (data[:-1], data + b"\0"):
+        with pytest.raises(FormatError):
+            positions(other, most=MOST)
+
+
+def test_more_numbers_than_rows_are_never_built() -> None:
+    with pytest.raises(FormatError, match="more than "):
+        positions(encoded(range(65_536), with_runs=True), most=65_535)
