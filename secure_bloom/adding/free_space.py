@@ -15,11 +15,12 @@ from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.errors import FormatError, KeyUnavailableError, SecureBloomError
 from secure_bloom.parquet.chunk_fields import BLOOM_FILTER_LENGTH, BLOOM_FILTER_OFFSET, SLOTS
 from secure_bloom.parquet.chunk_fields import read_chunks as read_rows
+from secure_bloom.parquet.dictionary_pages import end_of_pages
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.page_index import decode_offset_index
-from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
@@ -134,7 +135,7 @@ def _kept_extents(file: InputFile, footer: Footer, replaced: Replaced) -> Iterat
 def _data(file: InputFile, chunk: Chunk, limit: int) -> Iterator[Extent]:
     start, length = chunk_extent(chunk)
     yield start, start + length
-    if not ends_with_its_pages(file, chunk):
+    if end_of_pages(file, chunk) != start + length:
         raise FormatError("the pages of a column chunk do not end where the chunk does")
     # Nobody writes index pages, and nothing says how long one is.
     if chunk.meta_data.index_page_offset:

@@ -25,11 +25,12 @@ from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
+from secure_bloom.parquet.dictionary_pages import end_of_pages
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC, read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import (
     ColumnIndex,
     ColumnMetaData,
@@ -125,9 +126,9 @@ def _extents(file: InputFile, footer: Footer) -> Iterator[Extent]:
 
 
 def _data(file: InputFile, chunk: Chunk) -> Extent:
-    if not ends_with_its_pages(file, chunk):
-        raise FormatError("the pages of a column chunk do not end where the chunk does")
     start, length = chunk_extent(chunk)
+    if end_of_pages(file, chunk) != start + length:
+        raise FormatError("the pages of a column chunk do not end where the chunk does")
     return start, start + length
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.checks import (
+    clear_structures,
     column_filters,
     column_keys,
     column_names,
@@ -56,9 +57,10 @@ if TYPE_CHECKING:
 
 #: Room for the end of the file, and for the heads of parts, which are read before the parts.
 _ROOM = 1024 * 1024
-#: Once gaps, indexes and filters; once sampled pages; and twice the pages of a chunk whose zeros
-#: are looked for.  With ``check_values`` columns in clear and gaps are read once more.
-_TIMES = 6
+#: Once gaps, indexes and filters; once sampled pages; twice the pages of a chunk whose zeros are
+#: looked for, and those whose values explain a filter.  With ``check_values`` columns in clear,
+#: headers and gaps are read twice more.
+_TIMES = 9
 
 
 class MeteredFile(CountedFile):
@@ -79,6 +81,7 @@ _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
     column_keys.check_algorithm,
     column_keys.check_footer_key,
     column_keys.check_key_texts,
+    clear_structures.check_part_in_clear,
     contradictions.check_checksums,
 )
 _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
@@ -91,6 +94,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     leaks.check_hudi,
     hudi_filters.check_hudi_filter,
     leaks.check_schemas,
+    clear_structures.check_sealed_part,
     unreferenced_bytes.check_gaps,
     column_filters.check_doubts,
     column_names.check_spelling,
@@ -104,6 +108,7 @@ _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     leaks.check_page_indexes,
     leaks.check_pages,
     column_filters.check_filter,
+    clear_structures.check_headers,
     contradictions.check_counts,
     contradictions.check_sizes,
     contradictions.check_statistics,

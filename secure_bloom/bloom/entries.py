@@ -64,7 +64,7 @@ def count_missed(
     Only the form that the format prescribes is looked up. With ``both_zeros``, both zeros are
     looked up if one occurs.  Other writers' filters need not have NaN.
     """
-    chunks = _hashes(_without_nans(_with_both_zeros(values) if both_zeros else values))
+    chunks = hashes_of(_without_nans(_with_both_zeros(values) if both_zeros else values))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
 
 
@@ -80,7 +80,8 @@ def _insert(bloom_filter: SplitBlockBloomFilter, entries: Entries) -> None:
         bloom_filter.insert_fixed(entries)
 
 
-def _hashes(entries: Entries) -> Iterator[NDArray[np.uint64]]:
+def hashes_of(entries: Entries) -> Iterator[NDArray[np.uint64]]:
+    """Yield the hashes of values, some at a time."""
     if isinstance(entries, Binary):
         return xxh64.binary_chunks(entries.offsets, entries.data, prefix=entries.prefix)
     return xxh64.fixed_chunks(entries)

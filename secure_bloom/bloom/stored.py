@@ -31,7 +31,7 @@ from secure_bloom.parquet.structures.splices import EMPTY, encoded
 from secure_bloom.storage import InputFile
 
 #: Most bytes of a header: real ones take 16 in clear, and 128 in parquet-java's padded module.
-_HEADER_LIMIT = 1024
+HEADER_LIMIT = 1024
 _FRAME_OVERHEAD = cipher.LENGTH_SIZE + cipher.NONCE_SIZE + cipher.TAG_SIZE
 
 
@@ -95,7 +95,7 @@ def decode_bloom_filter(
         length = cipher.frame_length(view)
         header_module = view[:length]
         header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
-        num_bytes, _ = (_short_header if len(header) <= _HEADER_LIMIT else _header)(header)
+        num_bytes, _ = (_short_header if len(header) <= HEADER_LIMIT else _header)(header)
         bitset = column_cipher.decrypt(ModuleType.BLOOM_FILTER_BITSET, view[length:])
     # Both are checked: the header alone could promise more than there is, and the bitset's length
     # comes from the footer.
@@ -167,7 +167,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
         # Format 2.10 brought the field; parquet-java before 1.14 leaves it out.
         length = _measure(file, offset, chunk.cipher)
     # This number of bytes is read at once, and it comes from the footer.
-    if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
+    if not 0 < length <= MAX_BYTES + HEADER_LIMIT:
         raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
     return offset, length
 
@@ -178,11 +178,11 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
         # The number comes from the footer, and nothing has checked it yet.
         if not 0 <= offset < file.size:
             raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")
-        head = file.read_at(offset, min(_HEADER_LIMIT, file.size - offset))
+        head = file.read_at(offset, min(HEADER_LIMIT, file.size - offset))
         num_bytes, length = _header(head)
         return length + num_bytes
     # Only the length fields of the two frames are read; nothing is decrypted to measure.
-    header_length = _frame_length_at(file, offset, _HEADER_LIMIT)
+    header_length = _frame_length_at(file, offset, HEADER_LIMIT)
     limit = MAX_BYTES + _FRAME_OVERHEAD
     return header_length + _frame_length_at(file, offset + header_length, limit)
 

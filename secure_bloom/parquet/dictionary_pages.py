@@ -46,6 +46,27 @@ def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
     return walk(chunk, partial(window.page, PageFinder(chunk)), window.repeats)
 
 
+def end_of_pages(file: InputFile, chunk: Chunk) -> int:
+    """Return the offset at which the last page of the chunk ends.
+
+    Raises the errors of :func:`read_headers`.
+    """
+    start, length = chunk_extent(chunk)
+    window, finder, end = _Window(file, start, length, _AHEAD), PageFinder(chunk), 0
+
+    def read(position: int, place: Place) -> tuple[Page, int]:
+        nonlocal end
+        page, end = window.page(finder, position, place)
+        return page, end
+
+    # Without values the walk sees no page, and pyarrow writes a dictionary's all the same.
+    if chunk.meta_data.num_values == 0 and has_dictionary_offset(chunk):
+        read(0, DICTIONARY)
+    for _ in walk(chunk, read):
+        pass
+    return start + end
+
+
 def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
     """Return the first page of the chunk, of which ``ahead`` bytes are read at first.
 

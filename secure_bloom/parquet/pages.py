@@ -224,25 +224,6 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     return start, length
 
 
-def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
-    """Return whether the chunk's last page ends where the chunk does.
-
-    Raises the FormatError of :func:`read_pages`.
-    """
-    start, length = chunk_extent(chunk)
-    reader, end = _reader(chunk, file.view_at(start, length)), 0
-
-    def read(position: int, place: Place) -> tuple[Page, int]:
-        nonlocal end
-        page, end = reader(position, place)
-        return page, end
-
-    # Without values the walk sees no page, and pyarrow writes a dictionary's all the same.
-    if chunk.meta_data.num_values == 0 and has_dictionary_offset(chunk):
-        read(0, DICTIONARY)
-    return all(True for _ in walk(chunk, read)) and end == length
-
-
 def has_data_page(chunk: Chunk) -> bool:
     """Return whether the metadata say where the first data page is."""
     # pyarrow writes none for a row group without rows, and stores 0 for its place.

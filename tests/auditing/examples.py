@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
+from thrift.protocol.TProtocol import TType
 
 import secure_bloom as sb
 from secure_bloom.auditing.findings import AuditReport
@@ -885,6 +886,15 @@ def unchecked_feature(folder: Path) -> Example:
     """The data of `city` stands in another file (`ColumnChunk.file_path`)."""
     path = sound(folder)
     edit_footer(path, lambda it: setattr(chunk_of(it, "city"), "file_path", "y.parquet"))
+    return Example(path=path)
+
+
+@example("unchecked-fields")
+def unchecked_fields(folder: Path) -> Example:
+    """A text in a field 99 of an encrypted footer, which no version of the format has."""
+    path = sound(folder)
+    text = TType.STRING, b"a text"
+    edit_footer(path, lambda it: it.footer.metadata.tree.fields.update({99: text}))
     return Example(path=path)
 
 

@@ -59,7 +59,9 @@ def test_a_sample_is_spread_and_the_same_each_time(tmp_path: Path) -> None:
     assert ids(Example(path=tmp_path).audit(sample=6)) == []
 
 
-def test_only_footers_and_filters_are_read(tmp_path: Path) -> None:
+def test_only_footers_filters_and_small_columns_in_clear_are_read(
+    tmp_path: Path,
+) -> None:
     path = sound(tmp_path, table=customers(20_000))
     assert not sb.add_bloom_filters(path, columns=["email", "city"], keys=KEYRING).failed
     with opened(path) as it:
@@ -67,6 +69,10 @@ def test_only_footers_and_filters_are_read(tmp_path: Path) -> None:
             it.chunk(group, name).meta_data.bloom_filter_length or 0
             for group in range(len(it.footer.row_groups))
             for name in ("email", "city")
+        )
+        values = sum(
+            it.chunk(group, "city").meta_data.total_compressed_size
+            for group in range(len(it.footer.row_groups))
         )
         footer = max(it.file.size - it.footer.tail.offset, 64 * 1024)
     policy = with_rules(city=bloom("city"), email=bloom("email", "k_pii"))
@@ -77,7 +83,7 @@ def test_only_footers_and_filters_are_read(tmp_path: Path) -> None:
         subject = file_audit._subject(counted, run)
         audit = file_audit._audit(subject)
     assert audit.findings == ()
-    assert counted.bytes_read <= footer + filters + 8192
+    assert counted.bytes_read <= footer + filters + values + 8192
     assert counted.bytes_read < path.stat().st_size / 4
 
 
@@ -111,7 +117,7 @@ def test_a_thousand_chunks_that_share_one_filter_are_not_read_a_thousand_times(
     run = AuditRun(request=request, resolver=KeyResolver(KEYRING))
     audit = file_audit.audit_file(str(path), run)
     overlaps = [f for f in audit.findings if "overlap" in f.what]
-    assert 40 < len(overlaps) < 50
+    assert 35 < len(overlaps) < 50
 
 
 def test_reads_are_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
@@ -119,7 +125,7 @@ def test_reads_are_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     path.write_bytes(bytes(1024 * 1024))
     with open_input(str(path)) as file:
         metered = MeteredFile(file)
-        for _ in range(7):
+        for _ in range(10):
             metered.read_at(0, file.size)
         with pytest.raises(FormatError, match="overlap"):
             metered.read_at(0, 1)

@@ -8,7 +8,8 @@ import pytest
 
 from testing.surgery import assert_tells_no_secret
 from tests.auditing.datasets import ids
-from tests.auditing.ways import EMAIL, WAYS
+from tests.auditing.ways import EMAIL
+from tests.auditing.ways_in_structures import WAYS
 
 
 @pytest.mark.parametrize("name", WAYS)

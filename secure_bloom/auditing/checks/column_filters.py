@@ -26,11 +26,20 @@ from secure_bloom.auditing.rules.filter_rules import (
     FILTER_SATURATED,
     FILTER_WRONG,
 )
-from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILE, UNCHECKED_ZEROS
+from secure_bloom.auditing.rules.unchecked_rules import (
+    UNCHECKED_FILE,
+    UNCHECKED_VALUES,
+    UNCHECKED_ZEROS,
+)
 from secure_bloom.bloom.entries import forms
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
-from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
+from secure_bloom.errors import (
+    FormatError,
+    IntegrityError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.parquet.dictionary_pages import claims_full_dictionary
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_types import Kind
@@ -54,6 +63,8 @@ _USELESS = 0.5
 _CHANCE = 1e-6
 #: A value sets at most this number of bits, one in each word of a block.
 _BITS = 8
+#: The values of a chunk of at most this size are always read to explain the bits of a filter.
+_FEW_BYTES = 1024 * 1024
 #: The header of a dictionary page is in its first bytes.
 _PAGE_HEADER = 64
 #: Values that a filter may have beyond those of its column: both zeros, and forms of NaN.
@@ -142,17 +153,48 @@ def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findin
 
 
 def _check_crowded(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
-    """Check that a filter in clear has no more bits than the values of its chunk can set."""
-    # What an encrypted filter holds is for those who have the column's key, and one that lets most
-    # values pass is a finding already.
-    is_open = not subject.is_encrypted and subject.of.request.has_secrets
-    if not is_open or stored.filter.fpp() > _USELESS:
+    """Check that a filter has no bits that the values of its chunk do not set."""
+    request = subject.of.request
+    # What an encrypted filter holds is for those who have the column's key, who need not have that
+    # of another column.  One that lets most values pass is a finding already.
+    is_checked = request.has_secrets and (request.check_values or not subject.is_encrypted)
+    if not is_checked or stored.filter.fpp() > _USELESS:
         return
     bits = round(stored.filter.fill() * 8 * stored.filter.byte_count)
     most = _BITS * (forms(chunk.leaf) * _value_count(subject, chunk) + _EXTRA)
     if bits > most:
         yield subject.finding(
             FILTER_CROWDED, "the filter has more bits set than the values of the column can set"
+        )
+    elif _are_read(subject, chunk):
+        yield from _check_bits(subject, chunk, stored)
+
+
+def _are_read(subject: ChunkSubject, chunk: Chunk) -> bool:
+    """Return whether the values are read to compare the filter's bits with theirs."""
+    meta_data, file = chunk.meta_data, subject.of.file
+    if subject.of.request.check_values:
+        return True
+    # In a store each look is a request.
+    if is_object_uri(file.path):
+        return False
+    return meta_data.total_uncompressed_size <= _FEW_BYTES or claims_full_dictionary(meta_data)
+
+
+def _check_bits(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
+    # Imported here: the other checks need no numpy.
+    from secure_bloom.auditing.checks.sampled_values import has_foreign_bits
+
+    try:
+        is_foreign = has_foreign_bits(subject.of.file, chunk, stored.filter)
+    except SecureBloomError as error:
+        # Without `check_values` nobody asked for the values.
+        if subject.of.request.check_values:
+            yield subject.finding(UNCHECKED_VALUES, error.message)
+        return
+    if is_foreign:
+        yield subject.finding(
+            FILTER_CROWDED, "the filter has bits set that no value of the column sets"
         )
 
 

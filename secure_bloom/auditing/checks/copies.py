@@ -18,7 +18,7 @@ from secure_bloom.auditing.checks.table_logs import check_stray_log
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.rules.filter_rules import FILTER_IN_CLEAR, FILTER_STRAY
+from secure_bloom.auditing.rules.filter_rules import FILTER_CROWDED, FILTER_IN_CLEAR, FILTER_STRAY
 from secure_bloom.auditing.rules.key_rules import (
     COLUMN_ALIKE,
     COLUMN_IN_CLEAR,
@@ -37,6 +37,7 @@ from secure_bloom.auditing.rules.leak_rules import (
 from secure_bloom.auditing.rules.unchecked_rules import (
     OTHER_FILES,
     UNCHECKED_COPY,
+    UNCHECKED_FIELDS,
     UNCHECKED_FILE,
     UNCHECKED_FOOTER,
 )
@@ -82,8 +83,10 @@ _COUNTS = frozenset(
         BOUNDS_STRAY,
         FILTER_IN_CLEAR,
         FILTER_STRAY,
+        FILTER_CROWDED,
         HUDI_KEYS_IN_CLEAR,
         KEYS_IN_LAKE,
+        UNCHECKED_FIELDS,
         UNCHECKED_FOOTER,
     )
 )

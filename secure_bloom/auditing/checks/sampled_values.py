@@ -1,4 +1,4 @@
-"""Checks that read values: those of the first data page of a chunk, with its dictionary."""
+"""Checks that read values: all of a chunk, or those of its first data page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy as np
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
 from secure_bloom.auditing.rules.filter_rules import FILTER_WRONG
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_VALUES
-from secure_bloom.bloom.entries import count_missed
+from secure_bloom.bloom.entries import count_missed, insert_entries
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.column_values import read_entries, read_sample
+from secure_bloom.parquet.column_values import read_encoded, read_entries, read_sample
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
@@ -32,6 +32,18 @@ def check_sample(
         return
     if missed:
         yield subject.finding(FILTER_WRONG, "the filter does not have values of its column")
+
+
+def has_foreign_bits(file: InputFile, chunk: Chunk, bloom_filter: SplitBlockBloomFilter) -> bool:
+    """Return whether a filter has bits that no value of its chunk sets, in any of its forms.
+
+    Raises the errors of reading the values.
+    """
+    made = SplitBlockBloomFilter(bloom_filter.block_count)
+    for entries in read_encoded(file, chunk).entries:
+        insert_entries(made, chunk.leaf, entries)
+    bits, explained = (np.frombuffer(it.to_bytes(), np.uint64) for it in (bloom_filter, made))
+    return bool((bits & ~explained).any())
 
 
 def has_zero(file: InputFile, chunk: Chunk) -> bool | None:

@@ -11,26 +11,33 @@ How values are searched for is in :mod:`secure_bloom.tracing`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
+from secure_bloom.auditing.checks.clear_structures import chunk_texts, footer_texts, open_texts
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FooterSubject
 from secure_bloom.auditing.checks.unreferenced_bytes import gap_steps
 from secure_bloom.auditing.findings import Finding, Rule
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.rules.leak_rules import VALUES_IN_CLEAR, VALUES_MENTIONED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY, UNCHECKED_VALUES
+from secure_bloom.bloom.entries import hashes_of
+from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_arrays import logical_array
+from secure_bloom.parquet.value_arrays import fixed_type
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import memory_budget
+from secure_bloom.tracing.forms import plain_texts
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import occurrences
 from secure_bloom.tracing.search import (
@@ -99,41 +106,79 @@ def _arrays(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
 
 def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
     """Search what a Parquet file shows: its columns in clear, bounds, texts and gaps."""
-    seen = "anyone can read"
-    if not subject.of.is_readable:
-        seen = "whoever has the footer key can read"
     texts: dict[str, tuple[str, str | None]] = {
-        "texts": (
-            f"the names and texts of the footer, which {seen}, hold values of the column",
-            None,
-        ),
+        "texts": (_FOOTER.format(_readers(subject)), None),
+        "open texts": (_OPEN_TEXTS, None),
         "gaps": ("bytes that nothing refers to hold values of the column", None),
     }
     parts = [
-        Part(place="texts", pieces=iter([_texts(subject)])),
+        _texts_part("texts", footer_texts(subject), index),
+        _texts_part("open texts", open_texts(subject), index),
         Part(place="gaps", pieces=gap_steps(subject)),
     ]
-    clear: dict[str, list[ChunkSubject]] = {}
+    clear: dict[str, list[Chunk]] = {}
     for chunk in subject.chunks:
-        if not chunk.is_sensitive and chunk.leaf.name not in subject.of.request.policy.columns:
-            clear.setdefault(chunk.leaf.name, []).append(chunk)
+        if not chunk.is_sensitive and chunk.chunk is not None:
+            clear.setdefault(chunk.leaf.name, []).append(chunk.chunk)
     for name, chunks in clear.items():
-        what = "the column is in clear and repeats values of {}, or digests of them"
-        texts[name] = what, name
-        values = (
-            array
-            for chunk in chunks
-            if chunk.chunk is not None
-            for array in _arrays(subject.of.file, chunk.chunk)
-        )
-        bounds = [bound for chunk in chunks for bound in _bounds(chunk)]
-        texts[f"bounds of {name}"] = texts[name]
-        parts.append(Part(place=name, arrays=values))
-        parts.append(
-            Part(place=f"bounds of {name}", arrays=iter([pa.array(bounds, pa.large_binary())]))
-        )
+        for part, what in _column_parts(subject, name, chunks, index):
+            parts.append(part)
+            texts[part.place] = what, name
     trace = trace_parts(subject.of.file.path, parts, index)
     return TracedValues(trace=trace, texts=texts, policy=_sealed(subject))
+
+
+def _texts_part(place: str, texts: Iterable[bytes], index: WordIndex) -> Part:
+    """Return the texts that hold a word of a column: each counts for itself, however many are."""
+    return Part(place=place, pieces=iter([b"\n".join(sorted(texts_with_values(texts, index)))]))
+
+
+def _readers(subject: FooterSubject) -> str:
+    return "anyone" if subject.of.is_readable else "whoever has the footer key"
+
+
+def _column_parts(
+    subject: FooterSubject, name: str, chunks: list[Chunk], index: WordIndex
+) -> Iterator[tuple[Part, str]]:
+    """Yield what a column in clear shows. Its values are the policy's business if it names it."""
+    file = subject.of.file
+    found = [chunk_texts(file, chunk) for chunk in chunks]
+    texts = [text for some, _ in found for text in some]
+    yield _texts_part(f"headers of {name}", texts, index), _HEADERS
+    if name not in subject.of.request.policy.columns:
+        arrays = (array for chunk in chunks for array in _arrays(file, chunk))
+        yield Part(place=name, arrays=arrays), _REPEATED
+    bounds = (
+        text
+        for chunk, (_, in_pages) in zip(chunks, found, strict=True)
+        for text in _foreign_bounds(file, chunk, {*_bounds(chunk), *in_pages})
+    )
+    yield _texts_part(f"bounds of {name}", bounds, index), _REPEATED
+
+
+_FOOTER = "the names and texts of the footer, which {} can read, hold values of the column"
+_OPEN_TEXTS = "key material, or what precedes the encrypted footer, holds values of the column"
+_HEADERS = "headers of filters or pages, or page indexes, hold values of {}, which anyone can read"
+_REPEATED = "the column is in clear and repeats values of {}, or digests of them"
+
+
+def _foreign_bounds(file: InputFile, chunk: Chunk, bounds: set[bytes]) -> Iterator[bytes]:
+    """Yield the bounds that are no values of the chunk, as bytes and as texts of their type."""
+    left = {hash_value(bound): bound for bound in bounds}
+    # Another check says what is wrong with the pages.
+    with suppress(SecureBloomError):
+        for entries in read_entries(file, chunk).entries if left else ():
+            for hashes in hashes_of(entries):
+                for found in np.intersect1d(hashes, np.array(list(left), np.uint64)).tolist():
+                    del left[found]
+    yield from left.values()
+    width = chunk.leaf.width
+    whole = b"".join(bound for bound in left.values() if len(bound) == width)
+    if width and whole:
+        entries = np.frombuffer(whole, fixed_type(chunk.leaf))
+        with suppress(ValueError, OverflowError, pa.ArrowException):
+            for texts in plain_texts(logical_array(chunk.leaf, entries)):
+                yield from texts.to_pylist()
 
 
 def _sealed(subject: FooterSubject) -> KeyPolicy | None:
@@ -236,17 +281,8 @@ def _is_under_footer_key(name: str, policy: KeyPolicy | None) -> bool:
     return policy is not None and policy.key_for(tuple(name.split("."))) == policy.footer_key
 
 
-def _bounds(chunk: ChunkSubject) -> Iterator[bytes]:
-    statistics = None if chunk.meta_data is None else chunk.meta_data.statistics
+def _bounds(chunk: Chunk) -> Iterator[bytes]:
+    statistics = chunk.meta_data.statistics
     if statistics is not None:
         shown = (statistics.min, statistics.max, statistics.min_value, statistics.max_value)
         yield from (bound for bound in shown if bound)
-
-
-def _texts(subject: FooterSubject) -> bytes:
-    """Return the names of columns and the texts of a footer."""
-    metadata = subject.footer.metadata
-    pairs = metadata.key_value_metadata or []
-    texts = [*(f"{pair.key}\n{pair.value or ''}" for pair in pairs), metadata.created_by or ""]
-    names = (part for leaf in subject.footer.leaves for part in leaf.path)
-    return "\n".join((*texts, *names)).encode("utf-8", "surrogatepass")

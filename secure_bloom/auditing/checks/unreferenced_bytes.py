@@ -1,6 +1,7 @@
 """Check the bytes that nothing refers to: a rewrite may have left filters or pages in clear.
 
-Column chunks, filters and the footer own the bytes that their metadata names.  If a column's
+Column chunks, filters and the footer own the bytes that their metadata names; with ``check_values``
+a chunk's bytes after its last page are searched too.  If a column's
 metadata cannot be read, its whole row group counts as owned.  All other bytes are searched, up to
 64 MiB, also page indexes: a forged length must not hide a filter.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,13 +35,19 @@ from secure_bloom.auditing.checks.filter_search import (
     plain_filter_size,
     plain_filters,
 )
-from secure_bloom.auditing.checks.subjects import FileSubject, Findings, FooterSubject
+from secure_bloom.auditing.checks.subjects import (
+    ChunkSubject,
+    FileSubject,
+    Findings,
+    FooterSubject,
+)
 from secure_bloom.auditing.rules.filter_rules import FILTER_STRAY
 from secure_bloom.auditing.rules.leak_rules import BOUNDS_STRAY, PAGES_STRAY
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILTER, UNCHECKED_GAPS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, SecureBloomError
+from secure_bloom.parquet.dictionary_pages import end_of_pages
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import MAGIC
 from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnMetaData
@@ -379,7 +387,7 @@ def _owned(subject: FooterSubject) -> Iterator[Region]:
         if chunk.meta_data is None:
             unknown.add(chunk.row_group)
         else:
-            yield from _parts(chunk.meta_data)
+            yield from _parts(chunk.meta_data, _end_of_pages(chunk))
     for number in unknown:
         row_group = subject.footer.row_groups[number]
         start, size = row_group.file_offset, row_group.total_compressed_size
@@ -388,12 +396,23 @@ def _owned(subject: FooterSubject) -> Iterator[Region]:
             yield start, start + size
 
 
-def _parts(meta_data: ColumnMetaData) -> Iterator[Region]:
+def _end_of_pages(subject: ChunkSubject) -> int | None:
+    """Return where the last page ends, with ``check_values``, if the pages can be read."""
+    chunk = subject.chunk
+    if chunk is not None and subject.of.request.check_values:
+        # Another check says what is wrong with the pages.
+        with suppress(SecureBloomError):
+            return end_of_pages(subject.of.file, chunk)
+    return None
+
+
+def _parts(meta_data: ColumnMetaData, end: int | None) -> Iterator[Region]:
     start = meta_data.data_page_offset
     # Some writers store 0 for "none".
     if 0 < (meta_data.dictionary_page_offset or 0) < start:
         start = meta_data.dictionary_page_offset or 0
-    yield start, start + meta_data.total_compressed_size
+    # Bytes after the last page belong to nothing, whatever size the metadata says.
+    yield start, start + meta_data.total_compressed_size if end is None else end
     if meta_data.bloom_filter_offset is not None:
         offset = meta_data.bloom_filter_offset
         # Without a length only the header counts as owned, because a search would find its bytes.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 #: Metadata that the tools add by themselves, and that the Parquet schema has too.
@@ -47,26 +48,63 @@ def has_attributes(texts: Mapping[str, str]) -> bool:
     return bool(text) and len(text) <= _MOST_TEXT and bool(_json(text).get("attributes"))
 
 
+def texts_inside(text: bytes) -> list[bytes]:
+    """Return the texts of which a schema of Arrow or a JSON consists. Of any other text: none."""
+    if len(text) > _MOST_TEXT:
+        return []
+    if text[:1] in (b"{", b"["):
+        with suppress(ValueError, RecursionError):
+            return [it.encode("utf-8", "surrogatepass") for it in _json_texts(json.loads(text))]
+        return []
+    schema = _arrow_schema(text)
+    if schema is None:
+        return []
+    metadata = [schema.metadata, *(it.metadata for field in schema for _, it in _fields(field))]
+    return [part for some in metadata for pair in (some or {}).items() for part in pair]
+
+
+def _json_texts(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _json_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _json_texts(inner)
+    else:
+        yield str(value)
+
+
 def _arrow_columns(text: str) -> Iterator[str]:
+    schema = _arrow_schema(text)
+    for field in () if schema is None else schema:
+        for path, inner in _fields(field):
+            if any(not key.startswith(_HARMLESS_ARROW) for key in inner.metadata or {}):
+                yield path
+
+
+def _arrow_schema(text: str | bytes) -> Any | None:
+    """Return the Arrow schema in a text of Base64, or None."""
+    # The beginning of the message that a schema is, as few texts have it.
+    if text[:4] not in ("////", b"////"):
+        return None
     # Imported here: few footers are readable, and few of those are Arrow's.
     import pyarrow as pa
 
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
         # Names are decoded here, and may not be valid text.
-        found = [name for field in schema for name in _arrow_fields(field.name, field)]
+        return schema if all(True for field in schema for _ in _fields(field)) else None
     except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException):
-        return
-    yield from found
+        return None
 
 
-def _arrow_fields(path: str, field: Any) -> Iterator[str]:
-    keys = field.metadata or {}
-    if any(not key.startswith(_HARMLESS_ARROW) for key in keys):
-        yield path
+def _fields(field: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a field and all fields inside it, each with its dotted path."""
+    path = f"{above}{field.name}"
+    yield path, field
     for i in range(getattr(field.type, "num_fields", 0)):
-        child = field.type.field(i)
-        yield from _arrow_fields(f"{path}.{child.name}", child)
+        yield from _fields(field.type.field(i), f"{path}.")
 
 
 def _pandas_columns(text: str) -> Iterator[str]:

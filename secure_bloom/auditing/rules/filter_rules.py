@@ -66,10 +66,11 @@ FILTER_SATURATED = Rule(
 FILTER_CROWDED = Rule(
     id="filter-crowded",
     severity=Severity.HIGH,
-    meaning="A filter in clear has more bits set than the values of its column chunk can set: it "
-    "holds other values, perhaps of a sensitive column, and anyone can ask it for them. A value "
-    "sets eight bits; the values are counted by the dictionary page where all pages refer to it, "
-    "else by the number of values.",
+    meaning="A filter has bits set that no value of its column chunk sets: it holds other values, "
+    "perhaps of a sensitive column, and whoever may read it can ask for them. The values of a "
+    "column in clear are read if they take at most 1 MiB or are all in the dictionary, in an "
+    "object store only with `--check-values`, which reads those of every column with a filter. "
+    "Else the bits are counted: a value sets eight in each of its forms.",
     fix="write the file again from its rows and destroy this copy; find the writer of the filter",
 )
 FILTER_WRONG = Rule(

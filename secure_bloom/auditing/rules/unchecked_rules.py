@@ -33,6 +33,17 @@ UNCHECKED_FEATURE = Rule(
     meaning="A file uses something that is not known here.",
     fix="look at the file with the tool that wrote it",
 )
+UNCHECKED_FIELDS = Rule(
+    id="unchecked-fields",
+    severity=Severity.MEDIUM,
+    meaning="A structure that people without the keys of columns can read has fields that the "
+    "Parquet format does not have, as far as it is known here, or key material has fields that no "
+    "reader knows, or names a KMS by a text that is no address: they may hold anything. Looked "
+    "through are the footer, key material, and the headers of filters in clear; with "
+    "`--check-values` also page headers and page indexes of columns in clear.",
+    fix="look at the file with the tool that wrote it; if it needs no such fields, write the file "
+    "again and destroy this copy",
+)
 UNCHECKED_FOOTER = Rule(
     id="unchecked-footer",
     severity=Severity.MEDIUM,

@@ -110,6 +110,22 @@ class KeyMaterial:
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+#: All fields of key material, and of a reference to it.
+_FIELDS = frozenset(
+    {
+        *("keyMaterialType", "internalStorage", "keyReference", "isFooterKey", "masterKeyID"),
+        *("kmsInstanceID", "kmsInstanceURL", "wrappedDEK", "doubleWrapping"),
+        *("keyEncryptionKeyID", "wrappedKEK"),
+    }
+)
+
+
+def count_unknown_fields(key_metadata: bytes) -> int:
+    """Return how many fields of key material no reader knows; of free-form metadata none."""
+    fields = _json_object(key_metadata)
+    return 0 if fields is None or "keyMaterialType" not in fields else len(fields.keys() - _FIELDS)
+
+
 def _json_object(key_metadata: bytes) -> dict[str, object] | None:
     # The bytes come from a file, and JSON needs many times its size in memory.
     if len(key_metadata) > _MAX_SIZE:

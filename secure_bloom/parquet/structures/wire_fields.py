@@ -78,13 +78,13 @@ def find_nested(buffer: Buffer, start: int, within: int | None) -> tuple[Fields,
     position, field_id = start, 0
     try:
         while (head := buffer[position]) != 0:
-            field_id, value = _field_id(buffer, position, head, field_id)
+            field_id, value = field_header(buffer, position, head, field_id)
             if field_id == within and head & 0x0F == WireType.STRUCT:
                 inner = find_fields(buffer, value)
                 end = inner.stop + 1
             else:
                 # A type that is none is a KeyError here, and damaged below.
-                end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
+                end = SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
             if field_id in by_id:
                 raise FormatError(f"Thrift field {field_id} occurs twice in one structure")
             by_id[field_id] = Field(head & 0x0F, position, value, end)
@@ -101,7 +101,7 @@ def list_elements(buffer: Buffer, field: Field) -> list[tuple[int, int]]:
 
     Raises FormatError for a list of anything else.
     """
-    size, element, position = _list_header(buffer, field.value)
+    size, element, position = list_header(buffer, field.value)
     if field.type != WireType.LIST or (size and element != WireType.STRUCT):
         raise FormatError("a Thrift field is not a list of structures")
     found = []
@@ -114,10 +114,10 @@ def list_elements(buffer: Buffer, field: Field) -> list[tuple[int, int]]:
 
 def elements(buffer: Buffer, field: Field) -> list[Field]:
     """Return the elements of a list, of any type. They have no headers."""
-    size, element, position = _list_header(buffer, field.value)
+    size, element, position = list_header(buffer, field.value)
     found = []
     for _ in range(size):
-        end = _SKIP_ELEMENT[element](buffer, position, MAX_DEPTH)
+        end = SKIP_ELEMENT[element](buffer, position, MAX_DEPTH)
         found.append(Field(element, position, position, end))
         position = end
     return found
@@ -136,7 +136,7 @@ def content(buffer: Buffer, field: Field) -> bytes:
     """Return the bytes of a text or binary field. Raises FormatError for another type."""
     if field.type != WireType.BINARY:
         raise FormatError("a Thrift field that should be bytes is something else")
-    _, start = _read_varint(buffer, field.value)
+    _, start = read_varint(buffer, field.value)
     return bytes(buffer[start : field.end])
 
 
@@ -144,21 +144,22 @@ def number(buffer: Buffer, field: Field | None) -> int:
     """Return the value of a field of 16, 32 or 64 bits. Raises FormatError for any other field."""
     if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
         raise FormatError("a Thrift field that should be a number is missing, or something else")
-    encoded, _ = _read_varint(buffer, field.value)
+    encoded, _ = read_varint(buffer, field.value)
     # Zigzag, the mirror of what `splices` writes: the lowest bit is the sign.
     return encoded >> 1 ^ -(encoded & 1)
 
 
-def _field_id(buffer: Buffer, position: int, head: int, before: int) -> tuple[int, int]:
+def field_header(buffer: Buffer, position: int, head: int, before: int) -> tuple[int, int]:
     """Return a field's id, and where its value starts."""
     if head >> 4:
         # A difference of 0 marks the long form, so ids that repeat or fall are written out.
         return before + (head >> 4), position + 1
-    number, value = _read_varint(buffer, position + 1)
+    number, value = read_varint(buffer, position + 1)
     return number >> 1 ^ -(number & 1), value
 
 
-def _read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Return a number without a sign, and where it ends."""
     number = shift = 0
     while True:
         byte = buffer[position]
@@ -172,12 +173,12 @@ def _read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
             raise IndexError(position)
 
 
-def _list_header(buffer: Buffer, position: int) -> tuple[int, int, int]:
+def list_header(buffer: Buffer, position: int) -> tuple[int, int, int]:
     """Return the number and the type of a list's elements, and where the first one starts."""
     head = buffer[position]
     size, position = head >> 4, position + 1
     if size == 15:
-        size, position = _read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
     # Each element takes at least one byte, so a larger number cannot be true.
     if size > MAX_ELEMENTS or size > len(buffer) - position:
         raise FormatError(
@@ -202,27 +203,27 @@ def _skip_fixed(width: int) -> Callable[[Buffer, int, int], int]:
 
 def _skip_varint(buffer: Buffer, position: int, _depth: int) -> int:
     # Most numbers are one byte, and a footer has thousands.
-    return position + 1 if buffer[position] < 0x80 else _read_varint(buffer, position)[1]
+    return position + 1 if buffer[position] < 0x80 else read_varint(buffer, position)[1]
 
 
 def _skip_binary(buffer: Buffer, position: int, _depth: int) -> int:
-    size, position = _read_varint(buffer, position)
+    size, position = read_varint(buffer, position)
     if size > len(buffer) - position:
         raise IndexError(position)
     return position + size
 
 
 def _skip_list(buffer: Buffer, position: int, depth: int) -> int:
-    size, element, position = _list_header(buffer, position)
+    size, element, position = list_header(buffer, position)
     # Looked up for an empty list too: an element type that is none is damage.
-    skip = _SKIP_ELEMENT[element]
+    skip = SKIP_ELEMENT[element]
     for _ in range(size):
         position = skip(buffer, position, _below(depth))
     return position
 
 
 def _skip_map(buffer: Buffer, position: int, depth: int) -> int:
-    size, start = _read_varint(buffer, position)
+    size, start = read_varint(buffer, position)
     # An empty map is one byte, without the types of keys and values.
     if size == 0:
         return start
@@ -233,16 +234,16 @@ def _skip_map(buffer: Buffer, position: int, depth: int) -> int:
     # One byte has both types: that of the keys in its upper half, that of the values in its lower.
     types, position = buffer[start], start + 1
     for _ in range(size):
-        position = _SKIP_ELEMENT[types >> 4](buffer, position, _below(depth))
-        position = _SKIP_ELEMENT[types & 0x0F](buffer, position, _below(depth))
+        position = SKIP_ELEMENT[types >> 4](buffer, position, _below(depth))
+        position = SKIP_ELEMENT[types & 0x0F](buffer, position, _below(depth))
     return position
 
 
 def _skip_struct(buffer: Buffer, position: int, depth: int) -> int:
     below = _below(depth)
     while (head := buffer[position]) != 0:
-        value = position + 1 if head >> 4 else _read_varint(buffer, position + 1)[1]
-        position = _SKIP[head & 0x0F](buffer, value, below)
+        value = position + 1 if head >> 4 else read_varint(buffer, position + 1)[1]
+        position = SKIP[head & 0x0F](buffer, value, below)
     return position + 1
 
 
@@ -252,7 +253,7 @@ def _below(depth: int) -> int:
     return depth - 1
 
 
-_SKIP: dict[int, Callable[[Buffer, int, int], int]] = {
+SKIP: dict[int, Callable[[Buffer, int, int], int]] = {
     WireType.TRUE: _skip_nothing,
     WireType.FALSE: _skip_nothing,
     WireType.BYTE: _skip_fixed(1),
@@ -270,4 +271,4 @@ _SKIP: dict[int, Callable[[Buffer, int, int], int]] = {
 
 
 #: In a list a bool takes a byte.
-_SKIP_ELEMENT = {**_SKIP, WireType.TRUE: _skip_fixed(1), WireType.FALSE: _skip_fixed(1)}
+SKIP_ELEMENT = {**SKIP, WireType.TRUE: _skip_fixed(1), WireType.FALSE: _skip_fixed(1)}
