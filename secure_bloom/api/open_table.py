@@ -26,6 +26,8 @@ def open_table(asked: OpenRequest) -> Table:
         stale_after: For this many seconds after local files were found unchanged, questions are
             answered without looking at them again. By default each question looks at each file,
             which takes about 2 microseconds a file.
+        missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
+            ``"error"`` when it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
@@ -46,5 +48,5 @@ def open_table(asked: OpenRequest) -> Table:
     """
     table = Table(asked)
     # All footers are read now: what cannot be read is an error of the opening.
-    _ = table.schema
+    _ = table.columns
     return table

@@ -36,12 +36,14 @@ def read_table(asked: ReadRequest) -> pa.Table:
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
         where: A condition as a text, a structure, or an expression of pyarrow or Polars.
-        columns: Top-level columns, in this order; by default all.
+        columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
             returned that do not fulfil it.
+        missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
+            ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -75,12 +77,14 @@ def read_batches(asked: ReadRequest) -> pa.RecordBatchReader:
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
         where: A condition, as :func:`read_table` takes it.
-        columns: Top-level columns, in this order; by default all.
+        columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
             returned that do not fulfil it.
+        missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
+            ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -109,12 +113,14 @@ def explain(asked: ReadRequest) -> ReadReport:
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
         where: A condition, as :func:`read_table` takes it.
-        columns: Top-level columns, in this order; by default all.
+        columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
             returned that do not fulfil it.
+        missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
+            ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.
@@ -145,12 +151,14 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
     Args:
         paths: Files, folders, globs or URIs, or one table with a log.
         where: A condition, as :func:`read_table` takes it.
-        columns: Top-level columns, in this order; by default all.
+        columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
             returned that do not fulfil it.
+        missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
+            ``"error"`` if it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
         version: Version of a Delta table; by default the latest.

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
-from secure_bloom.calling.arguments import check_fields, takes
+from secure_bloom.calling.arguments import check_fields, member_of, takes
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
 from secure_bloom.errors import MissingPathError
 from secure_bloom.reading.kept_table import Table
@@ -30,11 +31,14 @@ class SqlRequest:
     parameters: Mapping[str, object] | None = None
     keys: GivenKeys = None
     policy: GivenPolicy = None
+    missing_keys: str | None = None
     allow_unverified: bool = False
     allow_unprotected: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.missing_keys is not None:
+            member_of(MissingKeys, "missing_keys", self.missing_keys)
 
 
 @takes(SqlRequest)
@@ -51,6 +55,10 @@ def sql(asked: SqlRequest) -> pa.Table:
         parameters: The values of ``$name`` in the query.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
+        missing_keys: What becomes of a column whose key is missing: ``"error"`` if it is read,
+            ``"null"`` in every row, or ``"drop"`` to leave it out; by default what an open table
+            was opened with, else ``"error"``.  A query that computes with a column that is null for
+            that reason is an error.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
 
@@ -67,13 +75,16 @@ def sql(asked: SqlRequest) -> pa.Table:
         >>> sb.sql(query, policy="keys/policy.toml").to_pylist()[0]
         {'country': 'it', 'n': 20}
     """
-    with answered(asked) as rows:
+    with answered(asked) as (rows, _):
         return rows.read_all()
 
 
 @contextmanager
-def answered(asked: SqlRequest) -> Iterator[pa.RecordBatchReader]:
-    """Yield the rows of the answer, which can be read once, inside the block."""
+def answered(asked: SqlRequest) -> Iterator[tuple[pa.RecordBatchReader, list[str]]]:
+    """Yield the rows of the answer, which can be read once, inside the block.
+
+    Beside them are the columns that are null or left out because their key is missing.
+    """
     with OpenQuery(asked.query) as query, ExitStack() as opened:
         given = by_name("tables", asked.tables)
         tables = {}
@@ -82,7 +93,7 @@ def answered(asked: SqlRequest) -> Iterator[pa.RecordBatchReader]:
             if not isinstance(found, Table):
                 found = opened.enter_context(_opened(name, found, asked))
             tables[name] = found
-        yield query.run(tables, asked.parameters)
+        yield query.run(tables, asked.parameters, asked.missing_keys), query.hidden
 
 
 def _opened(name: str, paths: Paths, asked: SqlRequest) -> Table:

@@ -90,3 +90,11 @@ class BloomFilterOptions:
             f"its options are of type {type(given).__name__}, wanted BloomFilterOptions or an fpp",
             column=column,
         )
+
+
+class MissingKeys(enum.Enum):
+    """What a read does with a column whose key is missing."""
+
+    ERROR = "error"
+    NULL = "null"
+    DROP = "drop"

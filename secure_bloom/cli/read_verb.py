@@ -22,10 +22,12 @@ from secure_bloom.cli.row_formats import (
 )
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
+    print_hidden,
     read_parameters,
     read_text,
     with_access_to_read,
     with_common_options,
+    with_missing_keys,
     with_table_version,
 )
 from secure_bloom.cli.terminal_tables import is_too_wide, print_json, print_table, short_names
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Ignore conditions whose column's key is missing: some rows may not match them.",
 )
+@with_missing_keys
 @with_timeout
 @with_table_version
 @with_common_options
@@ -83,6 +86,7 @@ def read_command(
     for_spreadsheets: bool,
     access: AccessOptions,
     without_filter_keys: bool,
+    missing_keys: str,
     at: dict[str, Any],
     as_json: bool,
     verbose: bool,
@@ -116,9 +120,12 @@ def read_command(
         **access.arguments(),
         **at,
         without_filter_keys=without_filter_keys,
+        missing_keys=missing_keys,
     )
     with Table(request) as table:
         read = table.ask(request, explain=explain)
+    if not explain:
+        print_hidden(read.request.hidden.names, missing_keys)
     if file is not None and form is not None:
         refuse_part_of_table(file, form, paths, read.paths)
     if plan_only:
@@ -209,6 +216,8 @@ def print_report(report: ReadReport, *, verbose: bool) -> None:
     _print_bytes(report)
     steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
     print_line(f"seconds:    {steps}")
+    if report.hidden:
+        print_line(f"hidden:     {legible(', '.join(report.hidden))}: their keys are missing")
     for line in _reasons(report):
         print_line(f"not skipped: {legible(line)}")
     for line in report.advice:

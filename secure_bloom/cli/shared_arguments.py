@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from secure_bloom.calling.options import BloomFilterOptions
-from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
+from secure_bloom.calling.options import BloomFilterOptions, MissingKeys
+from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY, print_note
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError, refused_by_system
+from secure_bloom.reports.text import legible
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
@@ -180,6 +181,23 @@ def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
     It needs the key of every footer, so it cannot accept unverified files.
     """
     return _POLICY(_ALLOW_UNPROTECTED(_with_access(function)))
+
+
+def with_missing_keys(function: F) -> F:
+    """Add ``--missing-keys`` of a verb that reads rows."""
+    return click.option(
+        "--missing-keys",
+        type=click.Choice([it.value for it in MissingKeys]),
+        default=MissingKeys.ERROR.value,
+        help="What becomes of a column whose key is missing: an error, null, or dropped.",
+    )(function)
+
+
+def print_hidden(names: Iterable[str], missing_keys: str) -> None:
+    """Print a note on stderr that names the columns whose key is missing."""
+    if shown := ", ".join(map(legible, names)):
+        became = "are null" if missing_keys == MissingKeys.NULL.value else "are left out"
+        print_note(f"columns without a key {became}: {shown}", err=True)
 
 
 def with_table_version(function: Callable[..., int]) -> Callable[..., int]:

@@ -18,10 +18,12 @@ from secure_bloom.cli.row_formats import (
 )
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
+    print_hidden,
     read_parameters,
     read_text,
     with_access_to_read,
     with_common_options,
+    with_missing_keys,
 )
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import with_timeout
@@ -46,6 +48,7 @@ from secure_bloom.reading.rows.python_texts import json_of
 )
 @with_row_options
 @with_access_to_read
+@with_missing_keys
 @with_timeout
 @with_common_options
 def sql_command(
@@ -57,6 +60,7 @@ def sql_command(
     output: str | None,
     for_spreadsheets: bool,
     access: AccessOptions,
+    missing_keys: str,
     as_json: bool,
     verbose: bool,  # noqa: ARG001 - every verb has it
 ) -> int:
@@ -82,9 +86,11 @@ def sql_command(
         _query(query, query_from, parameters),
         dict(map(_named, tables)),
         parameters=None if parameters is None else _values(parameters),
+        missing_keys=missing_keys,
         **access.arguments(),
     )
-    with answered(request) as rows:
+    with answered(request) as (rows, hidden):
+        print_hidden(hidden, missing_keys)
         if form is None:
             found = [json_of(row) for batch in rows for row in rows_of(batch)]
             document: dict[str, Any] = {"rows": len(found), "data": found}

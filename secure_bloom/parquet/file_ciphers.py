@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE, ModuleType
 from secure_bloom.encryption.file_keys import DataKey, FileKeys
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher, PreparedKey
+from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
@@ -162,6 +163,21 @@ class FileCiphers:
             column,
             uses_ctr=self.algorithm.AES_GCM_CTR_V1 is not None,
         )
+
+    def lacks_key(self, crypto: ColumnCryptoMetaData | None, name: str) -> bool:
+        """Return whether the key of a chunk of column ``name`` is not available.
+
+        Raises KeyMisfitError for a key that is available and does not fit.
+        """
+        if crypto is None:
+            return False
+        try:
+            self._prepared_key(crypto, name)
+        except KeyMisfitError:
+            raise
+        except KeyUnavailableError:
+            return True
+        return False
 
     def _prepared_key(self, crypto: ColumnCryptoMetaData, name: str) -> PreparedKey:
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY

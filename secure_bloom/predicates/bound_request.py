@@ -1,27 +1,104 @@
-"""A request to a table: its schema, the wanted columns, and the bound predicate."""
+"""A request to a table: its schema, the wanted columns, and the bound predicate.
+
+A column is hidden if its key is missing in some file, and so is a member of a structure.  By
+default a read of a hidden column is an error.  Otherwise it is null in every row, or left out.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.calling.options import MissingKeys
+from secure_bloom.errors import KeyUnavailableError, PolicyError
+from secure_bloom.parquet.footer.columns import FileColumns
+from secure_bloom.parquet.members import (
+    Member,
+    below,
+    leaves_by_member,
+    members_of,
+    named,
+    nullable,
+    restricted,
+)
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.binding import BoundPredicate, bind, bound_conditions
 from secure_bloom.predicates.tree import Predicate
 
+#: The metadata of a field with hidden members: their names.
+HIDDEN = b"secure_bloom.hidden"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenColumns:
+    """The members of columns whose key is missing, as far as they were looked for."""
+
+    mode: MissingKeys = MissingKeys.ERROR
+    members: frozenset[Member] = frozenset()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns with hidden members."""
+        return frozenset(member[0] for member in self.members)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The dotted names of the hidden members."""
+        return tuple(sorted(".".join(member) for member in self.members))
+
+    def shown(self, column: pa.Field) -> pa.Field | None:
+        """Return a column as a read shows it, or None if it is left out."""
+        if column.name not in self.columns:
+            return column
+        if self.mode is MissingKeys.DROP:
+            return restricted(column, lambda member: member not in self.members)
+        return marked(nullable(column, self.members.__contains__), self.members)
+
+    def check(self, path: Member, column: pa.Field) -> None:
+        """Raise KeyUnavailableError for a condition on ``path`` in a column, if it is hidden.
+
+        Whether a structure is null is known as long as one of its members is not hidden.
+        """
+        inside = [member for member in members_of(column) if below(member, [path])]
+        if below(path, self.members) or (inside and self.members.issuperset(inside)):
+            raise self.unusable(".".join(path))
+
+    def unusable(self, name: str) -> KeyUnavailableError:
+        """Return the error for a condition, or another use, of values that are hidden."""
+        return KeyUnavailableError(
+            "its key is missing, so it is hidden and can only be shown",
+            hint="give its key, or leave it out; missing_keys='drop' (--missing-keys drop) reads "
+            "the table without it",
+            column=name,
+        )
+
+
+def marked(column: pa.Field, hidden: Iterable[Member]) -> pa.Field:
+    """Return the column with the names of its hidden members in its metadata."""
+    names = sorted(".".join(member) for member in hidden if member[0] == column.name)
+    return column.with_metadata({HIDDEN: ", ".join(names).encode()}) if names else column
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """The schema of the whole table, the output columns, and the predicate."""
+    """The schema of the whole table, the output columns, and the predicate.
+
+    ``output_schema`` has the columns of the result, which may lack members of structures.
+    """
 
     schema: pa.Schema
     partitions: tuple[str, ...]
-    output: tuple[str, ...]
+    output_schema: pa.Schema
     predicate: BoundPredicate | None
+    hidden: HiddenColumns = field(default_factory=HiddenColumns)
+
+    @functools.cached_property
+    def output(self) -> tuple[str, ...]:
+        """The top-level columns of the result."""
+        return tuple(self.output_schema.names)
 
     @property
     def filtered(self) -> tuple[str, ...]:
@@ -35,10 +112,53 @@ class Request:
         names = dict.fromkeys((*self.filtered, *self.output))
         return tuple(name for name in names if name not in self.partitions)
 
+    def reads(self, columns: FileColumns, whole: Iterable[str] = ()) -> FileColumns:
+        """Return the columns of a file without the members that are not read.
+
+        The columns ``whole`` are read with all members.
+        """
+        left_out = {
+            ordinal
+            for name in self._partly_read
+            if name not in whole
+            for member, ordinal in leaves_by_member(columns, name)
+            if not self._reads(member)
+        }
+        return columns.without(frozenset(left_out))
+
     @functools.cached_property
-    def output_schema(self) -> pa.Schema:
-        """The schema of the result."""
-        return pa.schema([self.schema.field(name) for name in self.output])
+    def _partly_read(self) -> Sequence[str]:
+        """The columns of which not all members are read."""
+        return [
+            name
+            for name in self.needed
+            if (pa.types.is_nested(self.schema.field(name).type) or name in self.hidden.columns)
+            and not all(map(self._reads, members_of(self.schema.field(name))))
+        ]
+
+    def _reads(self, member: Member) -> bool:
+        if member in self.hidden.members:
+            return False
+        return member in self._shown or below(member, self._conditioned)
+
+    @functools.cached_property
+    def _shown(self) -> frozenset[Member]:
+        return frozenset(member for column in self.output_schema for member in members_of(column))
+
+    @functools.cached_property
+    def _conditioned(self) -> Sequence[Member]:
+        return [condition.path for condition in bound_conditions(self.predicate)]
+
+    @functools.cached_property
+    def compared_schema(self) -> pa.Schema:
+        """The columns of the predicate, with the members that are read."""
+        found = [
+            self.schema.field(name)
+            if name in self.partitions
+            else restricted(self.schema.field(name), self._reads)
+            for name in self.filtered
+        ]
+        return pa.schema([column for column in found if column is not None])
 
     @functools.cached_property
     def no_rows(self) -> pa.Table:
@@ -65,19 +185,70 @@ def request(
     predicate: Predicate | None,
     paths: Sequence[str],
 ) -> Request:
-    """Return the request to a table. Raises PolicyError for a column that the table lacks."""
-    output = tuple(whole.names if columns is None else dict.fromkeys(columns))
+    """Return the request to a table. Raises PolicyError for a column that the table lacks.
+
+    A name in ``columns`` may be the dotted one of a member: the result has the structure with the
+    members that are asked for.
+    """
+    output = list(whole) if columns is None else list(_asked_for(whole, columns))
     if not output:
         raise PolicyError("no column is asked for")
+    return Request(
+        schema=whole,
+        partitions=tuple(column.name for column in partitions),
+        output_schema=pa.schema(output),
+        predicate=None if predicate is None else bind(predicate, whole, paths),
+    )
+
+
+def _asked_for(whole: pa.Schema, columns: Sequence[str]) -> Iterable[pa.Field]:
+    """Yield the columns in their order, each once."""
     # Once: a schema makes its list of names anew each time.
     names = whole.names
     known = frozenset(names)
-    for name in output:
-        if name not in known:
+    members: dict[str, list[Member]] = {}
+    for name in dict.fromkeys(columns):
+        paths = [(name,)] if name in known else _members_named(whole, name)
+        if not paths:
             raise unknown_column(name, names)
-    return Request(
-        schema=whole,
-        partitions=tuple(field.name for field in partitions),
-        output=output,
-        predicate=None if predicate is None else bind(predicate, whole, paths),
-    )
+        for path in paths:
+            members.setdefault(path[0], []).append(path)
+    for top, wanted in members.items():
+        found = restricted(whole.field(top), _is_below(wanted))
+        if found is not None:
+            yield found
+
+
+def _members_named(whole: pa.Schema, name: str) -> list[Member]:
+    return [
+        path
+        for column in whole
+        if name.startswith(f"{column.name}.")
+        for path in named(column, name)
+    ]
+
+
+def _is_below(wanted: Sequence[Member]) -> Callable[[Member], bool]:
+    return lambda member: below(member, wanted)
+
+
+def with_hidden(asked: Request, hidden: HiddenColumns, *, by_name: bool) -> Request:
+    """Return the request without what is hidden, or with null in its place.
+
+    Raises KeyUnavailableError for a condition on a hidden column, for a hidden column that is
+    asked for ``by_name`` and would be left out, and if no column is left.
+    """
+    for condition in bound_conditions(asked.predicate):
+        if condition.path[0] not in asked.partitions:
+            hidden.check(condition.path, asked.schema.field(condition.path[0]))
+    shown = [(column.name, hidden.shown(column)) for column in asked.output_schema]
+    gone = [name for name, column in shown if column is None]
+    if gone and (by_name or len(gone) == len(shown)):
+        raise KeyUnavailableError(
+            "its key is missing, so it is left out, and it is asked for",
+            hint="give its key, or ask for other columns; missing_keys='null' (--missing-keys "
+            "null) shows it as null",
+            column=gone[0],
+        )
+    left = pa.schema([column for _, column in shown if column is not None])
+    return replace(asked, output_schema=left, hidden=hidden)

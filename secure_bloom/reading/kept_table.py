@@ -13,11 +13,12 @@ from __future__ import annotations
 import html
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from secure_bloom.calling.arguments import asks, checked_arguments
+from secure_bloom.calling.arguments import asks, checked_arguments, member_of
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import FileChangedError, PolicyError
 from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from secure_bloom.bloom.verdicts import ProbeReport
+    from secure_bloom.parquet.members import Member
+    from secure_bloom.predicates.bound_request import HiddenColumns
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.pruning.plan import ReadPlan
     from secure_bloom.reading.read_report import ReadReport
@@ -50,6 +53,11 @@ class Table:
         # What opens the table elsewhere: keys never travel.
         self._asked = replace(asked, paths=self._given, keys=None, policy=self._access.policy)
         self._lock = threading.Lock()
+        self._missing_keys = (
+            member_of(MissingKeys, "missing_keys", asked.missing_keys)
+            if isinstance(asked, OpenRequest)
+            else MissingKeys.ERROR
+        )
         self._stale_after = asked.stale_after if isinstance(asked, OpenRequest) else 0
         #: Until then the files count as unchanged.
         self._fresh_until = 0.0
@@ -63,9 +71,33 @@ class Table:
     def schema(self) -> pa.Schema:
         """The columns of the table, with its partition columns last.
 
-        The first use reads all footers.
+        The first use reads all footers.  A column is hidden if its key is missing in some file, and
+        so is a member of a structure.  The metadata of its field has the names of what is hidden,
+        as ``secure_bloom.hidden``.
         """
-        return self._opened().whole_schema
+        import pyarrow as pa
+
+        from secure_bloom.predicates.bound_request import marked
+
+        hidden = self.hidden_members()
+        return pa.schema([marked(column, hidden) for column in self._opened().whole_schema])
+
+    @property
+    def readable_columns(self) -> list[str]:
+        """The columns whose keys are available; of a structure with hidden members, the others.
+
+        They can be given as ``columns``.
+        """
+        from secure_bloom.parquet.members import apart_from
+
+        hidden = self.hidden_members()
+        found = (apart_from(column, hidden) for column in self._opened().whole_schema)
+        return [".".join(member) for members in found for member in members]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, also of hidden ones."""
+        return list(self._opened().whole_schema.names)
 
     @property
     def files(self) -> list[str]:
@@ -78,9 +110,11 @@ class Table:
 
         Args:
             where: A condition as a text, a structure or a pyarrow.compute expression.
-            columns: Top-level columns, in this order; by default all.
+            columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Number of rows after which the read stops.
             without_filter_keys: Leave out a condition on a column whose key is missing.
+            missing_keys: What becomes of a column whose key is missing, as :func:`open_table`
+                takes it; by default what was given there.
 
         Returns:
             A table of the rows that match.
@@ -105,7 +139,7 @@ class Table:
 
         Args:
             where: A condition, as :meth:`read` takes it.
-            columns: Top-level columns, in this order; by default all.
+            columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Number of rows after which the read stops.
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
@@ -123,7 +157,7 @@ class Table:
 
         Args:
             where: A condition, as :meth:`read` takes it.
-            columns: Top-level columns, in this order; by default all.
+            columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Number of rows after which the read stops.
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
@@ -141,7 +175,7 @@ class Table:
 
         Args:
             where: A condition, as :meth:`read` takes it.
-            columns: Top-level columns, in this order; by default all.
+            columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Does not shorten a plan.
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
@@ -171,12 +205,18 @@ class Table:
         files = self._current()
         return TableProbe(files, column, values, self._kept(files)).report()
 
-    def scan_polars(self) -> pl.LazyFrame:
+    @checked_arguments
+    def scan_polars(self, *, missing_keys: str | None = None) -> pl.LazyFrame:
         """Return the table as a LazyFrame of Polars, which is read when it is collected.
 
         Columns, predicates and the number of rows are pushed down as far as they can be.  Polars
         applies its predicates once more, so conditions on floating-point columns, computed values
         and casts work, but rule nothing out.
+
+        Args:
+            missing_keys: What becomes of a column whose key is missing, as :func:`open_table`
+                takes it; by default what was given there.  A predicate on a column that is null for
+                that reason is an error where Polars pushes it down.
 
         Returns:
             A LazyFrame.
@@ -191,7 +231,7 @@ class Table:
         """
         from secure_bloom.reading.polars_scan import scan
 
-        return scan(self)
+        return scan(self, self.missing_keys(missing_keys))
 
     @checked_arguments
     def sql(
@@ -200,6 +240,7 @@ class Table:
         tables: Mapping[str, Table] | None = None,
         *,
         parameters: Mapping[str, object] | None = None,
+        missing_keys: str | None = None,
     ) -> pa.Table:
         """Return the rows of a SQL query over this table, as :func:`secure_bloom.sql` does.
 
@@ -210,6 +251,8 @@ class Table:
             query: One SELECT statement in DuckDB's dialect.
             tables: Other open tables, by their names in the query.
             parameters: The values of ``$name`` in the query.
+            missing_keys: What becomes of a column whose key is missing, as :func:`open_table`
+                takes it; by default what was given there.
 
         Returns:
             A table of the rows of the answer.
@@ -234,7 +277,7 @@ class Table:
                         hint="this table is called self; give others as tables={NAME: table}",
                     )
             named = {name: known[name.lower()] for name in opened.table_names}
-            return opened.run(named, parameters).read_all()
+            return opened.run(named, parameters, missing_keys).read_all()
 
     def ask(self, question: Question, *, explain: bool = False) -> TableRead:
         """Return one read. Take its batches or its plan, then its report."""
@@ -242,7 +285,22 @@ class Table:
 
         files = self._current()
         self._kept(files)
-        return TableRead(files, self._access, question, explain=explain)
+        return TableRead(
+            files,
+            self._access,
+            question,
+            missing_keys=self.missing_keys(question.missing_keys),
+            explain=explain,
+        )
+
+    def missing_keys(self, given: str | None = None) -> MissingKeys:
+        """Return what becomes of hidden columns: as ``given``, or as the table was opened.
+
+        Raises PolicyError for another text.
+        """
+        if given is None:
+            return self._missing_keys
+        return member_of(MissingKeys, "missing_keys", given)
 
     def refresh(self) -> None:
         """See the table as it is now; of files that did not change nothing is read again.
@@ -270,7 +328,7 @@ class Table:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(legible(field.name))}</td>"
-            f"<td>{html.escape(legible(str(field.type)))}</td></tr>"
+            f"<td>{html.escape(legible(str(field.type)))}{_mark(field)}</td></tr>"
             for field in (() if self._files is None else self.schema)
         )
         head = "<thead><tr><th>column</th><th>type</th></tr></thead>"
@@ -300,6 +358,28 @@ class Table:
                 hint="open it with policy=: the other process asks the policy's KMS",
             )
         return Table, (self._asked,)
+
+    def hidden(self, missing_keys: MissingKeys) -> HiddenColumns:
+        """Return the columns whose key is missing, as a read with ``missing_keys`` sees them."""
+        from secure_bloom.predicates.bound_request import HiddenColumns
+
+        is_error = missing_keys is MissingKeys.ERROR
+        members = frozenset[tuple[str, ...]]() if is_error else self.hidden_members()
+        return HiddenColumns(mode=missing_keys, members=members)
+
+    def shown_schema(self, hidden: HiddenColumns) -> pa.Schema:
+        """Return the columns as a read shows them."""
+        import pyarrow as pa
+
+        found = map(hidden.shown, self._opened().whole_schema)
+        return pa.schema([column for column in found if column is not None])
+
+    def hidden_members(self, names: Sequence[str] | None = None) -> frozenset[Member]:
+        """Return the members of these columns, by default of all, whose key is missing."""
+        files = self._opened()
+        own = {column.name for column in files.partition_fields}
+        wanted = files.whole_schema.names if names is None else names
+        return files.hidden([name for name in wanted if name not in own])
 
     def _kept(self, files: TableFiles) -> KeptColumns | None:
         """Return the columns that are kept; None for a table that is opened for one question."""
@@ -352,3 +432,10 @@ class Table:
         if self._files is None:
             raise PolicyError("the table is closed", hint="open it again: sb.open_table(...)")
         return self._files
+
+
+def _mark(field: pa.Field) -> str:
+    from secure_bloom.predicates.bound_request import HIDDEN
+
+    names = (field.metadata or {}).get(HIDDEN, b"").decode()
+    return f" (no key: {html.escape(legible(names))})" if names else ""

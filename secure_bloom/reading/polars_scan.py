@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import MissingExtraError, PolicyError, SecureBloomError, install_hint
+from secure_bloom.predicates.bound_request import HiddenColumns
 from secure_bloom.predicates.from_polars import from_polars
 from secure_bloom.predicates.tree import (
     NULL_TESTS,
@@ -28,20 +30,28 @@ if TYPE_CHECKING:
     import polars as pl
 
     from secure_bloom.reading.kept_table import Table
-    from secure_bloom.reading.table_read import TableRead
 
 
-def scan(table: Table, failed: Callable[[SecureBloomError], object] | None = None) -> pl.LazyFrame:
+def scan(
+    table: Table,
+    missing_keys: MissingKeys = MissingKeys.ERROR,
+    failed: Callable[[SecureBloomError], object] | None = None,
+    *,
+    shows_hidden: bool = True,
+) -> pl.LazyFrame:
     """Return the rows of a table as a LazyFrame. Raises MissingExtraError without Polars.
 
-    ``failed`` is called with an error of a read, before Polars wraps it in one of its own.
+    ``failed`` is called with an error of a read, before Polars wraps it in one of its own.  Unless
+    ``shows_hidden``, a column that is null because its key is missing may not be asked for.
     """
     try:
         import polars as pl
         from polars.io.plugins import register_io_source
     except ImportError as exc:
         raise MissingExtraError("scan_polars() needs Polars", hint=install_hint("polars")) from exc
-    schema = table.schema
+    hidden = table.hidden(missing_keys)
+    arrow = table.shown_schema(hidden)
+    is_checked = missing_keys is MissingKeys.NULL and bool(hidden.members)
 
     def source(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None
@@ -50,7 +60,14 @@ def scan(table: Table, failed: Callable[[SecureBloomError], object] | None = Non
             # A predicate that is an error of Polars is one even if no row is left to it.
             nulls.filter(predicate)
         try:
-            for batch in _asked(table, nulls.schema, columns, predicate, rows).batches():
+            if is_checked and predicate is not None:
+                _refuse_hidden(predicate, nulls.schema, arrow, hidden)
+            if is_checked and not shows_hidden:
+                asked_for = hidden.columns.intersection(arrow.names if columns is None else columns)
+                for name in sorted(asked_for):
+                    raise hidden.unusable(name)
+            question = _question(table, nulls.schema, columns, predicate, rows, missing_keys)
+            for batch in table.ask(question).batches():
                 frame = pl.DataFrame(pa.Table.from_batches([batch]))
                 frame = frame if predicate is None else frame.filter(predicate)
                 yield frame if columns is None else frame.select(columns)
@@ -59,25 +76,43 @@ def scan(table: Table, failed: Callable[[SecureBloomError], object] | None = Non
                 failed(error)
             raise
 
-    nulls = pl.DataFrame(schema.empty_table()).clear(1)
+    nulls = pl.DataFrame(arrow.empty_table()).clear(1)
     return register_io_source(source, schema=nulls.schema)
 
 
-def _asked(
+def _refuse_hidden(
+    predicate: pl.Expr, schema: pl.Schema, arrow: pa.Schema, hidden: HiddenColumns
+) -> None:
+    """Raise KeyUnavailableError for a predicate on a hidden column, or on a hidden member."""
+    try:
+        conditions = list(leaves(from_polars(predicate, schema)))
+    except PolicyError:
+        for name in hidden.columns.intersection(predicate.meta.root_names()):
+            raise hidden.unusable(name) from None
+        return
+    for condition in conditions:
+        path = condition.path or (condition.column,)
+        hidden.check(path, arrow.field(path[0]))
+
+
+def _question(
     table: Table,
     schema: pl.Schema,
     columns: list[str] | None,
     predicate: pl.Expr | None,
     rows: int | None,
-) -> TableRead:
+    missing_keys: MissingKeys,
+) -> Question:
     names = columns
     if columns is not None and predicate is not None:
         names = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
-    # Polars asks for no column at all where it only counts rows.
-    names = names or (None if names is None else schema.names()[:1])
+    if names is not None and not names:
+        # Polars only counts rows: any column that can be read has their number.
+        every = schema.names()
+        names = [next((name for name in every if not table.hidden_members([name])), every[0])]
     # Polars counts rows before it applies the predicate, so no row may be left out then.
     found = None if predicate is None or rows is not None else _pushed(predicate, schema)
-    return table.ask(Question(found, columns=names, limit=rows))
+    return Question(found, columns=names, limit=rows, missing_keys=missing_keys.value)
 
 
 def _pushed(predicate: pl.Expr, schema: pl.Schema) -> Predicate | None:

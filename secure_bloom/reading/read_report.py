@@ -17,12 +17,14 @@ class ReadReport(Report, ReadTotals):
 
     ``files_left`` is the number of files that were not read because there were enough rows.
     ``unverified`` are the paths of signed files whose key was not available: their content may be
-    forged.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
+    forged.  ``hidden`` are columns, and members of structures, whose key is missing: they are null
+    or left out.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
     """
 
     rows: int | None
     files_left: int
     unverified: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     ROWS: ClassVar = ("files", "row_groups")
@@ -37,6 +39,7 @@ class ReadReport(Report, ReadTotals):
             "rows": self.rows,
             "files_left": self.files_left,
             "unverified": list(self.unverified),
+            "hidden": list(self.hidden),
             "row_groups": self.row_groups,
             "row_groups_read": self.row_groups_read,
             "skipped": self.skipped,

@@ -12,8 +12,8 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from secure_bloom.calling.arguments import check_fields
-from secure_bloom.calling.options import Names, as_names
+from secure_bloom.calling.arguments import check_fields, member_of
+from secure_bloom.calling.options import MissingKeys, Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.live_file import TableVersion
@@ -68,9 +68,11 @@ class OpenRequest(TableRequest):
     _: KW_ONLY
     memory: int | str = "256MiB"
     stale_after: float = 0
+    missing_keys: str = MissingKeys.ERROR.value
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        member_of(MissingKeys, "missing_keys", self.missing_keys)
         if not 0 <= self.stale_after < math.inf:
             raise PolicyError(
                 f"stale_after is {self.stale_after!r}, wanted a number of seconds, 0 or more"
@@ -96,9 +98,12 @@ class Question:
     columns: Names | None = None
     limit: int | None = None
     without_filter_keys: bool = False
+    missing_keys: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.missing_keys is not None:
+            member_of(MissingKeys, "missing_keys", self.missing_keys)
 
     def wanted_columns(self) -> list[str] | None:
         """Return the columns as a list, or None for all."""
@@ -146,3 +151,4 @@ class ReadRequest(TableRequest, Question):
 
     _: KW_ONLY
     where: Where | Predicate | None = None
+    missing_keys: str | None = MissingKeys.ERROR.value

@@ -16,16 +16,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import pyarrow as pa
 
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
 from secure_bloom.reading.polars_scan import scan
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from secure_bloom.parquet.members import Member
     from secure_bloom.reading.kept_table import Table
 
 Item = TypeVar("Item")
@@ -69,6 +73,8 @@ class OpenQuery:
             self._connection.execute(setting).fetchall()
         self._tree = self._parsed()
         self._failed: list[SecureBloomError] = []
+        #: The columns of the tables that are null or left out because their key is missing.
+        self.hidden: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -91,9 +97,14 @@ class OpenQuery:
         return names
 
     def run(
-        self, tables: Mapping[str, Table], parameters: Mapping[str, object] | None = None
+        self,
+        tables: Mapping[str, Table],
+        parameters: Mapping[str, object] | None = None,
+        missing_keys: str | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of the answer, which can be read once, while this query is open.
+
+        ``missing_keys`` is that of :meth:`Table.sql`.
 
         ``tables`` has the open table of each name. ``parameters`` are the values of ``$name`` in
         the query.  Raises PolicyError for a query that DuckDB refuses, and the error of a table
@@ -103,7 +114,8 @@ class OpenQuery:
         values = dict(parameters or {})
         most = _first_rows(self._tree)
         for name, table in tables.items():
-            frame = scan(table, self._failed.append)
+            with self._errors():
+                frame = self._scanned(table, table.missing_keys(missing_keys))
             self._connection.register(name, frame if most is None else frame.head(most))
         with self._errors():
             found = self._connection.sql(self._text, params=values)
@@ -111,6 +123,13 @@ class OpenQuery:
                 raise PolicyError("the query has no answer", hint="write SELECT ... FROM 'TABLE'")
             answer = found.to_arrow_reader(_BATCH_ROWS)
         return pa.RecordBatchReader.from_batches(answer.schema, self._batches(answer))
+
+    def _scanned(self, table: Table, missing_keys: MissingKeys) -> pl.LazyFrame:
+        hidden = table.hidden(missing_keys)
+        self.hidden += [name for name in hidden.names if name not in self.hidden]
+        # DuckDB does not say what a column is for, and an answer must not depend on hidden values.
+        shows = _only_shows(self._tree, hidden.members)
+        return scan(table, missing_keys, self._failed.append, shows_hidden=shows)
 
     def _batches(self, answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         with self._errors():
@@ -197,6 +216,64 @@ def _tables(node: object, defined: Set[str]) -> Iterator[str]:
         yield from _tables(entry["value"], defined)
         defined = {*defined, entry["key"].lower()}
     yield from _tables([part for name, part in node.items() if name != "cte_map"], defined)
+
+
+def _only_shows(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
+    """Return whether a query uses hidden columns for nothing but its output.
+
+    It is ``SELECT columns FROM table WHERE ... ORDER BY ... LIMIT ...``, and names no hidden column
+    after FROM.
+    """
+    orders = [it for modifier in tree["modifiers"] for it in modifier.get("orders", ())]
+    is_plain = (
+        tree["type"] == "SELECT_NODE"
+        and tree["from_table"]["type"] == "BASE_TABLE"
+        and not tree["from_table"]["column_name_alias"]
+        and not tree["cte_map"]["map"]
+        and all(map(_is_column, tree["select_list"]))
+        and not any(tree[it] for it in ("group_sets", "having", "qualify", "sample"))
+        and tree["aggregate_handling"] == "STANDARD_HANDLING"
+        and {it["type"] for it in tree["modifiers"]} <= {"ORDER_MODIFIER", "LIMIT_MODIFIER"}
+        # A number is the position of a column of the output.
+        and all(it["expression"]["class"] != "CONSTANT" for it in orders)
+    )
+    table = tree["from_table"] if is_plain else {}
+    rows = {str(table.get(it)).lower() for it in ("alias", "table_name")}
+    return is_plain and not any(
+        node["class"] in ("STAR", "SUBQUERY", "POSITIONAL_REFERENCE")
+        or _may_mean(node.get("column_names", ()), hidden, rows)
+        for node in _expressions([tree["where_clause"], orders])
+    )
+
+
+def _is_column(item: dict[str, Any]) -> bool:
+    """Return whether an item of SELECT is a column under its own name, or all columns."""
+    if item["class"] == "STAR":
+        return not (item["columns"] or item["expr"] or item["replace_list"] or item["rename_list"])
+    return bool(item["class"] == "COLUMN_REF" and not item["alias"])
+
+
+def _may_mean(names: Sequence[str], hidden: Collection[Member], rows: Set[str]) -> bool:
+    """Return whether a name may be that of a hidden column, or of something that has one inside."""
+    path = [name.lower() for name in names]
+    if len(path) == 1 and path[0] in rows:
+        return True
+    for member in hidden:
+        wanted = [name.lower() for name in member]
+        starts = (at for at, name in enumerate(path) if name == wanted[0])
+        if any(all(map(str.__eq__, path[at:], wanted)) for at in starts):
+            return True
+    return False
+
+
+def _expressions(node: object) -> Iterator[dict[str, Any]]:
+    """Yield all expressions of a part of a syntax tree."""
+    if isinstance(node, dict):
+        if "class" in node:
+            yield node
+        node = list(node.values())
+    for part in node if isinstance(node, list) else ():
+        yield from _expressions(part)
 
 
 def _first_rows(tree: dict[str, Any]) -> int | None:

@@ -16,9 +16,9 @@ from functools import partial
 
 import pyarrow as pa
 
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.access import Access
-from secure_bloom.errors import PolicyError
-from secure_bloom.predicates.bound_request import request
+from secure_bloom.predicates.bound_request import HiddenColumns, request, with_hidden
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
@@ -28,6 +28,7 @@ from secure_bloom.reading.read_report import ReadReport
 from secure_bloom.reading.read_request import Question
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.rows.file_reader import FileReader
+from secure_bloom.reading.rows.table_rows import with_read_columns
 from secure_bloom.reading.rows.units import BATCH_ROWS, Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
@@ -45,7 +46,13 @@ class TableRead:
     """One read of a table: take its batches or its plan, then its report."""
 
     def __init__(
-        self, files: TableFiles, access: Access, asked: Question, *, explain: bool = False
+        self,
+        files: TableFiles,
+        access: Access,
+        asked: Question,
+        *,
+        missing_keys: MissingKeys = MissingKeys.ERROR,
+        explain: bool = False,
     ) -> None:
         # A plan travels to where keys must not.
         self._access = replace(access, keys=None)
@@ -61,12 +68,15 @@ class TableRead:
         self._rows = 0
         with self._timed("footers"):
             schema = files.whole_schema
-        _refuse_members(wanted or (), files.schema)
         if files.united is not None:
             tested = () if self._predicate is None else leaves(self._predicate)
             names = schema.names if wanted is None else wanted
             files.united.check([*names, *(condition.column for condition in tested)])
-        self.request = request(schema, files.partition_fields, wanted, self._predicate, files.paths)
+        asked_for = request(schema, files.partition_fields, wanted, self._predicate, files.paths)
+        if missing_keys is not MissingKeys.ERROR:
+            hidden = HiddenColumns(mode=missing_keys, members=files.hidden(asked_for.needed))
+            asked_for = with_hidden(asked_for, hidden, by_name=wanted is not None)
+        self.request = asked_for
         self._workers = 1 if files.are_tiny else _DECODERS
         self._context = PruningContext(
             self.request, without_filter_keys=asked.without_filter_keys, explain=explain
@@ -134,6 +144,7 @@ class TableRead:
             predicate=self._predicate,
             access=self._access,
             names=self._files.state.names,
+            hidden=self.request.hidden,
         )
 
     def planned(self) -> ReadReport:
@@ -143,6 +154,7 @@ class TableRead:
         """
         for found in self._runs():
             for plan in found.plans:
+                plan = with_read_columns(plan, self.request)
                 pages = [
                     extent
                     for group in plan.surviving
@@ -160,6 +172,7 @@ class TableRead:
             has_condition=self._predicate is not None,
             files_left=len(self._files) - len(self._reports),
             unverified=tuple(self._files.unverified),
+            hidden=self.request.hidden.names,
             files=tuple(self._reports[path] for path in self._files.paths if path in self._reports),
             seconds=dict(self._seconds),
         )
@@ -262,14 +275,3 @@ class TableRead:
             self._seconds[step] += spent
             if self._running:
                 self._seconds[self._running[-1]] -= spent
-
-
-def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
-    """Raise PolicyError for a part of a column: rows have their top-level columns whole."""
-    for name in columns:
-        top = next((c for c in schema.names if str(name).startswith(f"{c}.")), None)
-        if top is not None and name not in schema.names:
-            raise PolicyError(
-                f"{name} is a part of column {top}, and columns come whole",
-                hint=f"ask for {top}; only conditions may name members of structures",
-            )

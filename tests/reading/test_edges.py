@@ -94,16 +94,16 @@ def test_a_policy_may_be_the_path_of_one(tmp_path: Path) -> None:
         sb.read_table(path, policy=tmp_path / "nowhere.toml")
 
 
-def test_columns_come_whole_and_once(tmp_path: Path) -> None:
+def test_columns_and_members_come_once(tmp_path: Path) -> None:
     path = written(
         tmp_path / "x.parquet", address=[{"city": "rome"}], tags=[["a"]], **{"address.zip": [1]}
     )
     found = sb.read_table(path, columns=["tags", "address", "tags"])
     assert found.schema.names == ["tags", "address"]
-    for part, top in (("address.city", "address"), ("tags.list.element", "tags")):
-        with pytest.raises(PolicyError, match=f"{part} is a part of column {top}") as caught:
-            sb.read_table(path, columns=[part])
-        assert f"ask for {top}" in str(caught.value.hint)
+    found = sb.read_table(path, columns=["address.city", "tags.list.element", "address.city"])
+    assert found.to_pylist() == [{"address": {"city": "rome"}, "tags": ["a"]}]
+    with pytest.raises(PolicyError, match=r"there is no column address\.street"):
+        sb.read_table(path, columns=["address.street"])
     assert sb.read_table(path, columns=["address.zip"]).to_pylist() == [{"address.zip": 1}]
 
 

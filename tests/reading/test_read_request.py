@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
     [
         ({"limit": -1}, "limit is -1, it must not be negative"),
         ({"limit": 1.5}, "limit is of type float, wanted a whole number"),
-        ({"columns": "s.a"}, "s.a is a part of column s, and columns come whole"),
+        ({"columns": "s.z"}, "there is no column s.z"),
         ({"columns": 7}, "columns"),
         ({"where": "m = 1"}, "m"),
         ({"policy": 7}, "policy is of type int"),

@@ -7,13 +7,15 @@ filters are probed without pyarrow.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
-from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.schema import Leaf, read_element
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
+from secure_bloom.parquet.structures.splices import i32, with_fields
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 if TYPE_CHECKING:
@@ -26,12 +28,15 @@ class FileColumns:
 
     ``schema`` has the elements, and ``renamed`` has them with the table's names, if those differ.
     ``marks`` are the texts in a footer that hold the writer's Arrow schema.
+
+    Leaves in ``left_out`` are not read: :attr:`arrow`, :attr:`nodes` and :meth:`below` lack them.
     """
 
     leaves: tuple[Leaf, ...]
     schema: Sequence[SchemaElement] = field(repr=False)
     renamed: tuple[SchemaElement, ...] = field(default=(), repr=False)
     marks: Sequence[KeyValue] = field(repr=False)
+    left_out: frozenset[int] = frozenset()
 
     @functools.cached_property
     def arrow(self) -> pa.Schema:
@@ -41,7 +46,28 @@ class FileColumns:
         """
         from secure_bloom.parquet.memory_files import arrow_schema
 
-        return arrow_schema(self.renamed or self.schema, self.marks)
+        whole = arrow_schema(self.renamed or self.schema, self.marks)
+        return self._visible(whole) if self.left_out else whole
+
+    def _visible(self, whole: pa.Schema) -> pa.Schema:
+        """Return the Arrow schema without the leaves that are left out."""
+        import pyarrow as pa
+
+        from secure_bloom.parquet.members import leaves_by_member, restricted
+
+        every = replace(self, left_out=frozenset())
+        out = {
+            member
+            for name in whole.names
+            for member, ordinal in leaves_by_member(every, name)
+            if ordinal in self.left_out
+        }
+        found = [restricted(column, lambda member: member not in out) for column in whole]
+        return pa.schema([column for column in found if column is not None])
+
+    def without(self, left_out: frozenset[int]) -> FileColumns:
+        """Return the columns without these leaves."""
+        return replace(self, left_out=left_out) if left_out else self
 
     @functools.cached_property
     def ordinals(self) -> dict[tuple[str, ...], int | None]:
@@ -64,13 +90,17 @@ class FileColumns:
     @functools.cached_property
     def nodes(self) -> dict[str, list[SchemaElement]]:
         """The schema elements of each top-level column, depth first."""
-        return {nodes[0].name: nodes for nodes in _top_level(self.renamed or self.schema)}
+        every, leaves = _top_level(self.renamed or self.schema), itertools.count()
+        if self.left_out:
+            every = (list(_kept(iter(nodes), leaves, self.left_out)) for nodes in every)
+        return {nodes[0].name: nodes for nodes in every if nodes}
 
     @functools.cached_property
     def _below(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for ordinal, leaf in enumerate(self.leaves):
-            found.setdefault(leaf.path[0], []).append(ordinal)
+            if ordinal not in self.left_out:
+                found.setdefault(leaf.path[0], []).append(ordinal)
         return found
 
     def below(self, name: str) -> Sequence[int]:
@@ -120,6 +150,23 @@ def _columns(
         renamed=tuple(renamed_elements(schema.elements, names)),
         marks=marks,
     )
+
+
+def _kept(
+    nodes: Iterator[SchemaElement], leaves: Iterator[int], left_out: frozenset[int]
+) -> Iterator[SchemaElement]:
+    """Yield the next node and what is below it, without the leaves that are left out."""
+    node = next(nodes)
+    if node.type is not None:
+        if next(leaves) not in left_out:
+            yield node
+        return
+    below = [list(_kept(nodes, leaves, left_out)) for _ in range(node.num_children or 0)]
+    left = [branch for branch in below if branch]
+    if left:
+        children = {SchemaElement.num_children.id: i32(len(left))}
+        yield read_element(with_fields(node.encoded, children))
+        yield from itertools.chain.from_iterable(left)
 
 
 def _top_level(schema: Sequence[SchemaElement]) -> Iterable[list[SchemaElement]]:

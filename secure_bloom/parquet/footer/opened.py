@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -166,6 +166,24 @@ class Footer:
             key_metadata=self.tail.key_metadata,
             keys=self.keys,
         )
+
+    def with_columns(self, columns: FileColumns) -> Footer:
+        """Return the footer with fewer columns to read. It shares the ciphers."""
+        found = replace(self, shared_columns=columns)
+        found.__dict__["ciphers"] = self.ciphers
+        return found
+
+    def lacks_key(self, column: int) -> bool:
+        """Return whether the key of a column is missing, in any row group.
+
+        A wrong key, and a KMS that does not answer, are errors.
+        """
+        name = self.leaves[column].name
+        for row_group, group in enumerate(self.row_groups):
+            with located(path=self.path, row_group=row_group, column=name):
+                if self.ciphers.lacks_key(group.columns[column].crypto_metadata, name):
+                    return True
+        return False
 
     def chunk(self, row_group: int, column: int) -> Chunk:
         """Return the column chunk at two ordinals. Its metadata is decrypted with its own key.

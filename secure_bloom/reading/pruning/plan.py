@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from secure_bloom.encryption.access import Access
 from secure_bloom.lakes.deletion_vectors import DeletedRows, PaimonDeletedRows
 from secure_bloom.parquet.footer.opened import Footer
-from secure_bloom.predicates.bound_request import Request, request
+from secure_bloom.predicates.bound_request import HiddenColumns, Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.column_mapping import ColumnMapping
@@ -163,7 +163,7 @@ class ReadPlan:
 
     ``schema`` is the schema of the rows. ``files`` has only files with row groups left.  The rest
     is the request to the whole table: its schema, its partition columns, the predicate, which files
-    the read accepts, and the names of columns if files have others.
+    the read accepts, the names of columns if files have others, and which columns are hidden.
     """
 
     schema: pa.Schema
@@ -173,8 +173,10 @@ class ReadPlan:
     predicate: Predicate | None = field(repr=False)
     access: Access = field(default_factory=Access, repr=False)
     names: ColumnMapping | None = field(default=None, repr=False)
+    hidden: HiddenColumns = field(default_factory=HiddenColumns, repr=False)
 
     def request(self) -> Request:
         """Return the request to the table."""
         fields = [self.table.field(name) for name in self.partitions]
-        return request(self.table, fields, self.schema.names, self.predicate, ())
+        asked = request(self.table, fields, self.schema.names, self.predicate, ())
+        return replace(asked, output_schema=self.schema, hidden=self.hidden)

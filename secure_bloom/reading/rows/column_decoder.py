@@ -110,7 +110,10 @@ class ColumnDecoder:
             return
         self._check_sizes([group.row_group], names)
         batches = self._opened.source().iter_batches(
-            batch_size=rows, row_groups=[group.row_group], columns=list(names), use_threads=False
+            batch_size=rows,
+            row_groups=[group.row_group],
+            columns=self._names_of(names),
+            use_threads=False,
         )
         while True:
             try:
@@ -249,7 +252,7 @@ class ColumnDecoder:
         source = self._opened.source()
         try:
             table = source.read_row_groups(
-                [row_group], columns=list(names), use_threads=self._threads
+                [row_group], columns=self._names_of(names), use_threads=self._threads
             )
         except (pa.ArrowException, OSError, KeyUnavailableError):
             # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not expect.
@@ -262,6 +265,13 @@ class ColumnDecoder:
         if self._count_bytes:
             self.extents += stored_extents(self._footer, row_group, names)
         return {name: _selectable(table.column(name)) for name in names}
+
+    def _names_of(self, names: Sequence[str]) -> list[str]:
+        """Return the names by which pyarrow reads the columns: leaves, if some are left out."""
+        columns = self._footer.columns
+        if not columns.left_out:
+            return list(names)
+        return [".".join(columns.leaves[i].path) for name in names for i in columns.below(name)]
 
     def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
         """Raise FormatError for pages without a tag that have a wrong size.

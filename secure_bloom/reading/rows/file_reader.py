@@ -32,7 +32,7 @@ from secure_bloom.reading.rows.equality_deletes import EqualityDeletes
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.rows.table_rows import conformed
+from secure_bloom.reading.rows.table_rows import conformed, with_read_columns
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.inputs import Extent
@@ -78,7 +78,6 @@ class FileReader:
         count_bytes: bool = False,
         open_file: Callable[[str], InputFile] = open_input,
     ) -> None:
-        self.plan = plan
         self.units_left = 0
         self.is_begun = False
         self.extents: list[Extent] = []
@@ -88,14 +87,18 @@ class FileReader:
         self._value_scan = value_scan or ValueScan(PruningContext(request))
         self._lock = threading.Lock()
         self._predicate = _checkable(request.predicate, plan.unchecked)
-        present = set(plan.footer.columns.arrow.names) - set(request.partitions)
         looked_at = dict.fromkeys(c.path[0] for c in conditions_of(self._predicate))
         self._equality = EqualityDeletes(plan.equality, plan.footer) if plan.equality else None
         keys = () if self._equality is None else self._equality.needed
         plan.footer.refuse_clear(keys)
+        self.plan = plan = with_read_columns(plan, request, keys)
+        present = set(plan.footer.columns.arrow.names) - set(request.partitions)
         self._filtered = list(dict.fromkeys([*(n for n in looked_at if n in present), *keys]))
         self._others = [n for n in request.output if n in present and n not in self._filtered]
-        self._looked_at = tuple(looked_at)
+        self._looked_at = request.compared_schema
+        if plan.unchecked:
+            compared = [column for column in self._looked_at if column.name in looked_at]
+            self._looked_at = pa.schema(compared)
         self._opened = OpenedFile(
             plan.footer,
             opener,
@@ -284,7 +287,7 @@ class FileReader:
 
     def _rows_of(self, columns: Columns, count: int) -> pa.Table:
         """Return columns as rows of the result."""
-        return conformed(self.plan, self._request, columns, count, self._request.output)
+        return conformed(self.plan, self._request, columns, count, self._request.output_schema)
 
     def _lives(self, deleted: Positions, groups: Sequence[RowGroupPlan]) -> NDArray[np.bool_]:
         """Return a mask of decoded rows that are not ``deleted``, by their position in the file."""

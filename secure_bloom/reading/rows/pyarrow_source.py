@@ -25,7 +25,7 @@ from secure_bloom.encryption.file_keys import KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.footer.edit import algorithm_of, crypto_metadata, signing_fields
-from secure_bloom.parquet.footer.locate import MAGIC
+from secure_bloom.parquet.footer.locate import MAGIC, Tail
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.footer.seal import seal_footer
 from secure_bloom.parquet.memory_files import without_data
@@ -64,8 +64,8 @@ class SourceOpener:
     def __init__(self, resolver: KeyResolver, memory: MemoryAccount | None = None) -> None:
         self._resolver = resolver
         self._memory = memory
-        #: What pyarrow has parsed, by the footer, which is held so that its id stays its own.
-        self._parsed: dict[int, tuple[Footer, pq.FileMetaData]] = {}
+        #: What pyarrow has parsed, by the tail, which is held so that its id stays its own.
+        self._parsed: dict[int, tuple[Tail, pq.FileMetaData]] = {}
         # Held here: what pyarrow opens with it asks it for keys later.
         self._factory = pe.CryptoFactory(lambda _: PyarrowKms(resolver.kms))
 
@@ -121,13 +121,13 @@ class SourceOpener:
 
     def _open_plain(self, footer: Footer) -> pq.ParquetFile:
         """Return a plain file; to parse its footer takes longer than to read a row group."""
-        known = self._parsed.get(id(footer))
+        known = self._parsed.get(id(footer.tail))
         file = _open(footer.path, metadata=None if known is None else known[1])
         size = len(footer.row_groups) * len(footer.leaves) * _PARSED_CHUNK
         if known is None and self._memory is not None and self._memory.take(size):
-            parsed = footer, file.metadata
+            parsed = footer.tail, file.metadata
             # Another thread may have been first: its bytes are counted, and these are not kept.
-            if self._parsed.setdefault(id(footer), parsed) is not parsed:
+            if self._parsed.setdefault(id(footer.tail), parsed) is not parsed:
                 self._memory.give_back(size)
         return file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,13 +14,23 @@ from secure_bloom.reading.rows.column_decoder import Columns
 from secure_bloom.reading.table.hive_partitions import partition_scalar
 
 
+def with_read_columns(plan: FilePlan, request: Request, whole: Sequence[str] = ()) -> FilePlan:
+    """Return the plan of a file whose footer has only the members that the request reads.
+
+    The columns ``whole`` keep all members.
+    """
+    columns = request.reads(plan.footer.columns, whole)
+    if columns is plan.footer.columns:
+        return plan
+    return replace(plan, footer=plan.footer.with_columns(columns))
+
+
 def conformed(
-    plan: FilePlan, request: Request, columns: Columns, count: int, names: Sequence[str]
+    plan: FilePlan, request: Request, columns: Columns, count: int, schema: pa.Schema
 ) -> pa.Table:
-    """Return the columns in the types of the table. Columns that the file lacks are filled in."""
-    fields = [request.schema.field(name) for name in names]
-    arrays = [_column(plan, request, field, columns.get(field.name), count) for field in fields]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    """Return the columns in the types of ``schema``. Columns that the file lacks are filled in."""
+    arrays = [_column(plan, request, field, columns.get(field.name), count) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _column(
@@ -29,7 +40,8 @@ def _column(
         value = partition_scalar(field, plan.partition)
         return pa.repeat(value, count) if value.is_valid else pa.nulls(count, field.type)
     if column is None:
-        value = plan.fills.get(field.name)
+        is_hidden = field.name in request.hidden.columns
+        value = None if is_hidden else plan.fills.get(field.name)
         filled = pa.nulls(count) if value is None else pa.repeat(value, count)
         return filled.cast(field.type)
     if column.type == field.type:

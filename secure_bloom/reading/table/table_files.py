@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ from secure_bloom.storage.memory_budget import MemoryShare
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from secure_bloom.parquet.members import Member
     from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.rows.pyarrow_source import SourceOpener
     from secure_bloom.reading.table.table_schema import UnitedSchema
@@ -112,6 +113,8 @@ class TableFiles:
         #: The columns of all files, once the footers were read.
         self.united: UnitedSchema | None = None
         self._checked: set[str] = set()
+        #: The hidden members of each column that was looked at.
+        self._hidden: dict[str, frozenset[Member]] = {}
         self._largest = 1
         self._bytes = 0
 
@@ -219,6 +222,22 @@ class TableFiles:
                         with self.opened(ordinal) as (_, footer):
                             footer.check([name])
                 self._checked.add(name)
+
+    def hidden(self, names: Sequence[str]) -> frozenset[Member]:
+        """Return the members of these columns whose key is missing in some file.
+
+        Each file and column is looked at once. Raises KeyMisfitError for a wrong key.
+        """
+        with self._lock:
+            found: dict[str, set[Member]] = {it: set() for it in names if it not in self._hidden}
+            for ordinal in range(len(self)) if found else ():
+                if (footer := self.kept(ordinal)) is not None:
+                    _note_hidden(footer, found)
+                else:
+                    with self.opened(ordinal) as (_, footer):
+                        _note_hidden(footer, found)
+            self._hidden |= {name: frozenset(members) for name, members in found.items()}
+            return frozenset().union(*(self._hidden[name] for name in names))
 
     def runs(self, ordinals: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yield files in runs whose footers fit into memory together."""
@@ -351,6 +370,17 @@ class TableFiles:
         """Return whether there is room for the end of one more object, which is counted then."""
         has_room = len(self._aside) < self._most_aside
         return has_room and (self._forgets or self.memory.take(END))
+
+
+def _note_hidden(footer: Footer, found: Mapping[str, set[Member]]) -> None:
+    """Add the members of a file's columns whose key is missing."""
+    from secure_bloom.parquet.members import leaves_by_member
+
+    for name, hidden in found.items():
+        for member, ordinal in leaves_by_member(footer.columns, name):
+            # What is hidden in one file is hidden: no KMS is asked for it again.
+            if member not in hidden and footer.lacks_key(ordinal):
+                hidden.add(member)
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:

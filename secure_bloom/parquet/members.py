@@ -1,0 +1,136 @@
+"""The members of a column: its leaves, by their names in the Arrow type.
+
+    address: struct<city, geo: struct<lat>>      (address, city)  (address, geo, lat)
+    phones: list<struct<number>>                 (phones, element, number)
+    tags: map<string, string>                    (tags)  (tags)
+
+A map is one member, because neither keys nor values can be shown alone.  So is an extension type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from secure_bloom.parquet.footer.columns import FileColumns
+
+#: The names that lead to a member, beginning with the column's.
+Member = tuple[str, ...]
+
+_ELEMENT = "element"
+
+
+def members_of(field: pa.Field) -> list[Member]:
+    """Return the member of each leaf of a column, in the order of the leaves."""
+    return list(_members(field.type, (field.name,)))
+
+
+def _members(of: pa.DataType, path: Member) -> Iterator[Member]:
+    if pa.types.is_struct(of):
+        for field in of:
+            yield from _members(field.type, (*path, field.name))
+    elif pa.types.is_map(of):
+        yield from (path for _ in _members(of.key_type, path))
+        yield from (path for _ in _members(of.item_type, path))
+    elif _is_list(of):
+        yield from _members(of.value_type, (*path, _ELEMENT))
+    elif isinstance(of, pa.BaseExtensionType):
+        yield from (path for _ in _members(of.storage_type, path))
+    else:
+        yield path
+
+
+def restricted(field: pa.Field, keep: Callable[[Member], bool]) -> pa.Field | None:
+    """Return the column with the members that are kept, or None if none is."""
+    return _restricted(field, (field.name,), keep)
+
+
+def _restricted(field: pa.Field, path: Member, keep: Callable[[Member], bool]) -> pa.Field | None:
+    of = field.type
+    if all(map(keep, _members(of, path))):
+        return field
+    if pa.types.is_struct(of):
+        found = [_restricted(member, (*path, member.name), keep) for member in of]
+        left = [member for member in found if member is not None]
+        return field.with_type(pa.struct(left)) if left else None
+    if _is_list(of):
+        value = _restricted(of.value_field, (*path, _ELEMENT), keep)
+        return None if value is None else field.with_type(_list_of(of, value))
+    return None
+
+
+def nullable(field: pa.Field, hidden: Callable[[Member], bool]) -> pa.Field:
+    """Return the column, in which members that are hidden may be null."""
+    return _nullable(field, (field.name,), hidden)
+
+
+def _nullable(field: pa.Field, path: Member, hidden: Callable[[Member], bool]) -> pa.Field:
+    of = field.type
+    every = list(_members(of, path))
+    if all(map(hidden, every)):
+        return field.with_nullable(True)
+    if pa.types.is_struct(of) and any(map(hidden, every)):
+        return field.with_type(
+            pa.struct([_nullable(member, (*path, member.name), hidden) for member in of])
+        )
+    if _is_list(of) and any(map(hidden, every)):
+        value = _nullable(of.value_field, (*path, _ELEMENT), hidden)
+        return field.with_type(_list_of(of, value))
+    return field
+
+
+def apart_from(field: pa.Field, hidden: Collection[Member]) -> list[Member]:
+    """Return the largest members of a column that have no hidden one inside."""
+    found: dict[Member, None] = {}
+    for member in members_of(field):
+        whole = (member[:length] for length in range(1, len(member) + 1))
+        clear = (path for path in whole if not any(below(it, [path]) for it in hidden))
+        if (path := next(clear, None)) is not None:
+            found[path] = None
+    return list(found)
+
+
+def named(field: pa.Field, name: str) -> set[Member]:
+    """Return the members inside a column that a dotted name may mean.
+
+    An element of a list may be spelled as in the file: ``phones.list.element.number``.
+    """
+    name = name.replace(f".list.{_ELEMENT}", f".{_ELEMENT}")
+    return {
+        member[:length]
+        for member in members_of(field)
+        for length in range(2, len(member) + 1)
+        if ".".join(member[:length]) == name
+    }
+
+
+def below(member: Member, above: Iterable[Member]) -> bool:
+    """Return whether a member is one of ``above``, or inside one."""
+    return any(member[: len(path)] == path for path in above)
+
+
+def leaves_by_member(columns: FileColumns, name: str) -> list[tuple[Member, int]]:
+    """Return the member and the ordinal of each leaf of a column of a file.
+
+    If Arrow has other leaves than the file, all of them count as one member, the column.
+    """
+    ordinals = columns.below(name)
+    places: Sequence[int] = columns.arrow.get_all_field_indices(name)
+    found = members_of(columns.arrow.field(places[0])) if len(places) == 1 else []
+    if len(found) != len(ordinals):
+        found = [(name,)] * len(ordinals)
+    return list(zip(found, ordinals, strict=True))
+
+
+def _is_list(of: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(of) for is_kind in kinds)
+
+
+def _list_of(of: pa.DataType, value: pa.Field) -> pa.DataType:
+    if pa.types.is_large_list(of):
+        return pa.large_list(value)
+    return pa.list_(value, of.list_size) if pa.types.is_fixed_size_list(of) else pa.list_(value)
