@@ -16,7 +16,7 @@ ROWS = customers(3)
 def test_tables_of_a_query_are_open_inside_the_block(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", ROWS, Mode.ENCRYPTED)
     asked = SqlRequest("SELECT sum(id) AS s FROM t", {"T": path}, keys=KEYRING)
-    with answered(asked) as rows:
+    with answered(asked) as (rows, _):
         assert rows.read_all().to_pylist() == [{"s": 3}]
 
 
