@@ -38,6 +38,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
         where: A condition as a text, a structure, or an expression of pyarrow or Polars.
         columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
+        parameters: The values of ``:name`` in a condition that is a text.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
@@ -79,6 +80,7 @@ def read_batches(asked: ReadRequest) -> pa.RecordBatchReader:
         where: A condition, as :func:`read_table` takes it.
         columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
+        parameters: The values of ``:name`` in a condition that is a text.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
@@ -115,6 +117,7 @@ def explain(asked: ReadRequest) -> ReadReport:
         where: A condition, as :func:`read_table` takes it.
         columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
+        parameters: The values of ``:name`` in a condition that is a text.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be
@@ -153,6 +156,7 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
         where: A condition, as :func:`read_table` takes it.
         columns: Columns, or dotted members of structures, in this order; by default all.
         limit: Number of rows after which the read stops.
+        parameters: The values of ``:name`` in a condition that is a text.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         without_filter_keys: Leave out a condition on a column whose key is missing. Rows may be

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from secure_bloom.calling.arguments import asks, checked_arguments, member_of
 from secure_bloom.calling.options import MissingKeys
-from secure_bloom.errors import FileChangedError, PolicyError
+from secure_bloom.errors import FileChangedError, PolicyError, imported_for
 from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
 from secure_bloom.reading.table.table_files import TableFiles
@@ -30,6 +30,7 @@ from secure_bloom.storage.paths import as_paths, name_of
 
 # Imported where they are used: verdicts need none of them.
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
     import pyarrow as pa
 
@@ -112,6 +113,7 @@ class Table:
             where: A condition as a text, a structure or a pyarrow.compute expression.
             columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Number of rows after which the read stops.
+            parameters: The values of ``:name`` in a condition that is a text.
             without_filter_keys: Leave out a condition on a column whose key is missing.
             missing_keys: What becomes of a column whose key is missing, as :func:`open_table`
                 takes it; by default what was given there.
@@ -141,6 +143,7 @@ class Table:
             where: A condition, as :meth:`read` takes it.
             columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Number of rows after which the read stops.
+            parameters: The values of ``:name`` in a condition that is a text.
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
         Returns:
@@ -159,6 +162,7 @@ class Table:
             where: A condition, as :meth:`read` takes it.
             columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Number of rows after which the read stops.
+            parameters: The values of ``:name`` in a condition that is a text.
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
         Returns:
@@ -177,6 +181,7 @@ class Table:
             where: A condition, as :meth:`read` takes it.
             columns: Columns, or dotted members of structures, in this order; by default all.
             limit: Does not shorten a plan.
+            parameters: The values of ``:name`` in a condition that is a text.
             without_filter_keys: Leave out a condition on a column whose key is missing.
 
         Returns:
@@ -186,6 +191,99 @@ class Table:
             SecureBloomError: The errors of :meth:`read`.
         """
         return self._answered(lambda: self.ask(asked).plan())
+
+    @asks(Question)
+    def count(self, asked: Question) -> int:
+        """Return the number of rows for which ``where`` is true.
+
+        Args:
+            where: A condition, as :meth:`read` takes it; by default all rows.
+            columns: Changes nothing.
+            limit: Number of rows after which counting stops.
+            parameters: The values of ``:name`` in a condition that is a text.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+            missing_keys: What becomes of a column whose key is missing, as :meth:`read` takes it.
+
+        Returns:
+            A number of rows.
+
+        Raises:
+            SecureBloomError: The errors of :meth:`read`.
+        """
+        counted_by = replace(asked, columns=[self.countable(self.columns)])
+
+        def count() -> int:
+            return sum(batch.num_rows for batch in self.ask(counted_by).batches())
+
+        return self._answered(count)
+
+    @checked_arguments
+    def head(self, rows: int = 5) -> pa.Table:
+        """Return the first rows.
+
+        Args:
+            rows: How many, at most.
+
+        Returns:
+            A table of these rows.
+
+        Raises:
+            SecureBloomError: The errors of :meth:`read`.
+        """
+        return self.read(limit=rows)
+
+    @asks(Question)
+    def to_pandas(self, asked: Question) -> pd.DataFrame:
+        """Return the rows of :meth:`read` as a DataFrame of pandas.
+
+        Args:
+            where: A condition, as :meth:`read` takes it.
+            columns: Columns, or dotted members of structures, in this order; by default all.
+            limit: Number of rows after which the read stops.
+            parameters: The values of ``:name`` in a condition that is a text.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+            missing_keys: What becomes of a column whose key is missing, as :meth:`read` takes it.
+
+        Returns:
+            A DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            SecureBloomError: The errors of :meth:`read`.
+        """
+        with imported_for("to_pandas()", "pandas"):
+            import pandas as pd  # noqa: F401 - pyarrow makes the DataFrame by it
+        return self._answered(lambda: self.ask(asked).rows()).to_pandas()
+
+    @asks(Question)
+    def to_polars(self, asked: Question) -> pl.DataFrame:
+        """Return the rows of :meth:`read` as a DataFrame of Polars.
+
+        Args:
+            where: A condition, as :meth:`read` takes it.
+            columns: Columns, or dotted members of structures, in this order; by default all.
+            limit: Number of rows after which the read stops.
+            parameters: The values of ``:name`` in a condition that is a text.
+            without_filter_keys: Leave out a condition on a column whose key is missing.
+            missing_keys: What becomes of a column whose key is missing, as :meth:`read` takes it.
+
+        Returns:
+            A DataFrame.
+
+        Raises:
+            MissingExtraError: Polars is not installed.
+            SecureBloomError: The errors of :meth:`read`.
+        """
+        with imported_for("to_polars()", "polars"):
+            import polars as pl
+        return pl.DataFrame(self._answered(lambda: self.ask(asked).rows()))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return all rows as an Arrow stream, which other libraries take as a table.
+
+        For example ``pyarrow.table(table)`` and ``polars.DataFrame(table)``.
+        """
+        return self.read_batches().__arrow_c_stream__(requested_schema)
 
     @checked_arguments
     def probe(self, column: str, values: object) -> ProbeReport:
@@ -373,6 +471,10 @@ class Table:
 
         found = map(hidden.shown, self._opened().whole_schema)
         return pa.schema([column for column in found if column is not None])
+
+    def countable(self, names: Sequence[str]) -> str:
+        """Return a column by which rows are counted: the first one whose key is available."""
+        return self._opened().countable(names)
 
     def hidden_members(self, names: Sequence[str] | None = None) -> frozenset[Member]:
         """Return the members of these columns, by default of all, whose key is missing."""

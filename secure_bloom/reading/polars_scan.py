@@ -108,8 +108,7 @@ def _question(
         names = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
     if names is not None and not names:
         # Polars only counts rows: any column that can be read has their number.
-        every = schema.names()
-        names = [next((name for name in every if not table.hidden_members([name])), every[0])]
+        names = [table.countable(schema.names())]
     # Polars counts rows before it applies the predicate, so no row may be left out then.
     found = None if predicate is None or rows is not None else _pushed(predicate, schema)
     return Question(found, columns=names, limit=rows, missing_keys=missing_keys.value)

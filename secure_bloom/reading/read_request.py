@@ -97,6 +97,7 @@ class Question:
     _: KW_ONLY
     columns: Names | None = None
     limit: int | None = None
+    parameters: Mapping[str, object] | None = None
     without_filter_keys: bool = False
     missing_keys: str | None = None
 
@@ -124,12 +125,17 @@ class Question:
     def predicate(self) -> Predicate | None:
         """Return the predicate that ``where`` describes in one of its forms, or None."""
         where = self.where
+        if self.parameters is not None and not isinstance(where, str):
+            raise PolicyError(
+                "parameters are values of :name in a condition that is a text",
+                hint='where="email = :email", parameters={"email": value}',
+            )
         if where is None or isinstance(where, Condition | AllOf | AnyOf):
             return where
         if isinstance(where, str):
             from secure_bloom.predicates.from_text import from_text
 
-            return from_text(where)
+            return from_text(where, self.parameters)
         import pyarrow.compute as pc
 
         if isinstance(where, pc.Expression):
@@ -146,9 +152,8 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReadRequest(TableRequest, Question):
+class ReadRequest(Question, TableRequest):
     """The arguments of the functions of one read, as :func:`read_table` describes them."""
 
     _: KW_ONLY
-    where: Where | Predicate | None = None
     missing_keys: str | None = MissingKeys.ERROR.value

@@ -239,6 +239,12 @@ class TableFiles:
             self._hidden |= {name: frozenset(members) for name, members in found.items()}
             return frozenset().union(*(self._hidden[name] for name in names))
 
+    def countable(self, names: Sequence[str]) -> str:
+        """Return a column by which rows are counted: the first one whose key is available."""
+        own = {column.name for column in self.partition_fields}
+        readable = (name for name in names if name not in own and not self.hidden([name]))
+        return next(readable, names[0])
+
     def runs(self, ordinals: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yield files in runs whose footers fit into memory together."""
         for run in growing_runs(len(ordinals), lambda at: self._fitting(ordinals[at:])):
