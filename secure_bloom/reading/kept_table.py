@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from secure_bloom.calling.arguments import asks, checked_arguments, member_of
 from secure_bloom.calling.options import MissingKeys
@@ -30,7 +30,6 @@ from secure_bloom.storage.paths import as_paths, name_of
 
 # Imported where they are used: verdicts need none of them.
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
     import pyarrow as pa
 
@@ -233,7 +232,7 @@ class Table:
         return self.read(limit=rows)
 
     @asks(Question)
-    def to_pandas(self, asked: Question) -> pd.DataFrame:
+    def to_pandas(self, asked: Question) -> Any:
         """Return the rows of :meth:`read` as a DataFrame of pandas.
 
         Args:
@@ -251,9 +250,9 @@ class Table:
             MissingExtraError: pandas is not installed.
             SecureBloomError: The errors of :meth:`read`.
         """
+        rows = self._answered(lambda: self.ask(asked).rows())
         with imported_for("to_pandas()", "pandas"):
-            import pandas as pd  # noqa: F401 - pyarrow makes the DataFrame by it
-        return self._answered(lambda: self.ask(asked).rows()).to_pandas()
+            return rows.to_pandas()
 
     @asks(Question)
     def to_polars(self, asked: Question) -> pl.DataFrame:
