@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
@@ -187,25 +186,24 @@ def open_iceberg_run(
     Its errors come before anything is written. One is for each of ``in_place`` and ``output``.
     """
     require_pyiceberg(path)
+    from secure_bloom.lakes.iceberg.commit_table import open_table
     from secure_bloom.lakes.iceberg.live_files import IcebergSelection
-    from secure_bloom.lakes.iceberg.snapshot_run import open_run, refuse_options_of_files
+    from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
+    from secure_bloom.lakes.iceberg.snapshot_run import (
+        check_column,
+        open_run,
+        refuse_options_of_files,
+    )
 
     refuse_options_of_files(path, in_place=in_place, output=output)
     chosen = IcebergSelection(where=where, since=since)
-    wanted = request.wanted.columns
-    fpps = {name: options.fpp for name, options in wanted.items()}
-    table = open_run(
-        path,
-        chosen,
-        columns=wanted,
-        properties={
-            "secure-bloom.version": version("secure-bloom"),
-            "secure-bloom.columns": json.dumps(fpps, ensure_ascii=False),
-        },
-        branch=branch,
-        commit_every=commit_every,
-    )
-    return table, request.on_table(table.table.names, wanted)
+    table = open_table(path, branch)
+    for name in request.wanted.columns:
+        check_column(name, table)
+    fpps = {name: options.fpp for name, options in request.wanted.columns.items()}
+    rewrite = Rewrite.of("add", columns=json.dumps(fpps, ensure_ascii=False))
+    run = open_run(table, rewrite, chosen, commit_every=commit_every)
+    return run, request.on_table(table.names, request.wanted.columns)
 
 
 def _iceberg_run(path: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:

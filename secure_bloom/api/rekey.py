@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Final
 
 from secure_bloom.adding.report import file_notes
+from secure_bloom.api.rekeyed_tables import (
+    TableChoice,
+    open_decryption,
+    open_reencryption,
+    open_rotation,
+)
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import delta_table, refuse_options_of_tables
+from secure_bloom.lakes.formats import delta_table, table_to_write
 from secure_bloom.rekeying.bare_folder import BareFolder
-from secure_bloom.rekeying.protection import check_lookalikes
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, table_notes
 from secure_bloom.rekeying.rekey_work import closed_notes, decryption, reencryption, rotation
 from secure_bloom.runs.files import FilesTarget, summary_notes
 from secure_bloom.runs.loop import Done, run
 from secure_bloom.runs.runner import LocalRunner
+from secure_bloom.runs.target import TableTarget
+from secure_bloom.storage import TableLog
 from secure_bloom.storage.paths import Paths, as_path, as_paths
-
-if TYPE_CHECKING:
-    from secure_bloom.lakes.delta.selection import TableSelection
-    from secure_bloom.lakes.delta.table_run import TableRun
-
-#: The names of the commits in the history of a Delta table.
-REENCRYPT: Final = "REENCRYPT"
-ROTATE: Final = "ROTATE KEYS"
 
 
 @checked_arguments
@@ -47,6 +44,7 @@ def reencrypt(
     verify: bool = False,
     where: str | None = None,
     since: int | None = None,
+    branch: str | None = None,
     commit_every: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -59,11 +57,12 @@ def reencrypt(
     unchanged.  Many small files are shared by processes, and each process asks the policy's KMS
     itself.
 
-    A Delta table, given alone, gets new files and a commit.  Bounds of columns with a key are
-    removed from its statistics.  The old files stay, under their old keys, until its VACUUM.
+    A Delta table, or a table of an Iceberg catalog (``iceberg://CATALOG/NAMESPACE.TABLE``), given
+    alone, gets new files and a commit.  Bounds of columns with a key are removed from its metadata.
+    The old files stay, under their old keys, until the table's own maintenance removes them.
 
     Args:
-        paths: Files, folders, globs or URIs, or one Delta table.
+        paths: Files, folders, globs or URIs, or one Delta or Iceberg table.
         policy: A KeyPolicy, or the path of one.
         keys: A keyring or KMS client that opens the old files. It also wraps the new keys if the
             policy has no KMS.
@@ -76,10 +75,12 @@ def reencrypt(
         dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it takes its place,
             not only of the columns that are copied.
-        where: Condition on partition columns that chooses files of a Delta table.
-        since: Version of a Delta table. Only files added later are changed.
-        commit_every: Number of files after which to commit to a Delta table. By default once, at
-            the end.
+        where: Condition that chooses files of a table: on partition columns of a Delta table, on
+            any columns of an Iceberg table, as far as partitions and bounds decide.
+        since: Version of a Delta table or snapshot id of an Iceberg table. Only files added later
+            are changed.
+        branch: Branch of an Iceberg table to write to. By default main.
+        commit_every: Number of files after which to commit to a table. By default once, at the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
 
@@ -102,56 +103,66 @@ def reencrypt(
         dry_run=dry_run,
         verify=verify,
     )
-    folder = delta_table(as_paths(paths))
-    if folder is None:
-        refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-        target = FilesTarget(paths=paths, output=output)
-        open_work = partial(setting, policy, needs_columns=not allow_missing_columns)
-        return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
-    # Imported here and below: most runs are over files.
-    from secure_bloom.lakes.delta.selection import TableSelection
-    from secure_bloom.lakes.delta.table_run import refuse_options_of_files
-
-    refuse_options_of_files(folder, in_place=False, output=output is not None)
-    chosen = TableSelection(where=where, since=since)
-    table, wanted = open_delta_reencryption(
-        folder,
-        policy,
-        chosen,
+    choice = TableChoice(
+        where=where,
+        since=since,
+        branch=branch,
         commit_every=commit_every,
         allow_missing_columns=allow_missing_columns,
     )
+    # Listed once: the paths may come from a generator.
+    every = as_paths(paths)
+    found = table_to_write(every)
+    if found is None:
+        choice.refuse()
+        target = FilesTarget(paths=every, output=output)
+        open_work = partial(setting, policy, needs_columns=not allow_missing_columns)
+        return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
+    table, wanted = open_reencryption(*found, policy, choice, output=output is not None)
     open_work = partial(setting, wanted, only_changes=True, names=table.opened_names)
-    done = run(open_work, table, LocalRunner(jobs=jobs), progress)
-    return _table_report(done, table)
+    return _table_report(run(open_work, table, LocalRunner(jobs=jobs), progress), table)
 
 
 @checked_arguments
 def decrypt(
     paths: Paths,
     *,
-    output: str | PathLike[str],
+    output: str | PathLike[str] | None = None,
     policy: GivenPolicy = None,
     keys: GivenKeys = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    dry_run: bool = False,
     verify: bool = False,
+    where: str | None = None,
+    since: int | None = None,
+    branch: str | None = None,
+    commit_every: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RekeyReport:
     """Write files in clear below ``output``. The old files stay.
 
     The live files of a Delta table, given alone, are written to a folder without a log. Partition
-    values become names of folders.
+    values become names of folders.  A table of an Iceberg catalog, given alone and without
+    ``output``, gets new files in clear and a commit.  A file that is in clear already stays in it,
+    unchecked.
 
     Args:
-        paths: Files, folders or globs, or one Delta table.
-        output: Folder for the new files.
+        paths: Files, folders or globs, or one Delta or Iceberg table.
+        output: Folder for the new files. Needed for all but a table of an Iceberg catalog.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it gets its name.
+        where: Condition that chooses files of an Iceberg table, as far as partitions and bounds
+            decide.
+        since: Snapshot id of an Iceberg table. Only files added later are changed.
+        branch: Branch of an Iceberg table to write to. By default main.
+        commit_every: Number of files after which to commit to an Iceberg table. By default once, at
+            the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
 
@@ -165,21 +176,35 @@ def decrypt(
         >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
         <RekeyReport: 1 file (1 decrypted)>
     """
-    open_work = partial(
+    setting = partial(
         decryption,
         Access.of(
             keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
         ),
+        dry_run=dry_run,
         verify=verify,
     )
-    every, output = as_paths(paths), as_path(output)
-    folder = delta_table(every)
+    choice = TableChoice(where=where, since=since, branch=branch, commit_every=commit_every)
+    every, runner = as_paths(paths), LocalRunner(jobs=jobs)
+    found = table_to_write(every, TableLog.ICEBERG)
+    if found is not None:
+        table = open_decryption(*found, choice, output=output is not None)
+        open_work = partial(setting, only_changes=True, names=table.opened_names)
+        return _table_report(run(open_work, table, runner, progress), table)
+    choice.refuse()
+    if output is None:
+        raise PolicyError(
+            "output is needed: a decrypted file does not take the place of the encrypted one",
+            hint="name a folder for the files in clear: --output DIR",
+            path=every[0],
+        )
+    folder, output = delta_table(every), as_path(output)
     target = (
         FilesTarget(paths=every, output=output)
         if folder is None
         else BareFolder(paths=every, output=output, folder=folder)
     )
-    return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
+    return _files_report(run(setting, target, runner, progress))
 
 
 @checked_arguments
@@ -194,6 +219,7 @@ def rotate_keys(
     verify: bool = False,
     where: str | None = None,
     since: int | None = None,
+    branch: str | None = None,
     commit_every: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -201,11 +227,10 @@ def rotate_keys(
     """Wrap the keys of files under other master keys, or under their newest versions.
 
     Data keys stay, and so do pages, filters and indexes.  Each wrapped key encryption key is
-    rewrapped once in a run, inside the KMS if it can.  A Delta table is handled as by
-    :func:`reencrypt`.
+    rewrapped once in a run, inside the KMS if it can.  A table is handled as by :func:`reencrypt`.
 
     Args:
-        paths: Files, folders, globs or URIs, or one Delta table.
+        paths: Files, folders, globs or URIs, or one Delta or Iceberg table.
         policy: A KeyPolicy, or the path of one.
         moves: Mapping of old master keys to new ones. Other keys stay. By default every file gets
             the master keys that ``policy`` names.
@@ -214,10 +239,12 @@ def rotate_keys(
         dry_run: Write nothing, but report what a run would do.
         verify: Unwrap the keys of a new local file by its KMS, and read the first page of every
             column, before the file takes its place.
-        where: Condition on partition columns that chooses files of a Delta table.
-        since: Version of a Delta table. Only files added later are changed.
-        commit_every: Number of files after which to commit to a Delta table. By default once, at
-            the end.
+        where: Condition that chooses files of a table: on partition columns of a Delta table, on
+            any columns of an Iceberg table, as far as partitions and bounds decide.
+        since: Version of a Delta table or snapshot id of an Iceberg table. Only files added later
+            are changed.
+        branch: Branch of an Iceberg table to write to. By default main.
+        commit_every: Number of files after which to commit to a table. By default once, at the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
 
@@ -239,21 +266,18 @@ def rotate_keys(
         dry_run=dry_run,
         verify=verify,
     )
-    folder = delta_table(as_paths(paths))
-    if folder is None:
-        refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+    choice = TableChoice(where=where, since=since, branch=branch, commit_every=commit_every)
+    every, runner = as_paths(paths), LocalRunner(jobs=jobs)
+    found = table_to_write(every)
+    if found is None:
+        choice.refuse()
         # With moves the policy is asked for its KMS alone.
         open_work = partial(setting, policy, needs_columns=not moves)
-        done = run(open_work, FilesTarget(paths=paths), LocalRunner(jobs=jobs), progress)
+        done = run(open_work, FilesTarget(paths=every), runner, progress)
         return _files_report(done, closed_notes(moves or {}, done.reports))
-    from secure_bloom.lakes.delta.selection import TableSelection
-
-    chosen = TableSelection(where=where, since=since)
-    table, wanted = open_delta_rotation(
-        folder, policy, moves or {}, chosen, commit_every=commit_every
-    )
+    table, wanted = open_rotation(*found, policy, moves or {}, choice)
     open_work = partial(setting, wanted, names=table.opened_names)
-    done = run(open_work, table, LocalRunner(jobs=jobs), progress)
+    done = run(open_work, table, runner, progress)
     return _table_report(done, table, closed_notes(moves or {}, done.reports))
 
 
@@ -266,12 +290,12 @@ def _files_report(done: Done[RekeyedFile], closed: Iterable[str] = ()) -> RekeyR
 
 
 def _table_report(
-    done: Done[RekeyedFile], table: TableRun, closed: Iterable[str] = ()
+    done: Done[RekeyedFile], table: TableTarget, closed: Iterable[str] = ()
 ) -> RekeyReport:
     """Return the report of a run that wrote new files beside the live ones of a table."""
     _warn(done)
     files = tuple(it.taken_meanwhile() if it.path in done.gone else it for it in done.reports)
-    shown = table_notes(done.commits, shows_secrets=table.shows_secrets)
+    shown = table_notes(done.commits, table)
     return RekeyReport(
         files=files,
         notes=(*file_notes(files), *closed, *done.notes, *shown),
@@ -283,71 +307,3 @@ def _table_report(
 def _warn(done: Done[RekeyedFile]) -> None:
     # One warning for the run, and not one in each process that worked on it.
     warn_unverified(report.path for report in done.reports if not report.verified)
-
-
-def open_delta_reencryption(
-    folder: str,
-    policy: KeyPolicy | str | PathLike[str],
-    chosen: TableSelection,
-    *,
-    commit_every: int | None = None,
-    allow_missing_columns: bool = False,
-) -> tuple[TableRun, KeyPolicy]:
-    """Return the run that brings the Delta table in a folder under a policy.
-
-    Also returns the policy for its files.  Its errors come before anything is written.
-    """
-    from secure_bloom.lakes.delta.replacements import Operation
-    from secure_bloom.lakes.delta.table_run import open_run
-
-    wanted = _loaded(policy)
-    # Names of keys are left out of the history: an encrypted footer hides those of its columns.
-    operation = Operation(
-        name=REENCRYPT,
-        parameters={},
-        is_secret=lambda path: wanted.key_in_any_spelling(path) is not None,
-    )
-    secret = [name for name, rule in wanted.columns.items() if rule.key is not None]
-    needed = [] if allow_missing_columns else secret
-    run = open_run(folder, operation, chosen, columns=needed, commit_every=commit_every)
-    if allow_missing_columns:
-        rules = {name: it for name, it in wanted.columns.items() if run.names.stored(name)}
-        wanted = replace(wanted, columns=rules)
-    # By the table's names: the files of a mapped table have others, which are like none.
-    check_lookalikes(wanted, run.names.paths())
-    run.require(wanted.columns)
-    return run, wanted
-
-
-def open_delta_rotation(
-    folder: str,
-    policy: KeyPolicy | str | PathLike[str],
-    moves: Mapping[str, str],
-    chosen: TableSelection,
-    *,
-    commit_every: int | None = None,
-) -> tuple[TableRun, KeyPolicy]:
-    """Return the run that rotates the keys of the Delta table in a folder.
-
-    Also returns the policy for its files.  Its errors come before anything is written.
-    """
-    from secure_bloom.lakes.delta.replacements import Operation
-    from secure_bloom.lakes.delta.table_run import open_run
-
-    wanted = _loaded(policy)
-    if moves:
-        # Then the policy is asked for its KMS alone.
-        older = wanted.older_keys | wanted.master_keys()
-        wanted = replace(wanted, columns={}, older_keys=older)
-    # A rotation makes no column secret that was not, so the log's bounds stay.
-    operation = Operation(name=ROTATE, parameters={})
-    table = open_run(folder, operation, chosen, commit_every=commit_every)
-    table.require(wanted.columns)
-    return table, wanted
-
-
-def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:
-    wanted = loaded_policy(policy)
-    if wanted is None:
-        raise PolicyError("no policy is given")
-    return wanted

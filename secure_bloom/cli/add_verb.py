@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 @click.option("--replace-filters", is_flag=True, help="Build existing filters anew.")
 @with_table_options
 @click.option(
-    "--branch", metavar="NAME", help="The branch of an Iceberg table that gets the snapshot."
-)
-@click.option(
     "-n",
     "--dry-run",
     is_flag=True,

@@ -89,13 +89,14 @@ def reencrypt_command(
     """Bring files under a policy, whatever protection they have. No page is decoded.
 
     Plain files are encrypted.  Encrypted ones get new data keys, other keys for columns, another
-    footer mode or algorithm.  Files that are as the policy says are unchanged.  A Delta table,
-    given alone, gets new files beside the old ones, and a commit.
+    footer mode or algorithm.  Files that are as the policy says are unchanged.  A Delta table, or a
+    table of an Iceberg catalog, given alone, gets new files beside the old ones, and a commit.
 
     \b
     secure-bloom reencrypt lake/ --policy keys/policy.toml
     secure-bloom reencrypt lake/ --policy keys/policy.toml --output encrypted/
     secure-bloom reencrypt lake/ --policy new.toml --old-policy old.toml
+    secure-bloom reencrypt iceberg://prod/db.people --policy keys/policy.toml
 
     Exit code: 0 done, 2 error.
     """
@@ -109,27 +110,35 @@ def reencrypt_command(
 
 @click.command("decrypt", short_help="Write files in clear, below another folder.")
 @_PATHS
-@click.option("-o", "--output", metavar="DIR", required=True, help="Where the files in clear go.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    help="Where the files in clear go. Needed for all but a table of an Iceberg catalog.",
+)
+@_DRY_RUN
 @_VERIFY
+@with_table_options
 @with_jobs_option
 @with_access_to_read
 @with_common_options
 def decrypt_command(
     paths: tuple[str, ...],
-    output: str,
-    verify: bool,
-    jobs: int | None,
+    output: str | None,
     access: AccessOptions,
     as_json: bool,
     verbose: bool,
+    **options: Any,
 ) -> int:
     """Write encrypted files in clear to another folder. The encrypted files stay.
 
     Anyone who may read DIR can then read every column.  If a Delta table is given alone, its live
-    files are written to a folder without a log.
+    files are written to a folder without a log.  A table of an Iceberg catalog, given alone and
+    without --output, gets new files in clear beside the old ones, and a commit.
 
     \b
     secure-bloom decrypt lake/ --output clear/ --policy keys/policy.toml
+    secure-bloom decrypt iceberg://prod/db.people --policy keys/policy.toml
 
     Exit code: 0 done, 2 error.
     """
@@ -140,12 +149,12 @@ def decrypt_command(
             paths,
             output=output,
             **access.arguments(),
-            verify=verify,
-            jobs=jobs,
+            **options,
             progress=progress,
         )
-    if not as_json and any(file.status != "failed" for file in report.files):
-        print_note(f"what is below {legible(output)} is in clear", err=True)
+    if not as_json and any(file.changes for file in report.files) and not report.dry_run:
+        place = "the table" if output is None else f"what is below {legible(output)}"
+        print_note(f"{place} is in clear", err=True)
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
@@ -179,7 +188,8 @@ def rotate_command(
 
     Without --from and --to every file gets the master keys that the policy names now.  Pages,
     filters and indexes stay byte for byte; files are replaced, so that no old wrapped key is left
-    in them.  A Delta table, given alone, gets new files beside the old ones, and a commit.
+    in them.  A Delta table, or a table of an Iceberg catalog, given alone, gets new files beside
+    the old ones, and a commit.
 
     \b
     secure-bloom rotate lake/ --policy keys/policy.toml

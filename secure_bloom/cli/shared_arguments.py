@@ -242,7 +242,7 @@ def with_jobs_option(function: F) -> F:
 
 
 def with_table_options(function: F) -> F:
-    """Add ``--where``, ``--since`` and ``--commit-every`` to a verb that commits to tables."""
+    """Add ``--where``, ``--since``, ``--commit-every`` and ``--branch`` to a verb that commits."""
     where = click.option(
         "-w",
         "--where",
@@ -262,7 +262,10 @@ def with_table_options(function: F) -> F:
         metavar="N",
         help="Of a table: a commit after every N files, instead of one.",
     )
-    return where(since(commit_every(function)))
+    branch = click.option(
+        "--branch", metavar="NAME", help="The branch of an Iceberg table that gets the snapshot."
+    )
+    return where(since(commit_every(branch(function))))
 
 
 def with_form_options(forms: Iterable[str], document: str) -> Callable[[F], F]:

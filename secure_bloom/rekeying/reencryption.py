@@ -14,12 +14,12 @@ from functools import partial
 
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FileChangedError, SecureBloomError, located
 from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, read_tail
-from secure_bloom.parquet.footer.opened import Footer, unlock, unlock_to_read
+from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, Tail, read_tail
+from secure_bloom.parquet.footer.opened import Footer, read_unverified, unlock, unlock_to_read
 from secure_bloom.parquet.key_material_files import changed_before_missing, file_keys
 from secure_bloom.parquet.key_material_writes import (
     remove_leftovers,
@@ -141,9 +141,7 @@ class Reencryption(RekeyWork):
         started = time.perf_counter()
         with open_in_table(path, self.names) as file, changed_before_missing(file):
             keys = file_keys(self.resolver, file)
-            # Readers will take bytes that are sealed anew for genuine, so they must be genuine now.
-            open_footer = unlock_to_read if self.policy is None else unlock
-            footer = open_footer(read_tail(file), keys)
+            footer = self._opened(read_tail(file), keys)
             before = found_protection(footer)
             check_lookalikes(self.policy, [leaf.path for leaf in footer.leaves])
             wanted = wanted_protection(self.policy, footer.leaves)
@@ -163,6 +161,14 @@ class Reencryption(RekeyWork):
             status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
             done = report(status, after=wanted, size=size)
             return replace(done, notes=notes, verified=footer.is_verified)
+
+    def _opened(self, tail: Tail, keys: FileKeys) -> Footer:
+        """Return the footer, which is genuine if the file is to be written anew."""
+        if self.policy is None and self.only_changes and tail.algorithm is None:
+            # In clear already, in a table whose files are written in clear: nothing is read of it.
+            return read_unverified(tail)
+        # Readers will take bytes that are sealed anew for genuine, so they must be genuine now.
+        return unlock_to_read(tail, keys) if self.policy is None else unlock(tail, keys)
 
     def _is_left(self, target: str | None) -> bool:
         """Return whether a file that needs no change is left alone.

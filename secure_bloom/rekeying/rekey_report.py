@@ -11,7 +11,7 @@ from secure_bloom.adding.report import CommittingReport
 from secure_bloom.errors import SecureBloomError, failure_of
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.protection import KeyUse, Protection
-from secure_bloom.runs.target import GONE, TableCommit
+from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.storage import InputFile
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
@@ -128,25 +128,10 @@ class RekeyReport(CommittingReport[RekeyedFile]):
     ROWS: ClassVar = ("files", "columns")
 
 
-_OLD_FILES = (
-    "the old files stay for time travel, under their old keys, until the table's VACUUM removes "
-    "them: a key that is destroyed earlier takes the older versions with it, and a key that has "
-    "leaked opens them until then"
-)
-_OLD_LOG = (
-    "bounds of encrypted columns are out of the table's latest version; older commits and "
-    "checkpoints of the log show them until they are cleaned up, and new writes do again unless "
-    "delta.dataSkippingStatsColumns leaves these columns out"
-)
-
-
-def table_notes(commits: Iterable[TableCommit], *, shows_secrets: bool) -> Iterator[str]:
-    """Yield notes on what old versions of a table still show.
-
-    ``shows_secrets`` is whether its log had bounds of columns that the run has encrypted.
-    """
+def table_notes(commits: Iterable[TableCommit], table: TableTarget) -> Iterator[str]:
+    """Yield notes on what old versions of a table still show."""
     every = list(commits)
     if any(commit.files for commit in every):
-        yield _OLD_FILES
-    if every and shows_secrets:
-        yield _OLD_LOG
+        yield table.old_files
+    if every:
+        yield from table.shown

@@ -80,9 +80,27 @@ def reencryption(
     )
 
 
-def decryption(access: Access, *, verify: bool = False) -> Reencryption:
-    """Return the work of :func:`.api.rekey.decrypt` on one file."""
-    return Reencryption(resolver=access.resolver(), policy=None, maker=None, verify=verify)
+def decryption(
+    access: Access,
+    *,
+    dry_run: bool = False,
+    only_changes: bool = False,
+    verify: bool = False,
+    names: ColumnMapping | None = None,
+) -> Reencryption:
+    """Return the work of :func:`.api.rekey.decrypt` on one file.
+
+    ``names`` are the table's names of columns.
+    """
+    return Reencryption(
+        resolver=access.resolver(),
+        policy=None,
+        maker=None,
+        dry_run=dry_run,
+        only_changes=only_changes,
+        verify=verify,
+        names=names,
+    )
 
 
 def rotation(

@@ -9,6 +9,8 @@ from typing import Final, Protocol
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.storage.store_grants import StoreGrant
 
 #: The note of a file whose replacement was given up.
 GONE: Final = "another writer took it out of the table meanwhile, so its new file was removed again"
@@ -95,6 +97,9 @@ class TableTarget(Target, Protocol):
     """The live files of a table, which get new files by commits.
 
     ``root`` is the table's folder. ``sizes`` maps the path of each file to its size in the log.
+    Files are opened with ``opened_names``, or with their own names if it is None.  ``old_files`` is
+    the note on files that the run has replaced, ``shown`` are notes on what else shows values of
+    columns that the run encrypts.  ``grant`` is the right to open files in a store.
     """
 
     @property
@@ -103,6 +108,14 @@ class TableTarget(Target, Protocol):
     def paths(self) -> Sequence[str]: ...  # noqa: D102
     @property
     def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
+    @property
+    def opened_names(self) -> ColumnMapping | None: ...  # noqa: D102
+    @property
+    def old_files(self) -> str: ...  # noqa: D102
+    @property
+    def shown(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def grant(self) -> StoreGrant | None: ...  # noqa: D102
     def skipped(self) -> Iterable[tuple[str, str]]:
         """Return live files that a run leaves out, each with the reason."""
 

@@ -51,8 +51,6 @@ from secure_bloom.storage.paths import Paths, as_paths
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from secure_bloom.storage.store_grants import StoreGrant
-
 
 #: One row per file, row group and column; a file without any of them has one row.  ``notes`` are
 #: in the first row of a file.
@@ -136,8 +134,8 @@ def add_bloom_filters(
     if table is not None:
         log, place = table
         chosen = _Chosen(where=where, since=since, branch=branch, in_place=in_place)
-        run, stored, grant = _OPENED[log](place, request, chosen)
-        shipped = (stored, access, grant)
+        run, stored = _OPENED[log](place, request, chosen)
+        shipped = (stored, access, run.grant)
         job = _beside_job(spark, run, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
     if branch is not None:
@@ -171,7 +169,7 @@ class _Chosen:
     in_place: bool
 
 
-_Opened: TypeAlias = tuple[TableTarget, FilterRequest, "StoreGrant | None"]
+_Opened: TypeAlias = tuple[TableTarget, FilterRequest]
 
 
 def _delta_run(folder: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
@@ -179,11 +177,11 @@ def _delta_run(folder: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
     if chosen.branch is not None:
         raise PolicyError("branch is for Iceberg tables", path=folder)
     selection = table_selection(chosen.where, chosen.since)
-    return (*open_delta_run(folder, request, selection), None)
+    return open_delta_run(folder, request, selection)
 
 
 def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
-    run, stored = open_iceberg_run(
+    return open_iceberg_run(
         path,
         request,
         where=chosen.where,
@@ -191,10 +189,9 @@ def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
         branch=chosen.branch,
         in_place=chosen.in_place,
     )
-    return run, stored, run.table.grant
 
 
-#: The log of a table -> the run on it, the request for its files, and what opens them.
+#: The log of a table -> the run on it, and the request for its files.
 _OPENED = {TableLog.DELTA: _delta_run, TableLog.ICEBERG: _iceberg_run}
 
 

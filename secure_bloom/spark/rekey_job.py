@@ -13,16 +13,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.api.rekey import open_delta_reencryption, open_delta_rotation
+from secure_bloom.api.rekeyed_tables import TableChoice, open_reencryption, open_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
-from secure_bloom.lakes.delta.table_run import TableRun, refuse_options_of_files
-from secure_bloom.lakes.formats import delta_table
+from secure_bloom.lakes.formats import table_to_write
+from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.rekeying.file_work import check_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
+from secure_bloom.runs.target import TableTarget
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
@@ -32,6 +33,7 @@ from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_selecti
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
+from secure_bloom.storage.store_grants import StoreGrant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,6 +73,7 @@ def reencrypt(
     old_policy: GivenPolicy = None,
     where: str | None = None,
     since: datetime | str | int | None = None,
+    branch: str | None = None,
     output: str | os.PathLike[str] | None = None,
     new_data_keys: bool = False,
     verify: bool = False,
@@ -80,17 +83,21 @@ def reencrypt(
 ) -> DataFrame:
     """Bring files under ``policy`` on the executors. See :func:`secure_bloom.reencrypt`.
 
-    Does not write files of a Delta table with key material outside them.
+    Does not write files of a table with key material outside them.
 
     Args:
         spark: The session.
         paths: Files, folders or globs that driver and executors see alike, or names of tables in
-            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table, or one table of
+            an Iceberg catalog (``"iceberg://CATALOG/NAMESPACE.TABLE"``).
         policy: A KeyPolicy, or the path of one.
         old_policy: The policy that the files leave.
-        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
-        since: A datetime or ISO text, for a Delta table also a version. Only files written then or
-            later are changed. Times without a zone are UTC.
+        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files. For
+            an Iceberg table, a condition on any columns, which partitions and bounds decide.
+        since: A datetime or ISO text, for a Delta table also a version, for an Iceberg table the id
+            of a snapshot. Only files written then or later are changed. Times without a zone are
+            UTC.
+        branch: The branch of an Iceberg table to write; by default main.
         output: Folder for the new files. The driver then holds all paths.
         new_data_keys: Also change files that are already as the policy says.
         verify: Read the first page of every column of a new file before it takes its place.
@@ -114,14 +121,16 @@ def reencrypt(
         "verify": verify,
     }
     checked = reencryption(policy, keys=None, **setting)
-    table = delta_table([absolute_path(path) for path in as_paths(paths)])
+    table = table_to_write([absolute_place(path) for path in as_paths(paths)])
+    choice = _choice(where, since, branch)
     if table is not None:
-        refuse_options_of_files(table, in_place=False, output=output is not None)
-        _refuse_outside_keys(checked.policy, table)
-        run, loaded = open_delta_reencryption(table, policy, table_selection(where, since))
+        _refuse_outside_keys(checked.policy, table[1])
+        run, loaded = open_reencryption(*table, policy, choice, output=output is not None)
         beside = _beside_job("reencrypt", loaded, {**setting, "only_changes": True}, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
-    shipped = ("reencrypt", loaded_policy(policy), setting)
+    if branch is not None:
+        choice.refuse()
+    shipped = ("reencrypt", loaded_policy(policy), setting, None)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
         folder = None if output is None else absolute_path(as_path(output))
@@ -143,6 +152,7 @@ def rotate_keys(
     verify: bool = False,
     where: str | None = None,
     since: datetime | str | int | None = None,
+    branch: str | None = None,
     on_error: str = "raise",
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -152,15 +162,19 @@ def rotate_keys(
     Args:
         spark: The session.
         paths: Files, folders or globs that driver and executors see alike, or names of tables in
-            Spark's catalog (``"db.customers"``), or the folder of one Delta table.
+            Spark's catalog (``"db.customers"``), or the folder of one Delta table, or one table of
+            an Iceberg catalog (``"iceberg://CATALOG/NAMESPACE.TABLE"``).
         policy: A KeyPolicy, or the path of one.
         moves: Mapping of old master keys to new ones. By default every file gets the keys of
             ``policy``.
         old_policy: The policy that the files leave. Not together with ``moves``.
         verify: Open the keys and the first pages of a new file before it takes its place.
-        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files.
-        since: A datetime or ISO text, for a Delta table also a version. Only files written then or
-            later are changed. Times without a zone are UTC.
+        where: A condition on partition columns (``"day = '2026-11-20'"``) that chooses files. For
+            an Iceberg table, a condition on any columns, which partitions and bounds decide.
+        since: A datetime or ISO text, for a Delta table also a version, for an Iceberg table the id
+            of a snapshot. Only files written then or later are changed. Times without a zone are
+            UTC.
+        branch: The branch of an Iceberg table to write; by default main.
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
         report: A new folder in which the report is kept as Parquet.
         progress: Called with the number of files done and the number of all files.
@@ -180,39 +194,48 @@ def rotate_keys(
         "verify": verify,
     }
     checked = rotation(policy, keys=None, **setting)
-    table = delta_table([absolute_path(path) for path in as_paths(paths)])
+    table = table_to_write([absolute_place(path) for path in as_paths(paths)])
+    choice = _choice(where, since, branch)
     if table is not None:
-        chosen = table_selection(where, since)
-        run, loaded = open_delta_rotation(table, policy, moves or {}, chosen)
+        run, loaded = open_rotation(*table, policy, moves or {}, choice)
         beside = _beside_job("rotate", loaded, setting, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
-    shipped = ("rotate", loaded_policy(policy), setting)
+    if branch is not None:
+        choice.refuse()
+    shipped = ("rotate", loaded_policy(policy), setting, None)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
         return plain_report(files, _job(shipped, files, None), wanted)
 
 
+def _choice(
+    where: str | None, since: datetime | str | int | None, branch: str | None
+) -> TableChoice:
+    files = table_selection(where, since)
+    return TableChoice(where=where, since=files.since, written=files.written, branch=branch)
+
+
 def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
     # Two attempts at one task would write one file of key material, each with its own keys.
     if policy is not None and not policy.encryption.internal_storage:
         raise UnsupportedFeatureError(
-            "executors do not write key material outside the files of a Delta table",
+            "executors do not write key material outside the files of a table",
             hint="call secure_bloom.reencrypt, or keep key material in the files",
             path=table,
         )
 
 
 def _beside_job(
-    verb: str, policy: KeyPolicy, setting: Mapping[str, Any], run: TableRun
+    verb: str, policy: KeyPolicy, setting: Mapping[str, Any], run: TableTarget
 ) -> BesideJob[RekeyedFile]:
-    shipped = (verb, policy, {**setting, "names": run.opened_names})
+    shipped = (verb, policy, {**setting, "names": run.opened_names}, run.grant)
     return BesideJob(
         schema=_REPORT,
         rewrite=functools.partial(_done_beside, shared=ship(shipped)),
         rows=_rows,
         after_loss={"key": "key_before", "footer": "footer_before"},
-        notes=functools.partial(table_notes, shows_secrets=run.shows_secrets),
+        notes=functools.partial(table_notes, table=run),
     )
 
 
@@ -241,10 +264,12 @@ def _done_beside(path: str, target: str | None, *, shared: bytes) -> RekeyedFile
 
 
 @opened_once
-def _opened(shipped: tuple[str, KeyPolicy, dict[str, Any]]) -> Work:
+def _opened(shipped: tuple[str, KeyPolicy, dict[str, Any], StoreGrant | None]) -> Work:
     """Return the run's work, made with the policy's KMS."""
-    verb, policy, setting = shipped
-    return _VERBS[verb](policy, keys=None, **setting)
+    verb, policy, setting, grant = shipped
+    work = _VERBS[verb](policy, keys=None, **setting)
+    # The grant counts while it is kept here.
+    return lambda path, target, _grant=grant: work(path, target)  # type: ignore[misc]
 
 
 _VERBS: dict[str, Callable[..., Work]] = {

@@ -42,6 +42,16 @@ from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 _CLUSTERING = "delta.clustering"
+_OLD_FILES = (
+    "the old files stay for time travel, under their old keys, until the table's VACUUM removes "
+    "them: a key that is destroyed earlier takes the older versions with it, and a key that has "
+    "leaked opens them until then"
+)
+_OLD_LOG = (
+    "bounds of encrypted columns are out of the table's latest version; older commits and "
+    "checkpoints of the log show them until they are cleaned up, and new writes do again unless "
+    "delta.dataSkippingStatsColumns leaves these columns out"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,8 @@ class TableRun:
     names: ColumnMapping
     operation: Operation
     commit_every: int | None
-    shows_secrets: bool = False
+    #: Notes on what else shows values of secret columns.
+    shown: Sequence[str] = ()
 
     @property
     def paths(self) -> list[str]:
@@ -74,6 +85,16 @@ class TableRun:
     def opened_names(self) -> ColumnMapping | None:
         """The names with which files are opened, or None if files have the table's names."""
         return column_names(self.table.metadata)
+
+    @property
+    def grant(self) -> None:
+        """Return None: files are opened by the environment's rights."""
+        return
+
+    @property
+    def old_files(self) -> str:
+        """The note on the files that the run has replaced."""
+        return _OLD_FILES
 
     def require(self, columns: Iterable[str]) -> None:
         """Raise PolicyError for a column that the table does not have, if it maps names."""
@@ -155,7 +176,7 @@ def open_run(
         names=names,
         operation=replace(operation, parameters={**operation.parameters, **chosen.parameters()}),
         commit_every=commit_every,
-        shows_secrets=is_secret is not None and _shows(table, files, is_secret),
+        shown=(_OLD_LOG,) if is_secret is not None and _shows(table, files, is_secret) else (),
     )
 
 

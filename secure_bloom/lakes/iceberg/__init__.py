@@ -1,20 +1,23 @@
 """Write to Iceberg tables: new data files, and a snapshot that replaces the old ones by them.
 
-    catalog             opens a table for a commit, and refuses what a commit would lose
+    commit_table        opens a table for a commit, and refuses what a commit would lose
     live_files          the data files of a snapshot, and those that a run takes
-    add_run             the run: a new data file for each of these that lacks filters
+    columns             the columns of all schemas, of which some are secret
+    shown_values        refuses a table whose metadata must show secret values
+    snapshot_run        the run: a new data file for each of these that changes
+    position_deletes    a new position delete file for a new data file
     replacing_snapshot  manifests and the snapshot ``replace``
     commit              asks the catalog; if another writer was faster, checks again which old files
                         are still live, and tries again
 
 The order of calls::
 
-    table = open_run("iceberg://lake/db.t", IcebergSelection(), columns=["email"], properties={})
+    table = open_run(open_table("iceberg://lake/db.t"), Rewrite.of("add"), IcebergSelection())
     with table.publishing(dry_run=False) as publication:
         for tasks in publication.batches():
             publication.publish(sizes)  # of the new files, which a runner has written
 
 No row changes.  A new data file keeps the data sequence number of the old one, so the same equality
-deletes apply to it.  Old files stay for time travel, until the table's own maintenance expires
+deletes apply to it, and it gets position deletes of its own.  Old files stay for time travel, until the table's own maintenance expires
 their snapshots.
 """

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyiceberg.exceptions import CommitFailedException
@@ -28,7 +28,7 @@ from secure_bloom.errors import (
 from secure_bloom.lakes.iceberg.catalog import catalog_errors, is_busy, is_denied
 from secure_bloom.lakes.iceberg.commit_table import CommitTable, refuse_unwritable
 from secure_bloom.lakes.iceberg.live_files import Manifests, paths_with_deleted_rows
-from secure_bloom.lakes.iceberg.replacing_snapshot import NewDataFile, SnapshotWriter
+from secure_bloom.lakes.iceberg.replacing_snapshot import Changes, SnapshotWriter
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.dispatch import remove_file
 
@@ -51,13 +51,13 @@ _NOTHING_DONE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotCommit:
-    """The result of a commit: its snapshot, and the replacements that it contains.
+    """The result of a commit: its snapshot, and the changes that it contains.
 
-    ``snapshot_id`` is None if no old file was live any more, and nothing was committed.
+    ``snapshot_id`` is None if nothing was left to be committed.
     """
 
     snapshot_id: int | None
-    replaced: tuple[NewDataFile, ...]
+    changes: Changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +101,7 @@ class _Retries:
 
 
 def commit(
-    table: CommitTable,
-    manifests: Manifests,
-    base: Snapshot | None,
-    replacements: Sequence[NewDataFile],
-    properties: Mapping[str, str],
+    table: CommitTable, manifests: Manifests, base: Snapshot | None, changes: Changes
 ) -> SnapshotCommit:
     """Replace the old files that are still live and have no new deletes by the new files.
 
@@ -113,16 +109,17 @@ def commit(
     writers were faster every time, and UnfinishedWriteError if it is unknown whether the commit was
     made.
     """
-    standing = tuple(replacements)
     if table.head != base:
         # An earlier commit of the run has looked at the catalog again, where others may have been.
-        standing = tuple(still_standing(table, manifests, base, standing))
+        changes = still_standing(table, manifests, base, changes)
     retries = _Retries.of(table.metadata.properties).waits()
-    while standing:
+    while True:
         # The id of a snapshot is random, so a snapshot with this id is our own.
-        writer = SnapshotWriter(table, manifests, table.metadata.new_snapshot_id())
-        if _is_committed(table, manifests, writer, standing, properties):
-            return SnapshotCommit(snapshot_id=writer.snapshot_id, replaced=standing)
+        writer = SnapshotWriter(table, manifests, table.metadata.new_snapshot_id(), changes)
+        if not writer.changes_anything():
+            return SnapshotCommit(snapshot_id=None, changes=changes)
+        if _is_committed(table, manifests, writer):
+            return SnapshotCommit(snapshot_id=writer.snapshot_id, changes=changes)
         if next(retries, None) is None:
             raise FileChangedError(
                 "other writers were faster each time, so nothing was committed",
@@ -132,17 +129,10 @@ def commit(
             )
         # `_is_committed` has read the table again.
         refuse_unwritable(table)
-        standing = tuple(still_standing(table, manifests, base, standing))
-    return SnapshotCommit(snapshot_id=None, replaced=())
+        changes = still_standing(table, manifests, base, changes)
 
 
-def _is_committed(
-    table: CommitTable,
-    manifests: Manifests,
-    writer: SnapshotWriter,
-    replacements: Sequence[NewDataFile],
-    properties: Mapping[str, str],
-) -> bool:
+def _is_committed(table: CommitTable, manifests: Manifests, writer: SnapshotWriter) -> bool:
     """Try to commit once. Return False if another writer was faster.
 
     A layer below the catalog may repeat a request whose first answer was lost, and then any
@@ -151,7 +141,7 @@ def _is_committed(
     """
     try:
         with catalog_errors(table.path):
-            requirements, updates = writer.changes(replacements, properties)
+            requirements, updates = writer.requests()
     except BaseException:
         _remove(table, writer)
         raise
@@ -162,7 +152,7 @@ def _is_committed(
         is_refused = type(exc).__name__ in _NOTHING_DONE or is_denied(exc)
         may_arrive = not (is_refused or isinstance(exc, CommitFailedException) or is_busy(exc))
         try:
-            if _is_there(table, manifests, writer, replacements):
+            if _is_there(table, manifests, writer):
                 return True
         except SecureBloomError as error:
             # Of a table that was dropped nothing is read any more.
@@ -180,19 +170,14 @@ def _is_committed(
     return True
 
 
-def _is_there(
-    table: CommitTable,
-    manifests: Manifests,
-    writer: SnapshotWriter,
-    replacements: Sequence[NewDataFile],
-) -> bool:
+def _is_there(table: CommitTable, manifests: Manifests, writer: SnapshotWriter) -> bool:
     """Read the table again. Return whether it has our snapshot, or one of our files."""
     table.reload()
     if table.metadata.snapshot_by_id(writer.snapshot_id) is not None:
         return True
     # Another writer may have expired our snapshot already, while our files are live.
     live = manifests.live(table.head)
-    return any(it.new in live for it in replacements)
+    return any(it.new in live for it in writer.changes.replacements)
 
 
 def _unknown(table: CommitTable, writer: SnapshotWriter) -> UnfinishedWriteError:
@@ -217,23 +202,37 @@ def _remove(table: CommitTable, writer: SnapshotWriter) -> None:
 
 
 def still_standing(
-    table: CommitTable, manifests: Manifests, base: Any, replacements: Sequence[NewDataFile]
-) -> Iterator[NewDataFile]:
-    """Yield the replacements whose old file is live at the head, and lost no row since ``base``.
+    table: CommitTable, manifests: Manifests, base: Any, changes: Changes
+) -> Changes:
+    """Return the changes of data files that are live at the head, and lost no row since ``base``.
 
     All snapshots since the base are read, because a delete file may have been added and removed
     again.
     """
     live = manifests.live(table.head)
+    deletes = {entry.data_file.file_path for entry in manifests.deletes(table.head)}
     known = {entry.data_file.file_path for entry in manifests.deletes(base)}
     new = _deletes_since(table, manifests, base, known)
-    lost = paths_with_deleted_rows(new, [it.path for it in replacements], table.io)
-    for it in replacements:
-        entry = live.get(it.path)
+    lost = paths_with_deleted_rows(new, changes.by_path, manifests)
+    standing = tuple(
+        it
+        for it in changes.replacements
+        if (entry := live.get(it.path)) is not None
+        and it.path not in lost
         # Another data sequence number: deletes apply to the file otherwise than when it was read.
-        if entry is None or it.path in lost or entry.sequence_number != it.old.sequence_number:
-            continue
-        yield it
+        and entry.sequence_number == it.old.sequence_number
+        # Rows whose deletes are gone are there again, for example after a rollback.
+        and (it.deletes is None or {old.data_file.file_path for old in it.deletes.old} <= deletes)
+    )
+    return replace(
+        changes,
+        replacements=standing,
+        restated=frozenset(
+            path
+            for path in changes.restated
+            if path in live and changes.rewrite.shows(live[path].data_file)
+        ),
+    )
 
 
 def _deletes_since(

@@ -248,10 +248,10 @@ class DeleteIndex:
             self.refused = f"the table has a delete file in {form}"
         elif file.content == _POSITION_DELETES:
             place = self._opened(file.file_path)
-            if path := _only_path(file):
+            if path := only_path(file):
                 self._of_path.setdefault(path, []).append((number, PositionFile(place)))
             else:
-                key = _partition(file)
+                key = partition_of(file)
                 self._of_partition.setdefault(key, []).append((number, PositionFile(place)))
         else:
             self._add_equality(file, number)
@@ -259,7 +259,7 @@ class DeleteIndex:
     def of(self, entry: Any) -> FileDeletes:
         """Return the deletes that apply to a data file."""
         file, number = entry.data_file, entry.sequence_number or 0
-        path, partition = file.file_path, _partition(file)
+        path, partition = file.file_path, partition_of(file)
         vector, positions = self._vectors.get(path), None
         if vector is not None and vector[0] >= number:
             positions = DeletedPositions(data_file=path, vector=vector[1])
@@ -295,12 +295,12 @@ class DeleteIndex:
         fields = self._specs[file.spec_id].fields
         # A spec whose fields were all removed from a table of version 1 has void transforms.
         is_global = all(str(it.transform) == _VOID for it in fields)
-        key = None if is_global else _partition(file)
+        key = None if is_global else partition_of(file)
         place = EqualityFile(self._opened(file.file_path), columns)
         self._equal.setdefault(key, []).append((number, place))
 
 
-def _only_path(file: Any) -> str | None:
+def only_path(file: Any) -> str | None:
     """Return the data file that all deletes of a file apply to, or None for several."""
     if file[_REFERENCED_FILE] is not None:
         return str(file[_REFERENCED_FILE])
@@ -311,7 +311,7 @@ def _only_path(file: Any) -> str | None:
     return str(low.decode()) if low is not None and low == high else None
 
 
-def _partition(file: Any) -> object:
+def partition_of(file: Any) -> object:
     """Return the spec and the values of a file's partition, for comparing two files."""
     # As texts: a NaN is not equal to itself.
     return file.spec_id, tuple(map(repr, file.partition or ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,13 +29,15 @@ from pyiceberg.manifest import (
     FileFormat,
     ManifestContent,
     ManifestEntry,
+    ManifestEntryStatus,
     ManifestFile,
 )
 from pyiceberg.schema import Schema
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
-from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD
+from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD, only_path, partition_of
+from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
 from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
 from secure_bloom.predicates.from_text import from_text
@@ -43,6 +45,7 @@ from secure_bloom.predicates.tree import AllOf, AnyOf, Operator
 from secure_bloom.storage.memory_budget import DecodedBytes, refuse_beyond
 
 _FILE_PATH_COLUMN: Final = "file_path"
+_DELETED: Final = ManifestEntryStatus.DELETED
 
 _Build = Callable[[str, list[Any]], BooleanExpression]
 #: Operators that metrics of files can decide.  A negated comparison of floats is left out: it is
@@ -68,6 +71,8 @@ class Manifests:
     io: Any
     _lists: dict[str, list[ManifestFile]] = field(default_factory=dict)
     _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    #: The data files that position delete files name, as far as these were read.
+    _named: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, snapshot: Any, content: ManifestContent) -> list[ManifestFile]:
         """Return a snapshot's manifests of data files or of delete files."""
@@ -79,10 +84,14 @@ class Manifests:
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
         """Return the entries of a manifest that are not deleted."""
+        return [it for it in self.all_entries(manifest) if it.status != _DELETED]
+
+    def all_entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Return the entries of a manifest, also those of files that a snapshot has deleted."""
         path = manifest.manifest_path
         if path not in self._entries:
             with damaged_metadata():
-                self._entries[path] = manifest.fetch_manifest_entry(self.io)
+                self._entries[path] = manifest_entries(manifest, self.io, with_deleted=True)
         return self._entries[path]
 
     def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
@@ -105,6 +114,26 @@ class Manifests:
             for entry in self.entries(manifest)
         ]
 
+    def named_paths(self, deletes: ManifestEntry, among: frozenset[str]) -> frozenset[str]:
+        """Return the data files among these that a position delete file names.
+
+        Returns all of them if this is unknown.
+        """
+        file = deletes.data_file
+        only = only_path(file)
+        if only is not None:
+            return among & {only}
+        low, high = (
+            (bounds or {}).get(FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
+        )
+        if low is not None and high is not None:
+            among = frozenset(it for it in among if low <= it.encode() <= _after(high))
+        if not among or file.file_format != FileFormat.PARQUET:
+            return among
+        if file.file_path not in self._named:
+            self._named[file.file_path] = _read_paths(file, self.io)
+        return among & self._named[file.file_path]
+
 
 class damaged_metadata:  # noqa: N801  (used as a context manager)
     """Turn any foreign exception of the block into FormatError, without its text.
@@ -122,10 +151,14 @@ class damaged_metadata:  # noqa: N801  (used as a context manager)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The data files of a run, by their paths in the manifests, and the reasons of skipped ones."""
+    """The data files of a run, by their paths in the manifests, and the reasons of skipped ones.
+
+    ``deletes`` are the position delete files that apply to a wanted data file and name it.
+    """
 
     wanted: Mapping[str, ManifestEntry]
     skipped: Mapping[str, str]
+    deletes: Mapping[str, tuple[ManifestEntry, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +177,18 @@ class IcebergSelection:
         if self.where is not None and live:
             may_match = _may_match(table, self.where)
             live = {path: entry for path, entry in live.items() if path in may_match}
-        deleted = paths_with_deleted_rows(manifests.deletes(table.head), live, manifests.io)
+        deletes = _position_deletes(manifests.deletes(table.head), live, manifests)
         skipped = {
-            path: reason for path, entry in live.items() if (reason := _skip(path, entry, deleted))
+            path: reason
+            for path, entry in live.items()
+            if (reason := _skip(entry, deletes.get(path, ())))
         }
         wanted = {path: entry for path, entry in live.items() if path not in skipped}
-        return Chosen(wanted=wanted, skipped=skipped)
+        return Chosen(
+            wanted=wanted,
+            skipped=skipped,
+            deletes={path: tuple(it) for path, it in deletes.items() if path in wanted},
+        )
 
 
 def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
@@ -171,10 +210,32 @@ def _may_match(table: CommitTable, where: str) -> set[str]:
         return {task.file.file_path for task in scan.plan_files()}
 
 
-def _skip(path: str, entry: ManifestEntry, deleted: frozenset[str]) -> str | None:
-    """Return why a data file gets no filter, or None if it may get filters."""
-    if path in deleted:
-        return "a position delete file names it, so a copy would bring deleted rows back"
+def _position_deletes(
+    deletes: Iterable[ManifestEntry], live: Mapping[str, ManifestEntry], manifests: Manifests
+) -> dict[str, list[ManifestEntry]]:
+    """Return the position delete files that apply to each live data file and name it."""
+    found: dict[str, list[ManifestEntry]] = {}
+    for entry in deletes:
+        if entry.data_file.content != DataFileContent.POSITION_DELETES:
+            continue
+        for path in manifests.named_paths(entry, frozenset(live)):
+            if path in live and _applies(entry, live[path]):
+                found.setdefault(path, []).append(entry)
+    return found
+
+
+def _applies(deletes: ManifestEntry, data: ManifestEntry) -> bool:
+    """Return whether a position delete file applies to a data file (spec, "Scan Planning")."""
+    if (deletes.sequence_number or 0) < (data.sequence_number or 0):
+        return False
+    file = deletes.data_file
+    return only_path(file) is not None or partition_of(file) == partition_of(data.data_file)
+
+
+def _skip(entry: ManifestEntry, deletes: Sequence[ManifestEntry]) -> str | None:
+    """Return why a data file gets no new file, or None if it may get one."""
+    if any(it.data_file.file_format != FileFormat.PARQUET for it in deletes):
+        return "a delete file that is not Parquet names it, so a copy would bring deleted rows back"
     if entry.data_file.key_metadata is not None:
         return "it is encrypted by Iceberg's own keys"
     if entry.data_file.file_format != FileFormat.PARQUET:
@@ -183,30 +244,15 @@ def _skip(path: str, entry: ManifestEntry, deleted: frozenset[str]) -> str | Non
 
 
 def paths_with_deleted_rows(
-    deletes: Iterable[ManifestEntry], wanted: Iterable[str], io: Any
+    deletes: Iterable[ManifestEntry], wanted: Iterable[str], manifests: Manifests
 ) -> frozenset[str]:
     """Return those of the ``wanted`` data files that a position delete or deletion vector names."""
     wanted = frozenset(wanted)
     found: set[str] = set()
     for entry in deletes:
         if entry.data_file.content == DataFileContent.POSITION_DELETES and wanted - found:
-            found |= wanted.intersection(_named_paths(entry.data_file, wanted, io))
+            found |= wanted & manifests.named_paths(entry, wanted)
     return frozenset(found)
-
-
-def _named_paths(file: Any, wanted: frozenset[str], io: Any) -> Iterable[str]:
-    """Return the data files that a delete file names, or all if this is unknown."""
-    low, high = (
-        (bounds or {}).get(FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
-    )
-    # Bounds may be cut short, but two that are equal are one whole path.
-    if low is not None and low == high:
-        return [low.decode(errors="replace")]
-    if low is not None and high is not None:
-        wanted = frozenset(it for it in wanted if low <= it.encode() <= _after(high))
-    if not wanted or file.file_format != FileFormat.PARQUET:
-        return wanted
-    return _read_paths(file, io)
 
 
 def _after(bound: bytes) -> bytes:
@@ -214,7 +260,8 @@ def _after(bound: bytes) -> bytes:
     return bound + b"\xff" * 8
 
 
-def _read_paths(file: Any, io: Any) -> Iterator[str]:
+def _read_paths(file: Any, io: Any) -> frozenset[str]:
+    found: set[str] = set()
     with damaged_metadata():
         given = io.new_input(file.file_path)
         refuse_beyond(2 * len(given), "the delete file")
@@ -227,7 +274,8 @@ def _read_paths(file: Any, io: Any) -> Iterator[str]:
             lambda _: [_FILE_PATH_COLUMN],
             dictionaries=[_FILE_PATH_COLUMN],
         ):
-            yield from batch.column(0).unique().to_pylist()
+            found.update(batch.column(0).unique().to_pylist())
+    return frozenset(found)
 
 
 def group_by_spec(entries: Sequence[ManifestEntry]) -> dict[int, list[ManifestEntry]]:

@@ -25,7 +25,6 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    _inherit_from_manifest,
 )
 
 from secure_bloom.errors import UnsupportedFeatureError
@@ -209,7 +208,24 @@ def manifest_entries(
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as reader:
         return [
-            _inherit_from_manifest(entry, manifest)
+            _inherited(entry, manifest)
             for entry in reader
             if with_deleted or entry.status != ManifestEntryStatus.DELETED
         ]
+
+
+def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+    """Return an entry with the numbers that it takes from its manifest.
+
+    Iceberg's specification, "Sequence Number Inheritance".
+    """
+    # Version 1 has no sequence numbers: all are 0.
+    if entry.status == ManifestEntryStatus.ADDED or not manifest.sequence_number:
+        if entry.sequence_number is None:
+            entry.sequence_number = manifest.sequence_number
+        if entry.file_sequence_number is None:
+            entry.file_sequence_number = manifest.sequence_number
+    if entry.snapshot_id is None and manifest.added_snapshot_id is not None:
+        entry.snapshot_id = manifest.added_snapshot_id
+    entry.data_file.spec_id = manifest.partition_spec_id
+    return entry

@@ -3,10 +3,14 @@
 Iceberg's spec, "Snapshots" and "Manifests":
 
 - Manifests that name an old file are written again, small ones of a spec as one: their other
-  entries as EXISTING, the old files as DELETED.  All other manifests, and those of delete files,
-  are referenced unchanged.
-- New files get one manifest for each partition spec.  An entry differs from the old one only in
-  path and size.  It keeps its data sequence number, by which equality deletes apply to it.
+  entries as EXISTING, the old files as DELETED.  All other manifests are referenced unchanged.
+- New files get one manifest for each partition spec.  An entry differs from the old one in path
+  and size, and keeps its data sequence number, by which equality deletes apply to it.  If pages
+  have moved, it has no sizes of columns and no offsets of row groups.
+- Position deletes name a data file by its path.  A new data file gets a position delete file of
+  its own, with the data sequence number of the old ones.  Those leave the snapshot when they name
+  no live data file any more.
+- Bounds of secret columns leave the entries of the run's files, and those of deleted files.
 - The operation is ``replace``: the same rows in other files.  Spark's streaming readers skip
   ``replace`` snapshots, while they would stop at an ``overwrite``.
 """
@@ -17,6 +21,8 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
 from typing import Any, Final
 
 from pyiceberg.manifest import (
@@ -25,11 +31,10 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    write_manifest,
     write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
@@ -42,6 +47,8 @@ from pyiceberg.table.update import (
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.live_files import Manifests, group_by_spec
+from secure_bloom.lakes.iceberg.manifest_writers import manifest_writer
+from secure_bloom.lakes.iceberg.position_deletes import NewDeletes
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.open_folder import open_folder_of
 
@@ -58,6 +65,33 @@ _TOTALS: Final = (
 _JOINED_BYTES: Final = 8 * 1024 * 1024
 _CODEC_PROPERTY: Final = "write.avro.compression-codec"
 _DEFAULT_CODEC: Final = "gzip"
+#: In a summary: data files that stay, and whose bounds of secret columns have left the manifests.
+UPDATED_METRICS: Final = "secure-bloom.updated-metrics"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """What the snapshots of a run do to data files.
+
+    ``properties`` are for the summaries.  ``secret`` are the ids of columns whose bounds leave the
+    manifests.  ``moves_pages`` is whether the pages of a new file are at other offsets.
+    """
+
+    properties: Mapping[str, str]
+    secret: frozenset[int] = frozenset()
+    moves_pages: bool = False
+
+    @classmethod
+    def of(cls, verb: str, **properties: str) -> Rewrite:
+        """Return the rewrite of a verb, with properties that name columns and no values."""
+        given = {"version": version("secure-bloom"), "operation": verb, **properties}
+        return cls(properties={f"secure-bloom.{name}": it for name, it in given.items()})
+
+    def shows(self, file: DataFile) -> bool:
+        """Return whether an entry has bounds of secret columns."""
+        return bool(self.secret) and any(
+            self.secret & (file[position] or {}).keys() for position in _BOUNDS
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +99,46 @@ class NewDataFile:
     """A live data file, and the new file that replaces it.
 
     ``new`` is the location for the metadata, ``opened`` is the path that opens the file here.
+    ``deletes`` are its position deletes.
     """
 
     old: ManifestEntry
     new: str
     opened: str
     size: int
+    deletes: NewDeletes | None = None
 
     @property
     def path(self) -> str:
         """The old file's path in the manifests."""
         return str(self.old.data_file.file_path)
+
+
+# Without slots, for the cached property.
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """The changes of one snapshot.
+
+    ``restated`` are data files that stay, and whose entries lose the bounds of secret columns.
+    """
+
+    rewrite: Rewrite
+    replacements: tuple[NewDataFile, ...]
+    restated: frozenset[str] = frozenset()
+
+    @cached_property
+    def by_path(self) -> Mapping[str, NewDataFile]:
+        """The replacements, by the paths of the old files."""
+        return {it.path: it for it in self.replacements}
+
+    def touches(self, entry: ManifestEntry) -> bool:
+        """Return whether the manifest of an entry of a data file must be written again."""
+        path = entry.data_file.file_path
+        if entry.status == ManifestEntryStatus.DELETED:
+            return self.rewrite.shows(entry.data_file)
+        return path in self.by_path or (
+            path in self.restated and self.rewrite.shows(entry.data_file)
+        )
 
 
 @dataclass(slots=True)
@@ -88,14 +151,23 @@ class SnapshotWriter:
     table: CommitTable
     manifests: Manifests
     snapshot_id: int
+    changes: Changes
     written: list[str] = field(default_factory=list)
     _uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
 
-    def changes(
-        self, replacements: Sequence[NewDataFile], properties: Mapping[str, str]
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the requirements and the updates that the catalog is asked for."""
-        snapshot = self._snapshot(replacements, properties)
+    def changes_anything(self) -> bool:
+        """Return whether the new snapshot would differ from the head."""
+        head = self.table.head
+        return head is not None and any(
+            self.changes.touches(entry)
+            for content in (ManifestContent.DATA, ManifestContent.DELETES)
+            for manifest in self.manifests.of(head, content)
+            for entry in self.manifests.all_entries(manifest)
+        )
+
+    def requests(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Write the snapshot. Return the requirements and the updates to ask the catalog for."""
+        snapshot = self._snapshot()
         ref = self.table.metadata.refs[self.table.branch]
         updates = (
             AddSnapshotUpdate(snapshot=snapshot),
@@ -119,12 +191,11 @@ class SnapshotWriter:
         )
         return requirements, updates
 
-    def _snapshot(
-        self, replacements: Sequence[NewDataFile], properties: Mapping[str, str]
-    ) -> Snapshot:
+    def _snapshot(self) -> Snapshot:
         head, metadata = self.table.parent, self.table.metadata
         number = metadata.next_sequence_number()
         location = self._new_file(f"snap-{self.snapshot_id}-1-{self._uuid}.avro")
+        withdrawn = self._withdrawn()
         with write_manifest_list(
             metadata.format_version,
             self.table.io.new_output(location),
@@ -133,7 +204,7 @@ class SnapshotWriter:
             number,
             self._codec,
         ) as writer:
-            writer.add_manifests(list(self._manifest_files(replacements)))
+            writer.add_manifests([*self._data_manifests(), *self._delete_manifests(withdrawn)])
         return Snapshot(
             **{
                 "snapshot-id": self.snapshot_id,
@@ -143,37 +214,114 @@ class SnapshotWriter:
                 "timestamp-ms": max(int(time.time() * 1000), head.timestamp_ms + 1),
                 "manifest-list": location,
                 "schema-id": metadata.current_schema_id,
-                "summary": summary(head, replacements, properties),
+                "summary": summary(head, self.changes, tuple(withdrawn.values())),
             }
         )
 
-    def _manifest_files(self, replacements: Sequence[NewDataFile]) -> Iterator[ManifestFile]:
-        by_path = {it.path: it for it in replacements}
-        for spec_id, entries in group_by_spec([it.old for it in replacements]).items():
-            yield self._written_manifest(
-                spec_id,
-                [_added(by_path[it.data_file.file_path], self.snapshot_id) for it in entries],
-            )
-        head, touched = self.table.parent, list[ManifestFile]()
-        for manifest in self.manifests.of(head, ManifestContent.DATA):
-            entries = self.manifests.entries(manifest)
-            if any(entry.data_file.file_path in by_path for entry in entries):
+    def _withdrawn(self) -> dict[str, ManifestEntry]:
+        """Return the position delete files that name no live data file after the commit."""
+        old = {
+            entry.data_file.file_path: entry
+            for it in self.changes.replacements
+            for entry in (it.deletes.old if it.deletes else ())
+        }
+        staying = frozenset(self.manifests.live(self.table.parent) if old else ()).difference(
+            self.changes.by_path
+        )
+        return {
+            path: entry
+            for path, entry in old.items()
+            if not self.manifests.named_paths(entry, staying)
+        }
+
+    def _data_manifests(self) -> Iterator[ManifestFile]:
+        """Yield the manifests of data files: the new files', the changed ones, all others."""
+        replaced, rewrite = self.changes.replacements, self.changes.rewrite
+        new = [self._added(_moved(it, rewrite), it.old.sequence_number) for it in replaced]
+        yield from self._added_manifests(ManifestContent.DATA, new)
+        touched = list[ManifestFile]()
+        for manifest in self.manifests.of(self.table.parent, ManifestContent.DATA):
+            if any(map(self.changes.touches, self.manifests.all_entries(manifest))):
                 touched.append(manifest)
             else:
                 yield manifest
         for several in _joined(touched):
             kept = [
-                _kept(entry, by_path, self.snapshot_id)
+                self._kept(entry, is_gone=entry.data_file.file_path in self.changes.by_path)
                 for manifest in several
                 for entry in self.manifests.entries(manifest)
             ]
-            yield self._written_manifest(several[0].partition_spec_id, kept)
-        yield from self.manifests.of(head, ManifestContent.DELETES)
+            if kept:
+                spec_id = several[0].partition_spec_id
+                yield self._written_manifest(ManifestContent.DATA, spec_id, kept)
 
-    def _written_manifest(self, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
+    def _delete_manifests(self, withdrawn: Mapping[str, ManifestEntry]) -> Iterator[ManifestFile]:
+        """Yield the manifests of delete files."""
+        deletes = [it.deletes for it in self.changes.replacements if it.deletes]
+        new = [self._added(it.data_file, it.sequence_number) for it in deletes]
+        yield from self._added_manifests(ManifestContent.DELETES, new)
+        for manifest in self.manifests.of(self.table.parent, ManifestContent.DELETES):
+            every = self.manifests.all_entries(manifest)
+            if not any(
+                it.data_file.file_path in withdrawn or self.changes.touches(it) for it in every
+            ):
+                yield manifest
+                continue
+            kept = [
+                self._kept(entry, is_gone=entry.data_file.file_path in withdrawn)
+                for entry in self.manifests.entries(manifest)
+            ]
+            if kept:
+                yield self._written_manifest(
+                    ManifestContent.DELETES, manifest.partition_spec_id, kept
+                )
+
+    def _added_manifests(
+        self, content: ManifestContent, entries: Sequence[ManifestEntry]
+    ) -> Iterator[ManifestFile]:
+        for spec_id, of_spec in group_by_spec(entries).items():
+            yield self._written_manifest(content, spec_id, of_spec)
+
+    def _added(self, file: DataFile, sequence_number: int | None) -> ManifestEntry:
+        return ManifestEntry.from_args(
+            status=ManifestEntryStatus.ADDED,
+            snapshot_id=self.snapshot_id,
+            sequence_number=sequence_number,
+            # The catalog assigns the file sequence number: the entry inherits it.
+            file_sequence_number=None,
+            data_file=self._stated(file, is_of_run=True),
+        )
+
+    def _kept(self, entry: ManifestEntry, *, is_gone: bool) -> ManifestEntry:
+        is_of_run = is_gone or entry.data_file.file_path in self.changes.restated
+        return ManifestEntry.from_args(
+            status=ManifestEntryStatus.DELETED if is_gone else ManifestEntryStatus.EXISTING,
+            # A deleted entry names the snapshot that deleted it, an existing one that which added
+            # it.
+            snapshot_id=self.snapshot_id if is_gone else entry.snapshot_id,
+            sequence_number=entry.sequence_number,
+            file_sequence_number=entry.file_sequence_number,
+            data_file=self._stated(entry.data_file, is_of_run=is_of_run),
+        )
+
+    def _stated(self, file: DataFile, *, is_of_run: bool) -> DataFile:
+        """Return the record of a file, without the bounds of secret columns if it is the run's."""
+        rewrite = self.changes.rewrite
+        if not is_of_run or not rewrite.shows(file):
+            return file
+        new = _copied(file)
+        for position in _BOUNDS:
+            bounds = (file[position] or {}).items()
+            new[position] = {it: value for it, value in bounds if it not in rewrite.secret}
+        return new
+
+    def _written_manifest(
+        self, content: ManifestContent, spec_id: int, entries: Sequence[ManifestEntry]
+    ) -> ManifestFile:
         spec = spec_of(spec_id, self.table)
         location = self._new_file(f"{self._uuid}-m{len(self.written)}.avro")
-        with write_manifest(
+        with manifest_writer(
+            content,
             self.table.metadata.format_version,
             spec,
             schema_of(spec, self.table),
@@ -237,7 +385,7 @@ def schema_of(spec: PartitionSpec, table: CommitTable) -> Schema:
     schemas = table.metadata.schemas
     newest = sorted(schemas, key=lambda it: it.schema_id, reverse=True)
     for schema in (table.metadata.schema(), *newest):
-        if wanted <= set(schema._lazy_id_to_field):
+        if wanted <= index_by_id(schema).keys():
             return schema
     raise UnsupportedFeatureError(
         f"no schema of the table has the columns of its partition spec {spec.spec_id}",
@@ -245,74 +393,80 @@ def schema_of(spec: PartitionSpec, table: CommitTable) -> Schema:
     )
 
 
-def _added(replacement: NewDataFile, snapshot_id: int) -> ManifestEntry:
-    return ManifestEntry.from_args(
-        status=ManifestEntryStatus.ADDED,
-        snapshot_id=snapshot_id,
-        sequence_number=replacement.old.sequence_number,
-        # The catalog assigns the file sequence number: the entry inherits it.
-        file_sequence_number=None,
-        data_file=_moved(replacement),
-    )
+def _copied(file: DataFile) -> DataFile:
+    new = DataFile(*(file[position] for position in range(len(file))))
+    new.spec_id = file.spec_id
+    return new
 
 
-def _moved(replacement: NewDataFile) -> DataFile:
-    """Return the old data file's record with a new path and size, and nothing else changed."""
-    old = replacement.old.data_file
-    new = DataFile(*(old[position] for position in range(len(old))))
+def _moved(replacement: NewDataFile, rewrite: Rewrite) -> DataFile:
+    """Return the record of the new file: that of the old one, with what has changed."""
+    new = _copied(replacement.old.data_file)
     new[_PATH], new[_SIZE] = replacement.new, replacement.size
-    new.spec_id = old.spec_id
+    if rewrite.moves_pages:
+        # Of the old pages.  Offsets that are wrong would make engines leave out row groups.
+        new[_COLUMN_SIZES] = new[_SPLIT_OFFSETS] = None
     return new
 
 
 #: Positions in pyiceberg's record of a data file.
 _PATH: Final = 1
 _SIZE: Final = 5
+_COLUMN_SIZES: Final = 6
+_BOUNDS: Final = (10, 11)
+_SPLIT_OFFSETS: Final = 13
 
 
-def _kept(
-    entry: ManifestEntry, replaced: Mapping[str, NewDataFile], snapshot_id: int
-) -> ManifestEntry:
-    is_replaced = entry.data_file.file_path in replaced
-    return ManifestEntry.from_args(
-        status=ManifestEntryStatus.DELETED if is_replaced else ManifestEntryStatus.EXISTING,
-        # A deleted entry names the snapshot that deleted it, an existing one that which added it.
-        snapshot_id=snapshot_id if is_replaced else entry.snapshot_id,
-        sequence_number=entry.sequence_number,
-        file_sequence_number=entry.file_sequence_number,
-        data_file=entry.data_file,
+def summary(head: Snapshot, changed: Changes, withdrawn: Sequence[ManifestEntry]) -> Summary:
+    """Return the summary of a snapshot: what was replaced, and the totals afterwards.
+
+    ``withdrawn`` are delete files that leave the table.
+    """
+    before = dict(head.summary.additional_properties) if head.summary else {}
+    new = [it.deletes.data_file for it in changed.replacements if it.deletes]
+    old = [it.data_file for it in withdrawn]
+    rows = sum(it.record_count for it in new), sum(it.record_count for it in old)
+    grown = {
+        "total-files-size": size_difference(changed.replacements)
+        + sum(it.file_size_in_bytes for it in new)
+        - sum(it.file_size_in_bytes for it in old),
+        "total-delete-files": len(new) - len(old),
+        "total-position-deletes": rows[0] - rows[1],
+    }
+    totals = {
+        name: str(int(before[name]) + grown.get(name, 0)) for name in _TOTALS if name in before
+    }
+    counts = {
+        "added-delete-files": len(new),
+        "added-position-delete-files": len(new),
+        "added-position-deletes": rows[0],
+        "removed-delete-files": len(old),
+        "removed-position-delete-files": len(old),
+        "removed-position-deletes": rows[1],
+    }
+    deletes = {name: str(count) for name, count in counts.items() if count}
+    return Summary(
+        operation=Operation.REPLACE,
+        **{**changed.rewrite.properties, **metrics(changed), **deletes, **totals},
     )
 
 
-def summary(
-    head: Snapshot, replacements: Sequence[NewDataFile], properties: Mapping[str, str]
-) -> Summary:
-    """Return the summary of a snapshot: what was replaced, and the totals afterwards."""
-    before = dict(head.summary.additional_properties) if head.summary else {}
-    totals = {name: before[name] for name in _TOTALS if name in before}
-    if "total-files-size" in totals:
-        grown = int(totals["total-files-size"]) + size_difference(replacements)
-        totals["total-files-size"] = str(grown)
-    return Summary(operation=Operation.REPLACE, **{**properties, **metrics(replacements), **totals})
-
-
-def metrics(replacements: Sequence[NewDataFile]) -> dict[str, str]:
-    """Return what a snapshot replaces, by the names in Iceberg's summaries."""
-    files = len(replacements)
-    rows = sum(it.old.data_file.record_count for it in replacements)
-    partitions = {
-        (it.old.data_file.spec_id, str(it.old.data_file.partition)) for it in replacements
+def metrics(changed: Changes) -> dict[str, str]:
+    """Return what a snapshot changes, by the names in Iceberg's summaries."""
+    replaced = changed.replacements
+    rows = sum(it.old.data_file.record_count for it in replaced)
+    partitions = {(it.old.data_file.spec_id, str(it.old.data_file.partition)) for it in replaced}
+    counts = {
+        "added-data-files": len(replaced),
+        "deleted-data-files": len(replaced),
+        "added-records": rows,
+        "deleted-records": rows,
+        "added-files-size": sum(it.size for it in replaced),
+        "removed-files-size": sum(it.old.data_file.file_size_in_bytes for it in replaced),
+        "changed-partition-count": len(partitions),
     }
-    removed = sum(it.old.data_file.file_size_in_bytes for it in replacements)
-    return {
-        "added-data-files": str(files),
-        "deleted-data-files": str(files),
-        "added-records": str(rows),
-        "deleted-records": str(rows),
-        "added-files-size": str(sum(it.size for it in replacements)),
-        "removed-files-size": str(removed),
-        "changed-partition-count": str(len(partitions)),
-    }
+    restated = {UPDATED_METRICS: len(changed.restated)} if changed.restated else {}
+    return {name: str(count) for name, count in {**counts, **restated}.items()}
 
 
 def size_difference(replacements: Sequence[NewDataFile]) -> int:

@@ -10,33 +10,63 @@ from typing import Final
 from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
 
-from secure_bloom.errors import PolicyError, SecureBloomError, UnfinishedWriteError
+from secure_bloom.errors import (
+    PolicyError,
+    SecureBloomError,
+    UnfinishedWriteError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.lakes.iceberg.commit import commit
-from secure_bloom.lakes.iceberg.commit_table import CommitTable, open_table
+from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.live_files import Chosen, IcebergSelection, Manifests
-from secure_bloom.lakes.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of, spec_of
+from secure_bloom.lakes.iceberg.position_deletes import DeleteCarrier
+from secure_bloom.lakes.iceberg.replacing_snapshot import (
+    Changes,
+    NewDataFile,
+    Rewrite,
+    SnapshotWriter,
+    metrics,
+    schema_of,
+    spec_of,
+)
+from secure_bloom.lakes.iceberg.shown_values import refuse_shown_values
 from secure_bloom.lakes.iceberg.table import opened_location
 from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage import name_of
+from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.storage.store_grants import StoreGrant
 
-#: The name of a commit of filters in a report.
+#: The name of each commit in a report.
 OPERATION: Final = "replace"
+_OLD_FILES: Final = (
+    "the old files stay for time travel, under their old keys, until the table's maintenance "
+    "expires their snapshots: a key that is destroyed earlier takes these snapshots with it, and a "
+    "key that has leaked opens them until then"
+)
+_OLD_BOUNDS: Final = (
+    "bounds of encrypted columns are out of the manifests of the new snapshot; those of older "
+    "snapshots show them until they expire, and new writes do again unless the table's properties "
+    "write.metadata.metrics.column.NAME are none or counts"
+)
+_STATISTICS: Final = (
+    "statistics files (Puffin) of older snapshots have sketches of encrypted columns, until these "
+    "snapshots expire"
+)
 
 
 @dataclass(slots=True, kw_only=True)
 class IcebergRun:
-    """The table, its selected data files, and what the snapshots say about the run.
+    """The table, its selected data files, and what the snapshots do to them.
 
     ``base`` is the snapshot in which the files were chosen.
     """
 
     table: CommitTable
     chosen: Chosen
-    #: What the summary of each snapshot says about the run: names of columns, no values.
-    properties: Mapping[str, str]
+    rewrite: Rewrite
     commit_every: int | None
     manifests: Manifests
     base: Snapshot | None
@@ -90,6 +120,38 @@ class IcebergRun:
             lost -= {opened_location(path) for path in live}
         return frozenset(lost.union(publication.gone))
 
+    @property
+    def opened_names(self) -> ColumnMapping:
+        """The names with which files are opened."""
+        names: ColumnMapping = self.table.names
+        return names
+
+    @property
+    def grant(self) -> StoreGrant | None:
+        """The right to open the files in a store."""
+        return self.table.grant
+
+    @property
+    def old_files(self) -> str:
+        """The note on the files that the run has replaced."""
+        return _OLD_FILES
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """Notes on what else shows values of secret columns."""
+        notes = []
+        if any(self.rewrite.shows(entry.data_file) for entry in self.entries.values()):
+            notes.append(_OLD_BOUNDS)
+        columns = {
+            number
+            for statistics in self.table.metadata.statistics
+            for blob in statistics.blob_metadata
+            for number in blob.fields
+        }
+        if columns & self.rewrite.secret:
+            notes.append(_STATISTICS)
+        return notes
+
 
 @dataclass(slots=True, kw_only=True)
 class IcebergPublication:
@@ -126,23 +188,41 @@ class IcebergPublication:
 
     def publish(self, sizes: Mapping[str, int | None]) -> None:
         """Commit the new files of a batch, and remove those of failed tasks."""
-        self._batch = ()
+        batch, self._batch = self._batch, ()
         # Key material is written before the data, so it may be there without the data.
         _remove(self._target(path) for path, size in sizes.items() if size is None)
-        replacements = [
-            NewDataFile(
-                old=self.run.entries[path],
-                new=self._new[path],
-                opened=self._target(path),
-                size=size,
-            )
-            for path, size in sizes.items()
-            if size is not None
-        ]
-        if replacements and self.is_dry:
-            self._report(None, replacements)
-        elif replacements:
-            self._commit(replacements)
+        new = {path: size for path, size in sizes.items() if size is not None}
+        changes = Changes(
+            rewrite=self.run.rewrite,
+            replacements=tuple(self._replacements(new)),
+            # A file that failed stays as it is, and so does its entry.
+            restated=frozenset(
+                entry.data_file.file_path
+                for path in batch
+                if path not in sizes
+                and self.run.rewrite.shows((entry := self.run.entries[path]).data_file)
+            ),
+        )
+        if not self.is_dry:
+            self._commit(changes)
+        elif SnapshotWriter(self.run.table, self.run.manifests, 0, changes).changes_anything():
+            self._report(None, changes)
+
+    def _replacements(self, sizes: Mapping[str, int]) -> Iterator[NewDataFile]:
+        """Yield the replacements, after their position deletes were written."""
+        carrier = DeleteCarrier(self.run.table, self.run.chosen.deletes)
+        written: list[str] = []
+        try:
+            for path, size in sizes.items():
+                old, new = self.run.entries[path], self._new[path]
+                deletes = None if self.is_dry else carrier.write(old, new)
+                written += [] if deletes is None else [deletes.opened]
+                yield NewDataFile(
+                    old=old, new=new, opened=self._target(path), size=size, deletes=deletes
+                )
+        except BaseException:
+            _remove([*written, *map(self._target, sizes)])
+            raise
 
     def _target(self, path: str) -> str:
         return self.run.table.new_path(self._new[path])
@@ -161,31 +241,30 @@ class IcebergPublication:
         path = spec.partition_to_path(old.partition, schema_of(spec, self.run.table))
         return str(provider.new_data_location(name, _PartitionPath(path)))
 
-    def _commit(self, replacements: Sequence[NewDataFile]) -> None:
+    def _commit(self, changes: Changes) -> None:
         try:
-            done = commit(
-                self.run.table, self.run.manifests, self.run.base, replacements, self.run.properties
-            )
+            done = commit(self.run.table, self.run.manifests, self.run.base, changes)
         except UnfinishedWriteError:
             raise  # the snapshot may be there, so what it names must stay
         # Ctrl-C may come while the catalog takes the commit: then they stay too.
         except SecureBloomError:
-            _remove(it.opened for it in replacements)
+            _remove_new(changes.replacements)
             raise
-        kept = {it.path for it in done.replaced}
-        late = [it for it in replacements if it.path not in kept]
-        _remove(it.opened for it in late)
+        late = [it for it in changes.replacements if it.path not in done.changes.by_path]
+        _remove_new(late)
         self.gone += (opened_location(it.path) for it in late)
         if done.snapshot_id is not None:
-            self._report(done.snapshot_id, done.replaced)
+            self._report(done.snapshot_id, done.changes)
 
-    def _report(self, snapshot_id: int | None, replaced: Sequence[NewDataFile]) -> None:
+    def _report(self, snapshot_id: int | None, changes: Changes) -> None:
         self.commits.append(
             TableCommit(
                 version=snapshot_id,
                 operation=OPERATION,
-                metrics=metrics(replaced),
-                files=tuple(ReplacedFile(removed=it.path, added=it.new) for it in replaced),
+                metrics=metrics(changes),
+                files=tuple(
+                    ReplacedFile(removed=it.path, added=it.new) for it in changes.replacements
+                ),
             )
         )
 
@@ -201,34 +280,41 @@ class _PartitionPath:
 
 
 def open_run(
-    path: str,
+    table: CommitTable,
+    rewrite: Rewrite,
     chosen: IcebergSelection,
     *,
-    columns: Iterable[str],
-    properties: Mapping[str, str],
-    branch: str | None = None,
     commit_every: int | None = None,
+    needs_all: bool = False,
+    sensitive: frozenset[int] = frozenset(),
 ) -> IcebergRun:
-    """Return the run on a table of a catalog, which must have ``columns``.
+    """Return the run on a table of a catalog. Its errors come before anything is written.
 
-    Its errors come before anything is written.  ``properties`` are for the summaries of snapshots.
+    Raises UnsupportedFeatureError for metadata that must show values of ``sensitive`` columns, and
+    with ``needs_all`` for a data file that cannot get a new file.
     """
     check_commit_every(commit_every)
-    table = open_table(path, branch)
-    for name in columns:
-        _require(name, table)
     manifests = Manifests(table.io)
+    found = chosen.files(table, manifests)
+    if needs_all:
+        for path, reason in found.skipped.items():
+            raise UnsupportedFeatureError(
+                f"the data file cannot be written again: {reason}",
+                hint="the table's own engine can rewrite it; then run again",
+                path=path,
+            )
+    refuse_shown_values(table, manifests, sensitive)
     return IcebergRun(
         table=table,
-        chosen=chosen.files(table, manifests),
-        properties=properties,
+        chosen=found,
+        rewrite=rewrite,
         commit_every=commit_every,
         manifests=manifests,
         base=table.head,
     )
 
 
-def _require(name: str, table: CommitTable) -> None:
+def check_column(name: str, table: CommitTable) -> None:
     """Raise PolicyError for a column that the table's schema lacks."""
     schema = table.metadata.schema()
     try:
@@ -254,3 +340,8 @@ def _remove(paths: Iterable[str]) -> None:
         # One that stays is an orphan file, which the table's own maintenance removes.
         with suppress(SecureBloomError):
             remove_new_file(path)
+
+
+def _remove_new(replacements: Iterable[NewDataFile]) -> None:
+    for it in replacements:
+        _remove([it.opened, *([it.deletes.opened] if it.deletes else [])])

@@ -1,0 +1,257 @@
+"""Open the runs that change the keys of a table's files by commits, one entry a format.
+
+    table, policy = open_reencryption(log, place, policy, TableChoice(where="day = 1"))
+
+The policy that is returned is for the files of the table.  Errors come before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Final
+
+from secure_bloom.encryption.access import loaded_policy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.formats import refuse_options_of_tables
+from secure_bloom.lakes.iceberg.catalog import require_pyiceberg
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.rekeying.protection import check_lookalikes
+from secure_bloom.runs.target import TableTarget
+from secure_bloom.storage import TableLog
+
+if TYPE_CHECKING:
+    from secure_bloom.lakes.delta.selection import TableSelection
+    from secure_bloom.lakes.iceberg.columns import TableColumns
+    from secure_bloom.lakes.iceberg.live_files import IcebergSelection
+
+#: The names of the commits in the history of a Delta table.
+REENCRYPT: Final = "REENCRYPT"
+ROTATE: Final = "ROTATE KEYS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChoice:
+    """The options of a call that are for tables alone.
+
+    ``written`` is a time in milliseconds after 1970. Files that were written before it are left
+    out.  With ``allow_missing_columns``, columns of the policy that the table lacks are those of
+    other tables.
+    """
+
+    where: str | None = None
+    since: int | None = None
+    branch: str | None = None
+    commit_every: int | None = None
+    written: int | None = None
+    allow_missing_columns: bool = False
+
+    def refuse(self) -> None:
+        """Raise PolicyError for an option, because there is no table."""
+        refuse_options_of_tables(
+            where=self.where,
+            since=self.since,
+            branch=self.branch,
+            commit_every=self.commit_every,
+        )
+
+
+# The formats are imported inside the functions: most runs are over files, and many are short.
+def open_reencryption(
+    log: TableLog,
+    place: str,
+    policy: KeyPolicy | str | PathLike[str],
+    choice: TableChoice,
+    *,
+    output: bool = False,
+) -> tuple[TableTarget, KeyPolicy]:
+    """Return the run that brings a table under a policy. Raises an error for ``output``."""
+    wanted = _loaded(policy)
+    if log is TableLog.ICEBERG:
+        return _reencrypted_iceberg(place, wanted, choice, output=output)
+    return _reencrypted_delta(place, wanted, choice, output=output)
+
+
+def open_rotation(
+    log: TableLog,
+    place: str,
+    policy: KeyPolicy | str | PathLike[str],
+    moves: Mapping[str, str],
+    choice: TableChoice,
+) -> tuple[TableTarget, KeyPolicy]:
+    """Return the run that rotates the keys of a table."""
+    wanted = _loaded(policy)
+    if moves:
+        # Then the policy is asked for its KMS alone.
+        older = wanted.older_keys | wanted.master_keys()
+        wanted = replace(wanted, columns={}, older_keys=older)
+    if log is TableLog.ICEBERG:
+        return _rotated_iceberg(place, wanted, choice)
+    return _rotated_delta(place, wanted, choice)
+
+
+def open_decryption(
+    log: TableLog, place: str, choice: TableChoice, *, output: bool = False
+) -> TableTarget:
+    """Return the run that writes the files of a table in clear. Raises an error for ``output``."""
+    del log  # of Iceberg: a Delta table is written to a folder without a log
+    require_pyiceberg(place)
+    from secure_bloom.lakes.iceberg.commit_table import open_table
+    from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
+    from secure_bloom.lakes.iceberg.snapshot_run import open_run, refuse_options_of_files
+
+    refuse_options_of_files(place, in_place=False, output=output)
+    rewrite = replace(Rewrite.of("decrypt"), moves_pages=True)
+    table = open_table(place, choice.branch)
+    return open_run(
+        table, rewrite, _iceberg_files(choice), commit_every=choice.commit_every, needs_all=True
+    )
+
+
+def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:
+    wanted = loaded_policy(policy)
+    if wanted is None:
+        raise PolicyError("no policy is given")
+    return wanted
+
+
+def _reencrypted_delta(
+    folder: str, wanted: KeyPolicy, choice: TableChoice, *, output: bool
+) -> tuple[TableTarget, KeyPolicy]:
+    from secure_bloom.lakes.delta.replacements import Operation
+    from secure_bloom.lakes.delta.table_run import open_run, refuse_options_of_files
+
+    refuse_options_of_files(folder, in_place=False, output=output)
+    # Names of keys are left out of the history: an encrypted footer hides those of its columns.
+    operation = Operation(
+        name=REENCRYPT,
+        parameters={},
+        is_secret=lambda path: wanted.key_in_any_spelling(path) is not None,
+    )
+    secret = [name for name, rule in wanted.columns.items() if rule.key is not None]
+    run = open_run(
+        folder,
+        operation,
+        _delta_files(folder, choice),
+        columns=[] if choice.allow_missing_columns else secret,
+        commit_every=choice.commit_every,
+    )
+    if choice.allow_missing_columns:
+        rules = {name: it for name, it in wanted.columns.items() if run.names.stored(name)}
+        wanted = replace(wanted, columns=rules)
+    # By the table's names: the files of a mapped table have others, which are like none.
+    check_lookalikes(wanted, run.names.paths())
+    run.require(wanted.columns)
+    return run, wanted
+
+
+def _rotated_delta(
+    folder: str, wanted: KeyPolicy, choice: TableChoice
+) -> tuple[TableTarget, KeyPolicy]:
+    from secure_bloom.lakes.delta.replacements import Operation
+    from secure_bloom.lakes.delta.table_run import open_run
+
+    # A rotation makes no column secret that was not, so the log's bounds stay.
+    operation = Operation(name=ROTATE, parameters={})
+    table = open_run(
+        folder, operation, _delta_files(folder, choice), commit_every=choice.commit_every
+    )
+    table.require(wanted.columns)
+    return table, wanted
+
+
+def _delta_files(folder: str, choice: TableChoice) -> TableSelection:
+    from secure_bloom.lakes.delta.selection import TableSelection
+
+    if choice.branch is not None:
+        raise PolicyError("branch is for Iceberg tables: a Delta table has none", path=folder)
+    return TableSelection(where=choice.where, since=choice.since, written=choice.written)
+
+
+def _reencrypted_iceberg(
+    path: str, wanted: KeyPolicy, choice: TableChoice, *, output: bool
+) -> tuple[TableTarget, KeyPolicy]:
+    require_pyiceberg(path)
+    from secure_bloom.lakes.iceberg.columns import TableColumns
+    from secure_bloom.lakes.iceberg.commit_table import open_table
+    from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
+    from secure_bloom.lakes.iceberg.snapshot_run import open_run, refuse_options_of_files
+
+    refuse_options_of_files(path, in_place=False, output=output)
+    table = open_table(path, choice.branch)
+    columns = TableColumns.of(table.metadata)
+    rules = {name: it for name, it in wanted.columns.items() if columns.has(name)}
+    for name, rule in wanted.columns.items() if not choice.allow_missing_columns else ():
+        # Checked before anything is written: a misspelt column that is to get a key would stay in
+        # clear, and nobody would notice.
+        if rule.key is not None and name not in rules:
+            known = map(".".join, columns.current.values())
+            raise unknown_column(name, known, (path,))
+    wanted = _with_dropped(replace(wanted, columns=rules), columns)
+    check_lookalikes(wanted, table.names.paths())
+    rewrite = replace(
+        Rewrite.of("reencrypt"),
+        secret=columns.secret(lambda it: wanted.key_in_any_spelling(it) is not None),
+        moves_pages=True,
+    )
+    own = replace(wanted, uniform=False)
+    run = open_run(
+        table,
+        rewrite,
+        _iceberg_files(choice),
+        commit_every=choice.commit_every,
+        needs_all=True,
+        # With `uniform`, other columns are encrypted, too, but only these are named as sensitive.
+        sensitive=columns.secret(lambda it: own.key_in_any_spelling(it) is not None),
+    )
+    return run, wanted
+
+
+def _rotated_iceberg(
+    path: str, wanted: KeyPolicy, choice: TableChoice
+) -> tuple[TableTarget, KeyPolicy]:
+    require_pyiceberg(path)
+    from secure_bloom.lakes.iceberg.columns import TableColumns
+    from secure_bloom.lakes.iceberg.commit_table import open_table
+    from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
+    from secure_bloom.lakes.iceberg.snapshot_run import open_run
+
+    table = open_table(path, choice.branch)
+    wanted = _with_dropped(wanted, TableColumns.of(table.metadata))
+    run = open_run(
+        table,
+        # A rotation makes no column secret that was not, so bounds stay.  Pages do not move.
+        Rewrite.of("rotate"),
+        _iceberg_files(choice),
+        commit_every=choice.commit_every,
+        needs_all=True,
+    )
+    return run, wanted
+
+
+def _with_dropped(policy: KeyPolicy, columns: TableColumns) -> KeyPolicy:
+    """Return the policy with a rule for each dropped column whose older name has a key.
+
+    Files still have its values, under the name that they show for it.
+    """
+    own = replace(policy, uniform=False)
+    rules = dict(policy.columns)
+    for old, shown in columns.old_paths().items():
+        key, name = own.key_in_any_spelling(old), ".".join(shown)
+        if key is not None and own.own_key_for(shown) is None:
+            rules[name] = ColumnRule(path=name, key=key)
+    return replace(policy, columns=rules)
+
+
+def _iceberg_files(choice: TableChoice) -> IcebergSelection:
+    from secure_bloom.lakes.iceberg.live_files import IcebergSelection
+
+    if choice.written is not None:
+        raise PolicyError(
+            "since: an Iceberg table takes the id of a snapshot",
+            hint="the commits of a report have it as their version",
+        )
+    return IcebergSelection(where=choice.where, since=choice.since)
