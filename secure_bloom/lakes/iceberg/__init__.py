@@ -18,6 +18,6 @@ The order of calls::
             publication.publish(sizes)  # of the new files, which a runner has written
 
 No row changes.  A new data file keeps the data sequence number of the old one, so the same equality
-deletes apply to it, and it gets position deletes of its own.  Old files stay for time travel, until the table's own maintenance expires
-their snapshots.
+deletes apply to it, and it gets position deletes of its own.  Old files stay for time travel, until
+the table's own maintenance expires their snapshots.
 """

@@ -190,11 +190,17 @@ def delete_positions(
 
 
 def delete_equal(
-    table: Table, ids: list[int] | pa.Table, name: str, *, like: DataFile | None = None
+    table: Table,
+    ids: list[int] | pa.Table,
+    name: str,
+    *,
+    like: DataFile | None = None,
+    equality_ids: list[int] | None = None,
 ) -> None:
     """Commit an equality delete file on the column ``id``, or on the columns of ``ids``.
 
     ``like`` is a data file of the partition; without it all partitions are meant.
+    ``equality_ids`` are the columns that count, if there are more.
     """
     path = f"{table.location()}/data/{name}.parquet"
     content = ids if isinstance(ids, pa.Table) else pa.table({"id": pa.array(ids, pa.int64())})
@@ -208,7 +214,7 @@ def delete_equal(
         DataFileContent.EQUALITY_DELETES,
         content.num_rows,
         like=like,
-        equality_ids=[*numbers.values()],
+        equality_ids=equality_ids or [*numbers.values()],
     )
 
 

@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.iceberg.catalog import is_in_catalog, load_table
 
 TABLE = "iceberg://lake/db.people"
@@ -69,11 +69,6 @@ def test_a_table_that_is_not_there_is_an_error(path: str, message: str) -> None:
         sb.inspect(path)
     assert caught.value.path == path
     assert "sqlite" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_other_verbs_that_write_refuse_it() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="no way to read iceberg"):
-        sb.reencrypt(TABLE, policy=sb.KeyPolicy(columns={}))
 
 
 @pytest.mark.parametrize("path", ["iceberg://lake", "iceberg:///db.t", "iceberg://lake/t"])

@@ -8,6 +8,8 @@ import pytest
 from pyiceberg.table import Table
 
 import secure_bloom as sb
+from secure_bloom.encryption.policy_tables import ColumnRule
+from testing.tables import KEYRING
 from tests.lakes.iceberg.judges import by_duckdb
 from tests.lakes.iceberg.tables import (
     NAME,
@@ -31,7 +33,7 @@ def _head(table: Table) -> int:
     return snapshot.snapshot_id
 
 
-def test_duckdb_reads_the_same_rows_after_add(
+def test_duckdb_reads_the_same_rows_after_each_verb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = people(in_settings(tmp_path, monkeypatch))
@@ -40,13 +42,22 @@ def test_duckdb_reads_the_same_rows_after_add(
     delete_positions(table, data_files(table)[0], [0], "pos")
     before, head = _current(table), _head(table)
     report = sb.add_bloom_filters(NAME, columns=["email"])
-    assert len(report.commits[0].files) == 3
+    assert len(report.commits[0].files) == 4
     after = _current(table)
     assert after != before
-    old, new, travelled = by_duckdb([before, after, (after[0], head)])
+    # DuckDB reads no encrypted file: those that are decrypted again have the same rows and deletes.
+    policy = sb.KeyPolicy(
+        footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}
+    )
+    sb.reencrypt(NAME, policy=policy, keys=KEYRING)
+    sb.rotate_keys(NAME, policy=policy, keys=KEYRING, moves={"k_pii": "k_finance"})
+    sb.decrypt(NAME, keys=KEYRING)
+    last = _current(table)
+    old, new, travelled, decrypted = by_duckdb([before, after, (last[0], head), last])
     # Of 301 rows, two are deleted by their values and one by its position.
     assert len(old) == 298
     assert 150 not in {row["id"] for row in old}
     assert new == old
     assert travelled == old
+    assert decrypted == old
     assert sb.read_table(NAME).sort_by("id").to_pylist() == old

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -130,19 +131,67 @@ def test_equality_deletes_go_on_to_apply(catalog: SqlCatalog) -> None:
     assert deletes[0].sequence_number == 4 == numbers[deletes[0].data_file.file_path]
 
 
-def test_a_file_with_deleted_rows_is_skipped(catalog: SqlCatalog) -> None:
+def test_position_deletes_are_carried_to_the_new_file(catalog: SqlCatalog) -> None:
     table = people(catalog)
-    first = data_files(table)[0]
-    delete_positions(table, first, [3, 4], "pos")
-    before = all_rows(table)
-    assert len(before) == 298
-    report = sb.add_bloom_filters(NAME, columns=["email"])
-    (skipped,) = [file for file in report.files if file.path == str(local(first))]
-    assert skipped.status == "unchanged"
-    assert "position delete" in skipped.notes[0]
+    first, second, _ = data_files(table)
+    delete_positions(table, first, [3, 4], "one")
+    delete_positions(table, {first: [5], second: [1, 2]}, [], "two")
+    before, head = all_rows(table), table.current_snapshot()
+    assert len(before) == 295
+    report = sb.add_bloom_filters(NAME, columns=["email"], commit_every=1)
+    assert {file.status for file in report.files} == {"added"}
     assert all_rows(table) == before
-    assert first in data_files(table)
+    assert sb.read_table(NAME).sort_by("id").to_pylist() == before
+    assert head is not None
+    assert all_rows(table, head.snapshot_id) == before
+    deletes = [it for it in entries(table) if it.data_file.content]
+    # The old delete files name no live data file any more.
+    assert sorted(it.data_file.record_count for it in deletes) == [2, 3]
+    assert all(".sb-" in it.data_file.file_path for it in deletes)
+    assert sb.add_bloom_filters(NAME, columns=["email"]).commits == ()
+    table.append(rows(300))
+    assert len(all_rows(table)) == 395
+
+
+def test_a_delete_file_stays_while_it_names_a_live_file(catalog: SqlCatalog) -> None:
+    table = people(catalog)
+    first, second, _ = sorted(data_files(table), key=lambda it: first_id(local(it)))
+    delete_positions(table, {first: [5], second: [1, 2]}, [], "both")
+    before = all_rows(table)
+
+    def delete_files() -> list[str]:
+        return [it.data_file.file_path for it in entries(table) if it.data_file.content]
+
+    (both,) = delete_files()
+    for where, is_there in (("id < 100", True), (None, False)):
+        sb.add_bloom_filters(NAME, columns=["email"], where=where)
+        assert all_rows(table) == before
+        assert len(delete_files()) == 2
+        assert (both in delete_files()) == is_there
+
+
+def first_id(path: Path) -> int:
+    found: int = pq.read_table(path)["id"][0].as_py()
+    return found
+
+
+def test_deletes_that_are_rolled_back_meanwhile_keep_the_old_file(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new file has the positions of delete files that are gone."""
+    table = people(catalog)
+    head = table.current_snapshot()
+    assert head is not None
+    delete_positions(table, data_files(table)[0], [3, 4], "pos")
+
+    def rolled_back() -> None:
+        table.refresh().manage_snapshots().rollback_to_snapshot(head.snapshot_id).commit()
+
+    with committed_meanwhile(monkeypatch, rolled_back):
+        report = sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(all_rows(table)) == 300
     assert len(report.commits[0].files) == 2
+    assert not list(local(table.location()).rglob("*.deletes.parquet"))
 
 
 def test_a_late_delete_keeps_the_old_file(
