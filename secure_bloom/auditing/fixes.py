@@ -44,28 +44,19 @@ def _reads(_: NamedPlace) -> bool:
 
 
 def _takes_commits(target: NamedPlace) -> bool:
-    return target.log is TableLog.DELTA
-
-
-def _takes_filters(target: NamedPlace) -> bool:
     return target.log is TableLog.DELTA or is_in_catalog(target.path)
 
 
 #: The verbs of fixes -> whether a verb takes a table with a log.
 _TAKES: Final[dict[str, Callable[[NamedPlace], bool]]] = {
-    "add": _takes_filters,
+    "add": _takes_commits,
     "reencrypt": _takes_commits,
     "rotate": _takes_commits,
     "inspect": _reads,
 }
-_ADD_TO_ICEBERG = (
-    "give secure-bloom add the table by its catalog, as iceberg://CATALOG/NAMESPACE.TABLE: a "
-    "metadata file takes no commit"
-)
-_BY_ITS_ENGINE: Final[dict[TableLog, str]] = {
-    TableLog.ICEBERG: "no command of secure-bloom changes the keys of an Iceberg table: rewrite "
-    "its data files with an engine that encrypts them, then expire its old snapshots and remove "
-    "orphan files",
+_NOT_WRITTEN: Final[dict[TableLog, str]] = {
+    TableLog.ICEBERG: "give secure-bloom {verb} the table by its catalog, as "
+    "iceberg://CATALOG/NAMESPACE.TABLE: a metadata file takes no commit",
     TableLog.STREAMING: "no command of secure-bloom writes into a table of Spark Structured "
     "Streaming, whose log has the sizes of its files: write its rows to another folder, under the "
     "policy, by a batch job or a new query",
@@ -136,8 +127,7 @@ class Targets:
     ) -> str:
         verb, rest = match["verb"], match["rest"]
         if target.log is not None and not _TAKES[verb](target):
-            is_file = verb == "add" and target.log is TableLog.ICEBERG
-            return _ADD_TO_ICEBERG if is_file else _BY_ITS_ENGINE[target.log]
+            return _NOT_WRITTEN[target.log].format(verb=verb)
         # A policy that was made in Python has no file, so the command is a sketch all the same.
         if policy_path is not None:
             if verb == "rotate" and column and policy.key_for(column.split(".")) is None:
