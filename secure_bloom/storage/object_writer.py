@@ -223,9 +223,9 @@ class ObjectWriter(ABC):
         found = self._range((self._sent - len(self._end), self._sent))
         return found.content == self._end and found.place.endswith(f"/{self._sent}")
 
+    @abstractmethod
     def _range(self, extent: Extent) -> RangeAnswer:
-        """Return bytes of the object at the target. A store whose writer looks there has it."""
-        raise NotImplementedError
+        """Return bytes of the object at the target."""
 
     @abstractmethod
     def _put(self, content: bytes) -> None:

@@ -12,6 +12,7 @@ import os
 import stat
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -68,7 +69,7 @@ def _withdraw(kept: _Kept) -> None:
         time.sleep(max(0.0, kept.renewed + LEASE - now()))
 
 
-class _Kept:
+class _Kept(ABC):
     """A permit on the driver's side."""
 
     def __init__(self, path: str) -> None:
@@ -83,13 +84,13 @@ class _Kept:
         self.renewed = now()
         self.write(f"{self._number:020d}".encode())
 
+    @abstractmethod
     def write(self, content: bytes) -> None:
         """Write the whole content."""
-        raise NotImplementedError
 
+    @abstractmethod
     def withdraw(self) -> None:
         """Make the permit invalid for every task."""
-        raise NotImplementedError
 
 
 class _KeptFile(_Kept):

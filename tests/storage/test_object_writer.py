@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.object_writer import (
     LEAST_PART,
     CannotCopyError,
     ObjectWriter,
     Origin,
     Part,
+    RangeAnswer,
     StoredObject,
     sent_in_order,
 )
@@ -42,6 +44,9 @@ class Recorder(ObjectWriter):
         if isinstance(part, OldRange) and not self.can_copy:
             raise CannotCopyError
         return part
+
+    def _range(self, extent: Extent) -> RangeAnswer:
+        raise AssertionError(extent)
 
     def _require_absent(self) -> None: ...
 
