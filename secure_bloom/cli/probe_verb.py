@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +17,7 @@ from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     read_lines,
+    read_text,
     with_access_to_read,
     with_common_options,
     with_table_version,
@@ -29,7 +34,10 @@ from secure_bloom.reports.text import counted
 @click.argument("column")
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 @click.option(
-    "--from", "source", metavar="FILE", help="Values from a file, one a line; - for stdin."
+    "--from",
+    "source",
+    metavar="FILE[:COLUMN]",
+    help="Values from a file, one a line, or from a column of a CSV or TSV file; - for stdin.",
 )
 @with_access_to_read
 @with_timeout
@@ -65,10 +73,47 @@ def probe_command(
 
 
 def _values(given: tuple[str, ...], source: str | None) -> list[str]:
-    values = [*given, *(read_lines(source) if source is not None else ())]
+    values = [*given, *(_lines(source) if source is not None else ())]
     if not values:
         raise PolicyError("no value is given", hint="write probe PATH COLUMN VALUE, or --from FILE")
     return values
+
+
+#: The endings of files whose lines may have several columns, and what is between these.
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+def _lines(source: str) -> list[str]:
+    """Return the values in FILE, one a line, or in the column of FILE:COLUMN, a CSV or TSV file.
+
+    Raises PolicyError, which quotes no value, if lines have several columns and none is named.
+    """
+    path, colon, column = source.rpartition(":")
+    is_named = bool(colon) and not Path(source).exists()
+    separator = _SEPARATORS.get(Path(path if is_named else source).suffix.lower())
+    if separator is None:
+        return read_lines(source)
+    text = read_text(path if is_named else source)
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    if is_named:
+        return _column(rows, column, path)
+    if any(len(row) > 1 for row in rows):
+        raise PolicyError(
+            "lines have several columns, wanted one value a line",
+            hint=f"name one of the columns in the first line: --from {source}:COLUMN",
+            path=source,
+        )
+    return read_lines(source)
+
+
+def _column(rows: Sequence[Sequence[str]], column: str, path: str) -> list[str]:
+    names = rows[0] if rows else ()
+    if names.count(column) != 1:
+        raise PolicyError(
+            f"the first line names {names.count(column)} columns {column}, wanted 1", path=path
+        )
+    place = names.index(column)
+    return [row[place] for row in rows[1:] if len(row) > place and row[place]]
 
 
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
