@@ -27,6 +27,7 @@ def audit(
     sample: int | None = None,
     without_keys: bool = False,
     check_values: bool = False,
+    strict: bool = False,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     version: int | None = None,
@@ -49,6 +50,7 @@ def audit(
         without_keys: Check only what an outsider sees.
         check_values: Read the first page of each column chunk that has a filter, and look its
             values up in the filter.
+        strict: A column that no rule of the policy names is a finding.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
         version: Version of a Delta table; by default the latest.
@@ -72,6 +74,7 @@ def audit(
         sample=sample,
         without_keys=without_keys,
         check_values=check_values,
+        strict=strict,
         spark_properties=spark_properties,
         at=TableVersion(version=version, timestamp=timestamp, snapshot=snapshot),
     )

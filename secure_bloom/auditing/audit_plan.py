@@ -120,6 +120,7 @@ class AuditOptions:
     sample: int | None = None
     without_keys: bool = False
     check_values: bool = False
+    strict: bool = False
     spark_properties: Mapping[str, str] | None = None
     at: TableVersion = field(default_factory=TableVersion)
 
@@ -151,7 +152,10 @@ def plan_audit(
     if taken is None:
         return AuditPlan(request=None, findings=findings, selection=selected, scope=scope)
     request = AuditRequest(
-        policy=taken, with_keys=not options.without_keys, check_values=options.check_values
+        policy=taken,
+        with_keys=not options.without_keys,
+        check_values=options.check_values,
+        strict=options.strict,
     )
     at_hand = request.key_source(keys)
     if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
@@ -192,6 +196,7 @@ def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> Au
         "sample": options.sample,
         "without_keys": options.without_keys,
         "check_values": options.check_values,
+        "strict": options.strict,
         "spark_properties": options.spark_properties is not None,
     }
     if isinstance(policy, KeyPolicy):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditPlan
 from secure_bloom.auditing.checks import copies, folders
+from secure_bloom.auditing.checks.classification import check_partitions_classified
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
@@ -125,6 +126,9 @@ def conclude(
     # An empty table of a log has a schema, but no file that shows its columns.
     if plan.files and summed.all_read and not left_out:
         found += _unknown_columns(policy, set(summed.columns), plan)
+    if plan.request.strict:
+        named = {it for table in plan.tables.tables for it in table.partition_columns}
+        found += check_partitions_classified(plan.files, named, policy)
     if plan.properties is not None:
         found += check_properties(plan.properties, policy, summed.columns)
     if left_out:

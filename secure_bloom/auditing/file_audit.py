@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.checks import (
+    classification,
     clear_structures,
     column_filters,
     column_keys,
@@ -99,6 +100,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     column_filters.check_doubts,
     column_names.check_spelling,
     column_names.check_older_names,
+    classification.check_classified,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     column_keys.check_column_key,

@@ -149,6 +149,7 @@ _PATH = click.Path(path_type=Path)
     is_flag=True,
     help="Also read some values of each column, and look them up in its filter.",
 )
+@click.option("--strict", is_flag=True, help="A column that no rule names is a finding.")
 @click.option(
     "--spark-properties",
     type=_PATH,

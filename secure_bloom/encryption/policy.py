@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -59,6 +60,7 @@ class KeyPolicy:
         retired_keys: Master keys that no file should need any more.
         older_keys: Other master keys that files may be under. A KMS is asked for no key that the
             policy does not name.
+        clear: Columns that may be in clear, as dotted paths in which ``*`` is any text.
         accepted: Findings that an audit does not count.
         duckdb_reads: Whether DuckDB reads the files, so that no filter is added that DuckDB cannot
             read.
@@ -77,6 +79,7 @@ class KeyPolicy:
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
     retired_keys: frozenset[str] = frozenset()
     older_keys: frozenset[str] = frozenset()
+    clear: tuple[str, ...] = ()
     accepted: tuple[AcceptedFinding, ...] = ()
     duckdb_reads: bool = False
     _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
@@ -206,6 +209,14 @@ class KeyPolicy:
             if rule is not None and rule.key is not None:
                 return rule.key
         return None
+
+    def is_classified(self, path: Sequence[str]) -> bool:
+        """Return whether the policy says of the leaf, or of a parent, if it may be in clear."""
+        names = [".".join(path[:length]) for length in range(len(path), 0, -1)]
+        return self.key_for(path) is not None or any(
+            name in self.columns or any(fnmatchcase(name, pattern) for pattern in self.clear)
+            for name in names
+        )
 
     @property
     def likeness(self) -> Likeness:

@@ -69,7 +69,9 @@ def _accepted(table: ConfigTable) -> AcceptedFinding:
 
 
 DATA_KEY_BITS = (128, 192, 256)
-_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit", "readers"})
+_POLICY_WORDS = frozenset(
+    {"kms", "footer", "columns", "classified", "encryption", "keys", "audit", "readers"}
+)
 _COLUMN_WORDS = frozenset({"key", "bloom", "parts"})
 #: Parts of a value that a search for values takes for values.
 _PARTS = ("local", "domain")
@@ -141,6 +143,7 @@ class PolicyFields(TypedDict):
     encryption: EncryptionOptions
     retired_keys: frozenset[str]
     older_keys: frozenset[str]
+    clear: tuple[str, ...]
     accepted: tuple[AcceptedFinding, ...]
     duckdb_reads: bool
 
@@ -162,6 +165,7 @@ def policy_fields(table: ConfigTable) -> PolicyFields:
         encryption=_encryption(table),
         retired_keys=_other_keys(table, retired=True),
         older_keys=_other_keys(table, retired=False),
+        clear=_clear(table),
         accepted=accepted_findings(table),
         duckdb_reads=_duckdb_reads(table),
     )
@@ -177,10 +181,12 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
         lambda: _encryption(table),
         lambda: _other_keys(table, retired=True),
         lambda: accepted_findings(table),
+        lambda: _clear(table),
         lambda: _duckdb_reads(table),
         *(
             partial(_column, path, entries)
             for path, entries in (columns.items() if isinstance(columns, dict) else ())
+            if path != _ANY
         ),
     ]
     for part in parts:
@@ -292,7 +298,30 @@ def _columns(policy: ConfigTable) -> dict[str, ColumnRule]:
     table = policy.table("columns", "[columns]")
     if table is None:
         return {}
-    return {path: _column(path, entries) for path, entries in table.entries.items()}
+    return {path: _column(path, entries) for path, entries in table.entries.items() if path != _ANY}
+
+
+#: The name of all columns that no other rule names.
+_ANY = "*"
+
+
+def _clear(policy: ConfigTable) -> tuple[str, ...]:
+    """Return the columns that may be in clear, by ``[classified]`` and ``[columns."*"]``."""
+    classified, columns = policy.table("classified", "[classified]"), policy.entries.get("columns")
+    names: list[str] = []
+    if classified is not None:
+        classified.allow({"clear"})
+        names += sorted(_names(classified, "clear"))
+    if isinstance(columns, dict) and _ANY in columns:
+        table = ConfigTable.of('[columns."*"]', columns[_ANY])
+        if table.entries:
+            raise PolicyError(
+                f"{table.name} can only say that all other columns may be in clear",
+                hint="write it without a word below it; [footer] uniform = true puts columns "
+                "without a key of their own under the footer's key",
+            )
+        names.append(_ANY)
+    return tuple(names)
 
 
 def _column(path: str, entries: object) -> ColumnRule:

@@ -53,6 +53,7 @@ def audit(
     sample: int | None = None,
     without_keys: bool = False,
     check_values: bool = False,
+    strict: bool = False,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
@@ -71,6 +72,7 @@ def audit(
         without_keys: Check only what an outsider sees.
         check_values: Read the first page of each column chunk that has a filter, and look its
             values up in the filter.
+        strict: A column that no rule of the policy names is a finding.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
 
@@ -88,6 +90,7 @@ def audit(
         sample=sample,
         without_keys=without_keys,
         check_values=check_values,
+        strict=strict,
         spark_properties=spark_properties,
     )
     plan = _plan(paths, policy, options)

@@ -269,6 +269,21 @@ def _session(folder: Path, **changes: str | None) -> Example:
     return Example(path=sound(folder), options={"spark_properties": properties})
 
 
+@example("policy-column-unclassified")
+def policy_column_unclassified(folder: Path) -> Example:
+    """A column `tax_id` came last week and no rule names it; found with `--strict`."""
+    table = customers(ROWS).append_column("tax_id", pa.array(range(ROWS)))
+    policy = replace(POLICY, clear=tuple(customers(1).column_names))
+    return Example(path=sound(folder, table=table), policy=policy, options={"strict": True})
+
+
+@example("policy-column-looks-sensitive")
+def policy_column_looks_sensitive(folder: Path) -> Example:
+    """A column `phone` in clear that no rule names."""
+    table = customers(ROWS).append_column("phone", pa.array(["1"] * ROWS))
+    return Example(path=sound(folder, table=table), options={"severity": "note"})
+
+
 @example("spark-no-encryption")
 def spark_no_encryption(folder: Path) -> Example:
     """No `parquet.crypto.factory.class`."""

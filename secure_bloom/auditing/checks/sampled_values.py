@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 import numpy as np
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
@@ -12,6 +15,7 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.column_values import read_encoded, read_entries, read_sample
 from secure_bloom.parquet.footer.chunks import Chunk
+from secure_bloom.parquet.logical_arrays import logical_array
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 
@@ -44,6 +48,14 @@ def has_foreign_bits(file: InputFile, chunk: Chunk, bloom_filter: SplitBlockBloo
         insert_entries(made, chunk.leaf, entries)
     bits, explained = (np.frombuffer(it.to_bytes(), np.uint64) for it in (bloom_filter, made))
     return bool((bits & ~explained).any())
+
+
+def first_texts(file: InputFile, chunk: Chunk) -> Iterator[str]:
+    """Yield the texts of the chunk's first page that are UTF-8."""
+    for entries in read_sample(file, chunk):
+        for value in logical_array(chunk.leaf, entries):
+            with suppress(UnicodeDecodeError):
+                yield value.as_py().decode()
 
 
 def has_zero(file: InputFile, chunk: Chunk) -> bool | None:

@@ -45,12 +45,14 @@ class AuditRequest:
     """The policy, and how much to check.
 
     Without ``with_keys`` the audit checks only what an outsider sees.  With ``check_values`` it
-    reads some values of each column that has a filter, and looks them up in the filter.
+    reads some values of each column that has a filter, and looks them up in the filter.  With
+    ``strict`` a column that no rule names is a finding.
     """
 
     policy: KeyPolicy
     with_keys: bool = True
     check_values: bool = False
+    strict: bool = False
 
     def key_source(self, keys: GivenKeys = None) -> GivenKeys:
         """Return the keys of an audit: the given keys, else the policy's KMS.

@@ -58,6 +58,22 @@ POLICY_COLUMN_UNKNOWN = Rule(
 )
 
 
+COLUMN_UNCLASSIFIED = Rule(
+    id="policy-column-unclassified",
+    severity=Severity.MEDIUM,
+    meaning="With `--strict`: a column is in clear, or partitions the table, and the policy says "
+    "nothing about it. It may have come after the policy was written.",
+    fix="give the column a key, or say that it may be in clear: a rule without a key, its name in "
+    '[classified] clear = [...], where `*` is any text, or [columns."*"] for all others',
+)
+COLUMN_LOOKS_SENSITIVE = Rule(
+    id="policy-column-looks-sensitive",
+    severity=Severity.NOTE,
+    meaning="A column is in clear, the policy says nothing about it, and by its name or its "
+    "smallest and largest values it has e-mail addresses, IBANs, card numbers, phone numbers or "
+    "national ids. With `--check-values` the first values are looked at too.",
+    fix="give the column a key, or a rule without a key if it may be in clear",
+)
 SPARK_NO_ENCRYPTION = Rule(
     id="spark-no-encryption",
     severity=Severity.CRITICAL,

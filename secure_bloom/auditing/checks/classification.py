@@ -1,0 +1,84 @@
+"""Check that the policy says of each column whether it may be in clear."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from urllib.parse import unquote
+
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.rules.policy_rules import COLUMN_LOOKS_SENSITIVE, COLUMN_UNCLASSIFIED
+from secure_bloom.encryption.personal_data import kind_of_name, kind_of_values
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.structures.metadata import Type
+
+_UNRULED = "no rule of the policy names the column, and it is stored in clear"
+#: The values of a column that are looked at, with ``check_values``.
+_MOST_VALUES = 100
+
+
+def check_classified(subject: FooterSubject) -> Findings:
+    """Check that each column in clear has a rule; without ``strict`` those that look sensitive."""
+    request, clear = subject.of.request, dict[str, ChunkSubject]()
+    for chunk in subject.chunks:
+        if not chunk.is_sensitive and not request.policy.is_classified(chunk.leaf.path):
+            clear.setdefault(chunk.leaf.name, chunk)
+    for name, chunk in clear.items():
+        reason = _reason(chunk)
+        if request.strict:
+            what = f"{_UNRULED}; {reason}" if reason else _UNRULED
+            yield subject.of.finding(COLUMN_UNCLASSIFIED, what, column=name)
+        elif reason:
+            yield subject.of.finding(COLUMN_LOOKS_SENSITIVE, f"{_UNRULED}; {reason}", column=name)
+
+
+def _reason(chunk: ChunkSubject) -> str | None:
+    """Return why a column may be sensitive, or None."""
+    kind = next((it for it in map(kind_of_name, reversed(chunk.leaf.path)) if it), None)
+    if kind is not None:
+        return f"by its name it has {kind}"
+    if chunk.leaf.type is not Type.BYTE_ARRAY:
+        return None
+    kind = kind_of_values(_bounds(chunk))
+    if kind is not None:
+        return f"its smallest and largest values are {kind}"
+    if chunk.of.request.check_values:
+        kind = kind_of_values(_sample(chunk))
+    return None if kind is None else f"the first values are {kind}"
+
+
+def _bounds(chunk: ChunkSubject) -> list[str]:
+    statistics = None if chunk.meta_data is None else chunk.meta_data.statistics
+    if statistics is None:
+        return []
+    shown = (statistics.min_value, statistics.max_value)
+    # Not UTF-8: no kind has such values.
+    return [bound.decode("utf-8", "replace") for bound in shown if bound is not None]
+
+
+def _sample(chunk: ChunkSubject) -> list[str]:
+    from secure_bloom.auditing.checks.sampled_values import first_texts
+
+    with suppress(SecureBloomError):
+        if chunk.chunk is not None:
+            return list(islice(first_texts(chunk.of.file, chunk.chunk), _MOST_VALUES))
+    return []
+
+
+def check_partitions_classified(
+    paths: Iterable[str], columns: Collection[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    """Check that each column that partitions a table has a rule: its values are names of folders.
+
+    ``columns`` are those that logs of tables name.
+    """
+    folders = {part for path in paths for part in path.split("/")[:-1] if "=" in part}
+    names = {unquote(folder.partition("=")[0]) for folder in folders}
+    for name in sorted({*names, *columns}):
+        if not policy.is_classified((name,)):
+            yield COLUMN_UNCLASSIFIED.finding(
+                "no rule of the policy names the column, and it partitions the table", column=name
+            )

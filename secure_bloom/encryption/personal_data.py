@@ -1,0 +1,83 @@
+"""Recognise columns that may hold personal data, by their names and by some of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+#: The words of a name: `customerTaxId2` has `customer`, `tax` and `id`.
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+class _Kind(NamedTuple):
+    """A kind of data: words of names, the form of a value, and what else a value must be."""
+
+    name: str
+    words: frozenset[str]
+    form: re.Pattern[str]
+    is_one: Callable[[str], bool] = lambda _: True
+
+
+def kind_of_name(name: str) -> str | None:
+    """Return the kind of data that a column of this name should hold, or None."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    pairs = map("".join, pairwise(words))
+    known = {*words, *pairs}
+    return next((kind.name for kind in _KINDS if not kind.words.isdisjoint(known)), None)
+
+
+def kind_of_values(values: Collection[str]) -> str | None:
+    """Return the kind of data of which all values are, or None."""
+    for kind in _KINDS:
+        if values and all(kind.form.fullmatch(it) and kind.is_one(it) for it in values):
+            return kind.name
+    return None
+
+
+def _is_iban(text: str) -> bool:
+    """Return whether the check digits of ISO 13616 fit."""
+    code = text.replace(" ", "")
+    return int("".join(str(int(char, 36)) for char in code[4:] + code[:4])) % 97 == 1
+
+
+def _is_card(text: str) -> bool:
+    """Return whether the check digit of ISO/IEC 7812 fits (Luhn)."""
+    digits = [int(char) for char in reversed(text) if char.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+    return 13 <= len(digits) <= 19 and (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+_KINDS: Final = (
+    _Kind(
+        "e-mail addresses",
+        frozenset({"email", "mail", "emails", "mails"}),
+        re.compile(r"[^\s@]+@[^\s@]+\.[A-Za-z]{2,}"),
+    ),
+    _Kind(
+        "IBANs",
+        frozenset({"iban", "ibans"}),
+        re.compile(r"[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9] ?){11,30}"),
+        _is_iban,
+    ),
+    _Kind(
+        "card numbers",
+        frozenset({"cardnumber", "cardno", "creditcard", "pan", "ccnumber"}),
+        re.compile(r"[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9 -]{5,13}"),
+        _is_card,
+    ),
+    _Kind(
+        "phone numbers",
+        frozenset({"phone", "telephone", "mobile", "msisdn", "fax", "phonenumber", "cellphone"}),
+        re.compile(r"\+[1-9][0-9 ()/.-]{7,20}"),
+    ),
+    _Kind(
+        "national ids",
+        frozenset(
+            {"ssn", "nationalid", "taxid", "passport", "socialsecurity", "nino", "aadhaar"}
+            | {"pesel", "bsn", "cpf", "curp", "hetu", "steuerid", "personalid", "personnummer"}
+        ),
+        re.compile(r"[0-9]{3}-[0-9]{2}-[0-9]{4}"),
+    ),
+)

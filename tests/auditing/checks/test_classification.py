@@ -1,0 +1,81 @@
+"""With `--strict` the policy must speak of each column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import secure_bloom as sb
+from testing.command_line import run
+from testing.tables import KEYRING, MASTER_KEYS, customers, keyring_json
+from tests.auditing.examples import POLICY, ROWS, sound
+
+_POLICY = """
+[kms]
+client = "keyring"
+keyring = "keys.json"
+[footer]
+key = "k_footer"
+[columns.email]
+key = "k_pii"
+[columns.iban]
+key = "k_finance"
+"""
+
+
+def _unruled(folder: Path, policy: str, **options: object) -> list[str | None]:
+    path = folder / "policy.toml"
+    path.write_text(_POLICY + policy)
+    (folder / "keys.json").write_text(keyring_json(MASTER_KEYS))
+    report = sb.audit(folder / "table", policy=path, keys=KEYRING, strict=True, **options)  # type: ignore[arg-type]
+    assert {it.id for it in report.findings} <= {"policy-column-unclassified"}
+    return [it.column for it in report.findings]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    folder = tmp_path / "table" / "country=FI"
+    folder.mkdir(parents=True)
+    sound(folder, table=customers(ROWS).append_column("tax_id", pa.array(range(ROWS))))
+    return tmp_path
+
+
+def test_columns_that_no_rule_names_are_findings(table: Path) -> None:
+    others = [name for name in customers(1).column_names if name not in ("email", "iban")]
+    assert _unruled(table, "") == [*others, "tax_id", "country"]
+    listed = [*(name for name in others if name != "city"), "ci*", "country"]
+    assert _unruled(table, f"[classified]\nclear = {listed}") == ["tax_id"]
+    assert _unruled(table, f"[columns.tax_id]\n[classified]\nclear = {listed}") == []
+    assert _unruled(table, '[columns."*"]') == []
+
+
+def test_a_rule_for_all_columns_takes_no_key(table: Path) -> None:
+    path = table / "policy.toml"
+    path.write_text(_POLICY + '[columns."*"]\nkey = "k_pii"\n')
+    report = sb.audit(table / "table", policy=path, keys=KEYRING)
+    assert [it.id for it in report.findings] == ["policy-invalid"]
+    assert "uniform = true" in report.findings[0].message
+
+
+def test_columns_with_values_like_personal_data_are_notes(tmp_path: Path) -> None:
+    """Neither the note nor its reason has a value."""
+    mails = pa.array([f"{i}@post.fi" for i in range(ROWS)])
+    mixed = pa.array(["", *(f"{i}@post.fi" for i in range(1, ROWS))])
+    made = customers(ROWS).append_column("contact", mails).append_column("note", mixed)
+    path = sound(tmp_path, table=made)
+    report = sb.audit(path, policy=POLICY, keys=KEYRING)
+    assert report.verdict == "clean"
+    found = {it.column: it.what for it in report.notes if it.id == "policy-column-looks-sensitive"}
+    assert found.keys() == {"contact"}
+    assert "e-mail addresses" in found["contact"]
+    assert "@post.fi" not in found["contact"]
+
+
+def test_the_command_line_takes_strict(table: Path) -> None:
+    path = table / "policy.toml"
+    path.write_text(_POLICY)
+    (table / "keys.json").write_text(keyring_json(MASTER_KEYS))
+    assert run("audit", str(table / "table"), "--policy", str(path)).returncode == 0
+    assert run("audit", str(table / "table"), "--policy", str(path), "--strict").returncode == 1
