@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
-class _Kind(NamedTuple):
+class _PersonalData(NamedTuple):
     """A kind of data: words of names, the form of a value, and what else a value must be."""
 
     name: str
@@ -50,29 +50,29 @@ def _is_card(text: str) -> bool:
 
 
 _KINDS: Final = (
-    _Kind(
+    _PersonalData(
         "e-mail addresses",
         frozenset({"email", "mail", "emails", "mails"}),
         re.compile(r"[^\s@]+@[^\s@]+\.[A-Za-z]{2,}"),
     ),
-    _Kind(
+    _PersonalData(
         "IBANs",
         frozenset({"iban", "ibans"}),
         re.compile(r"[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9] ?){11,30}"),
         _is_iban,
     ),
-    _Kind(
+    _PersonalData(
         "card numbers",
         frozenset({"cardnumber", "cardno", "creditcard", "pan", "ccnumber"}),
         re.compile(r"[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9 -]{5,13}"),
         _is_card,
     ),
-    _Kind(
+    _PersonalData(
         "phone numbers",
         frozenset({"phone", "telephone", "mobile", "msisdn", "fax", "phonenumber", "cellphone"}),
         re.compile(r"\+[1-9][0-9 ()/.-]{7,20}"),
     ),
-    _Kind(
+    _PersonalData(
         "national ids",
         frozenset(
             {"ssn", "nationalid", "taxid", "passport", "socialsecurity", "nino", "aadhaar"}

@@ -281,7 +281,7 @@ def policy_column_unclassified(folder: Path) -> Example:
 def policy_column_looks_sensitive(folder: Path) -> Example:
     """A column `phone` in clear that no rule names."""
     table = customers(ROWS).append_column("phone", pa.array(["1"] * ROWS))
-    return Example(path=sound(folder, table=table), options={"severity": "note"})
+    return Example(path=sound(folder, table=table))
 
 
 @example("spark-no-encryption")
