@@ -25,10 +25,10 @@ from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.table_schema import FileSchema, unite
 from secure_bloom.reading.table.table_state import TableState, table_state
+from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, is_object_uri
 from secure_bloom.storage.inputs import Extent, SharedFile, covered
-from secure_bloom.storage.memory_budget import memory_budget
 
 #: At most this many files are looked at, and about this many bytes of them.
 MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024

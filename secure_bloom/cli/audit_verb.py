@@ -26,6 +26,7 @@ from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import print_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import without_commands
+from secure_bloom.running.bounded_documents import read_bounded
 
 if TYPE_CHECKING:
     from secure_bloom.auditing.findings import AuditReport, Finding
@@ -237,6 +238,7 @@ def _properties(path: Path | None) -> dict[str, str] | None:
     from secure_bloom.auditing.checks.session_properties import parse_properties
 
     try:
-        return parse_properties(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            return parse_properties(read_bounded(file, "the file of properties").decode())
     except (OSError, UnicodeDecodeError) as exc:
         raise PolicyError("the properties cannot be read as text", path=str(path)) from exc

@@ -29,6 +29,7 @@ from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY, print_note
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError, refused_by_system
 from secure_bloom.reports.text import legible
+from secure_bloom.running.bounded_documents import parsed_toml, read_bounded
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
@@ -368,10 +369,9 @@ def _table(path: Path) -> dict[str, Any] | None:
     try:
         if not all(map(_is_of_user, (path.lstat(), path.stat(), path.parent.stat()))):
             return None
-        text = path.read_text(encoding="utf-8")
-        import tomllib
-
-        document = tomllib.loads(text)
+        with path.open("rb") as file:
+            text = read_bounded(file, "the file").decode()
+        document = parsed_toml(text, "the file")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:

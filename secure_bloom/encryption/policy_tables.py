@@ -17,6 +17,7 @@ from secure_bloom.calling.arguments import member_of
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.errors import PolicyError, located, refused_by_system
+from secure_bloom.running.bounded_documents import parsed_toml, read_bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +202,10 @@ def read_toml(path: Path) -> ConfigTable:
     import tomllib
 
     try:
-        # Editors of Windows put a byte order mark in front, which TOML does not know.
-        return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
+        with path.open("rb") as file:
+            # Editors of Windows put a byte order mark in front, which TOML does not know.
+            text = read_bounded(file, "the policy").decode("utf-8-sig")
+        return ConfigTable.of("the policy", parsed_toml(text, "the policy"))
     except OSError as exc:
         raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:

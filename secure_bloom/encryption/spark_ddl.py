@@ -8,12 +8,12 @@ The grammar is that of ``StructType.fromDDL``: SQL reference, "Data types".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.running.bounded_documents import parsed_json
 
 #: The path of a leaf, from the root's child down.
 Path = tuple[str, ...]
@@ -101,7 +101,7 @@ def _as_json(schema: object) -> object:
     if not schema.lstrip().startswith("{"):
         return parse_ddl(schema)
     try:
-        found: object = json.loads(schema)
+        found: object = parsed_json(schema, "the schema")
     except (ValueError, RecursionError):
         raise PolicyError("the schema is not JSON", hint=_HINT) from None
     return found

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, imported_for
-from secure_bloom.storage.memory_budget import MemoryShare, memory_budget, refuse_beyond
+from secure_bloom.running.memory_budget import MemoryShare, memory_budget, refuse_beyond
 
 MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES = 16

@@ -30,8 +30,8 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.lakes.delta.log_files import resolve
 from secure_bloom.lakes.live_file import DeletionVector
 from secure_bloom.lakes.paimon.table import PaimonVector, read_vector
+from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage import join, open_input
-from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
 _POSITION_BYTES: Final = 16

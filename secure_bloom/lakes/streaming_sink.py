@@ -13,9 +13,9 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.lakes.delta.actions import json_lines, text
 from secure_bloom.lakes.delta.checkpoint import read_log_file
 from secure_bloom.lakes.delta.log_files import resolve
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import DecodedBytes
 
 LOG_FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"(\d{1,18})(\.compact)?")

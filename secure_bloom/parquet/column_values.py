@@ -23,8 +23,8 @@ from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries, pla
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
 from secure_bloom.parquet.value_arrays import EncodedValues, Entries, as_entries
+from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
 # Loaded for pages that need pyarrow's decoder: most of those of filters do not.
 if TYPE_CHECKING:

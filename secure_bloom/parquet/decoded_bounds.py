@@ -17,7 +17,7 @@ from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.plain_pages import plain_entries
 from secure_bloom.parquet.structures.metadata import Encoding
 from secure_bloom.parquet.value_arrays import Binary
-from secure_bloom.storage.memory_budget import memory_budget
+from secure_bloom.running.memory_budget import memory_budget
 
 #: This part of the budget, 256 MiB by default, is decoded in one piece without a closer look.
 _HARMLESS = 4

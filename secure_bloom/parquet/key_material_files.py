@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from secure_bloom.encryption.file_keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from secure_bloom.storage import InputFile, bounded_json
+from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.storage import InputFile
 
 #: The beginning of the names of key material files.
 KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
@@ -68,7 +69,7 @@ def parsed_material(name: str, content: bytes) -> Mapping[str, str]:
     Raises FormatError unless it is a JSON object of texts.
     """
     try:
-        material = bounded_json.loads(content, "the key material")
+        material = parsed_json(content, "the key material")
     # The cause is not chained: the text of the file is wrapped keys, and json's errors hold it.
     except (ValueError, RecursionError):
         material = None

@@ -20,8 +20,8 @@ from secure_bloom.parquet.dictionary_pages import read_headers
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.running.memory_budget import DecodedBytes, MemoryBudgetError, refuse_beyond
 from secure_bloom.storage.inputs import BytesFile
-from secure_bloom.storage.memory_budget import DecodedBytes, MemoryBudgetError, refuse_beyond
 
 #: What a row takes at least, and an element of a list as a value of Python.
 _ROW, _ELEMENT = 64, 64

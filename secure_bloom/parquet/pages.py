@@ -40,8 +40,8 @@ from secure_bloom.parquet.structures.metadata import (
     PageType,
 )
 from secure_bloom.parquet.structures.records import decode_record, known_member, measured_record
+from secure_bloom.running.memory_budget import memory_budget, refuse_beyond
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.memory_budget import memory_budget, refuse_beyond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,8 @@ from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.reports.text import counted, human_bytes, legible
+from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import MemoryShare
 from secure_bloom.storage.paths import as_paths, name_of
 
 # Imported where they are used: verdicts need none of them.

@@ -30,9 +30,9 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.hive_partitions import Values
+from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
-from secure_bloom.storage.memory_budget import MemoryShare, refuse_beyond
 
 #: Row groups of files, by path.
 RowGroups = Mapping[str, Sequence[int]]

@@ -18,7 +18,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.live_file import TableVersion
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
-from secure_bloom.storage.memory_budget import size_of_text
+from secure_bloom.running.memory_budget import size_of_text
 from secure_bloom.storage.paths import Paths
 
 if TYPE_CHECKING:

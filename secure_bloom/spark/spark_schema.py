@@ -6,7 +6,6 @@ the schema.  Every column may be null, whatever the files say.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from secure_bloom.reading.table.table_schema import (
     unite,
 )
 from secure_bloom.reading.table.table_state import LoggedTable, table_state
+from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
@@ -54,7 +54,7 @@ def written_intervals(footer: Footer) -> dict[str, st.DataType]:
     marks = footer.metadata.key_value_metadata or []
     text = next((mark.value for mark in marks if mark.key == _WRITTEN), None)
     try:
-        fields: Any = json.loads(text or "{}").get("fields", [])
+        fields: Any = parsed_json(text or "{}", "Spark's schema in the footer").get("fields", [])
         named = [(field["name"], field["type"]) for field in fields]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # The text is damaged or of another version; the Parquet types are used.

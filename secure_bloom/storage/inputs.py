@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage.durable_writes import write_all
-from secure_bloom.storage.memory_budget import refuse_beyond
 
 if TYPE_CHECKING:
     from secure_bloom.storage.column_mapping import ColumnMapping

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.parquet.metadata_rows import metadata_rows
-from secure_bloom.storage.memory_budget import VARIABLE, DecodedBytes, MemoryBudgetError
+from secure_bloom.running.memory_budget import VARIABLE, DecodedBytes, MemoryBudgetError
 
 TABLE = pa.table(
     {

@@ -33,7 +33,8 @@ from secure_bloom.lakes.delta.history import actions_in, log_paths, stray_action
 from secure_bloom.lakes.delta.log_bounds import bounded_columns, named_path
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
-from secure_bloom.storage import TableLog, bounded_json, open_input
+from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.storage import TableLog, open_input
 
 if TYPE_CHECKING:
     from secure_bloom.lakes.iceberg.table import IcebergTable
@@ -202,7 +203,7 @@ class _Shown:
         metadata = action.get("metaData")
         text = metadata.get("schemaString") if isinstance(metadata, dict) else None
         try:
-            schema = bounded_json.loads(text, "a schema") if isinstance(text, str) else {}
+            schema = parsed_json(text, "a schema") if isinstance(text, str) else {}
         except (ValueError, RecursionError):
             return
         if isinstance(schema, dict) and schema not in self._schemas:

@@ -35,8 +35,8 @@ from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_arrays import logical_array
 from secure_bloom.parquet.value_arrays import fixed_type
+from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.memory_budget import memory_budget
 from secure_bloom.tracing.forms import plain_texts
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import occurrences

@@ -8,10 +8,11 @@ stored.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
+
+from secure_bloom.running.bounded_documents import parsed_json
 
 #: Metadata that the tools add by themselves, and that the Parquet schema has too.
 _HARMLESS_ARROW = (b"PARQUET:", b"ARROW:extension:")
@@ -54,7 +55,10 @@ def texts_inside(text: bytes) -> list[bytes]:
         return []
     if text[:1] in (b"{", b"["):
         with suppress(ValueError, RecursionError):
-            return [it.encode("utf-8", "surrogatepass") for it in _json_texts(json.loads(text))]
+            return [
+                it.encode("utf-8", "surrogatepass")
+                for it in _json_texts(parsed_json(text, "a schema in the footer"))
+            ]
         return []
     schema = _arrow_schema(text)
     if schema is None:
@@ -140,7 +144,7 @@ def _says_nothing(metadata: object, harmless: set[str]) -> bool:
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = parsed_json(text, "a schema in the footer")
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.encryption import cipher
@@ -32,6 +32,7 @@ from secure_bloom.errors import (
     located,
     refused_by_system,
 )
+from secure_bloom.running.bounded_documents import parsed_json, read_bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +192,7 @@ def add_master_keys(path: Path, names: Collection[str], *, bits: int = 128) -> N
     with located(path=os.fspath(path)):
         try:
             with _locked(place) as file:
-                _replace(place, file, _with_keys(_json_of(file.read()), new))
+                _replace(place, file, _with_keys(_json_of(read_bounded(file, "the keyring")), new))
         except FileNotFoundError:
             raise PolicyError(
                 "no such keyring",
@@ -216,12 +217,12 @@ def _with_keys(content: object, new: Mapping[str, str]) -> bytes:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[TextIO]:
+def _locked(path: Path) -> Iterator[BinaryIO]:
     """Lock the file for this run alone, and yield the file that is at the path then."""
     import fcntl
 
     while True:
-        with path.open("r+", encoding="utf-8") as file:
+        with path.open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             # Another run may have replaced the file while this one waited for the lock.
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
@@ -229,7 +230,7 @@ def _locked(path: Path) -> Iterator[TextIO]:
                 return
 
 
-def _replace(path: Path, old: TextIO, content: bytes) -> None:
+def _replace(path: Path, old: BinaryIO, content: bytes) -> None:
     """Replace an open file by ``content``, with the same mode and owner."""
     import tempfile
 
@@ -296,24 +297,25 @@ def _write_new(path: Path, content: bytes) -> None:
 
 def _read_json(path: Path) -> object:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             # Windows has lists of users instead, which these bits do not show.
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & _OPEN_TO_OTHERS:
                 _warn_of_open_keyring(str(path.absolute()))
-            content = file.read()
+            content = read_bounded(file, "the keyring")
     except OSError as exc:
         raise refused_by_system(exc, f"the keyring cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError:
-        # The cause is left out, here and below: json's errors hold the text of the file, which is
-        # keys.
-        raise PolicyError("the keyring is not UTF-8 text") from None
     return _json_of(content)
 
 
-def _json_of(content: str) -> object:
+def _json_of(content: bytes) -> object:
+    # The cause is left out: it holds the text of the file, which is keys.
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise PolicyError("the keyring is not UTF-8 text") from None
     try:
         # The last of two equal names would win without a word, and one of the keys would be lost.
-        return json.loads(content, object_pairs_hook=_unique)
+        return parsed_json(text, "the keyring", object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         raise PolicyError("the keyring is not JSON") from None
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from secure_bloom.errors import FormatError
 from secure_bloom.lakes.live_file import DeletionVector, Protocol, TableMetadata
-from secure_bloom.storage import bounded_json
-from secure_bloom.storage.memory_budget import DecodedBytes, json_size
+from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.running.memory_budget import DecodedBytes, json_size
 
 #: The name of a column in files or, in mode ``id``, in partition values and statistics alone
 #: (PROTOCOL.md, "Column Mapping"): a field of the column's metadata.
@@ -49,7 +49,7 @@ def _lines(data: bytes) -> Iterator[bytes]:
 def _parsed(data: bytes, what: str) -> Any:
     try:
         # Decoded here: json takes half of a character for one in UTF-8 too.
-        found = bounded_json.loads(data.decode(), what)
+        found = parsed_json(data.decode(), what)
         if b"\\u" in data:
             # Half of a character, which JSON can spell: no path and no value has one.
             json.dumps(found, ensure_ascii=False).encode()

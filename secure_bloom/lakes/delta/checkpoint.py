@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.lakes.delta.actions import Action, fields_of, json_lines, text
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, name_of, open_input
-from secure_bloom.storage.memory_budget import DecodedBytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

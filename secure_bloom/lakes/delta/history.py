@@ -17,9 +17,10 @@ from secure_bloom.lakes.delta.actions import Action, fields_of, json_lines, meta
 from secure_bloom.lakes.delta.checkpoint import read_log_file
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER
 from secure_bloom.lakes.live_file import TableMetadata
-from secure_bloom.storage import bounded_json, join, name_of
+from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.running.memory_budget import DecodedBytes
+from secure_bloom.storage import join, name_of
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import DecodedBytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +97,7 @@ def stray_actions(path: str) -> Iterator[Action]:
 def _checksum_actions(path: str) -> Iterator[Action]:
     """Yield the actions that the checksum file of a version repeats."""
     try:
-        content = bounded_json.loads(read_log_file(path), "the checksum file of a version")
+        content = parsed_json(read_log_file(path), "the checksum file of a version")
     except (ValueError, RecursionError):
         raise FormatError("the checksum file of a version is no JSON") from None
     if isinstance(content, dict):
@@ -174,7 +175,7 @@ def _conditions(value: object, depth: int) -> Iterator[str]:
 def _json(text: str) -> list[Any] | dict[str, Any] | None:
     """Return the list or the object that a text of JSON holds, or None for another text."""
     try:
-        found = json.loads(text)
+        found = parsed_json(text, "a parameter of an operation")
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, list | dict) else None

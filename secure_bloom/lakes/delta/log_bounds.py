@@ -13,7 +13,7 @@ from typing import Any
 
 from secure_bloom.errors import FormatError
 from secure_bloom.lakes.delta.actions import PHYSICAL_NAME
-from secure_bloom.storage import bounded_json
+from secure_bloom.running.bounded_documents import parsed_json
 
 #: Whether a column is of these, by its path under the names that people use.
 IsSecret = Callable[[tuple[str, ...]], bool]
@@ -74,9 +74,7 @@ class _Number(str):
 def _parsed(text: str | None) -> dict[str, Any]:
     try:
         found = (
-            bounded_json.loads(text, "statistics", parse_float=_Number, parse_int=_Number)
-            if text
-            else {}
+            parsed_json(text, "statistics", parse_float=_Number, parse_int=_Number) if text else {}
         )
     except (ValueError, RecursionError, TypeError):
         # The text is left out: it may quote values.

@@ -33,11 +33,11 @@ from secure_bloom.lakes.delta.actions import json_lines
 from secure_bloom.lakes.delta.log_commit import log_file
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER, resolve, sort_names
 from secure_bloom.lakes.new_files import is_marked, marked_name, remove_new_file
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import is_object_uri, join, open_input
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
-from secure_bloom.storage.memory_budget import DecodedBytes
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import without_links

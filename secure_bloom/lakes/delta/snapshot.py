@@ -31,9 +31,9 @@ from secure_bloom.lakes.delta.log_files import (
     sort_names,
 )
 from secure_bloom.lakes.live_file import LiveFile, Protocol, Snapshot, TableMetadata
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, local_path
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import DecodedBytes
 
 
 def snapshot(

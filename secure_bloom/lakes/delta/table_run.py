@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -37,6 +36,7 @@ from secure_bloom.lakes.delta.run_record import (
 from secure_bloom.lakes.delta.selection import TableSelection
 from secure_bloom.lakes.new_files import new_paths, new_run
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage.column_mapping import ColumnMapping
@@ -216,7 +216,10 @@ def _refuse_secret_clusters(table: Snapshot, names: ColumnMapping, is_secret: Is
     if text is None:
         return
     try:
-        columns = [[str(it) for it in path] for path in json.loads(text)["clusteringColumns"]]
+        columns = [
+            [str(it) for it in path]
+            for path in parsed_json(text, f"the domain {_CLUSTERING}")["clusteringColumns"]
+        ]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise FormatError(f"the domain {_CLUSTERING} is malformed", path=table.folder) from None
     for path in columns:

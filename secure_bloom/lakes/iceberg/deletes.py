@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from secure_bloom.errors import FormatError, located
 from secure_bloom.lakes.deletion_vectors import VECTOR_COST, checked_vector
 from secure_bloom.parquet.metadata_rows import metadata_rows
+from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
 from secure_bloom.storage import open_input
-from secure_bloom.storage.memory_budget import DecodedBytes, refuse_beyond
 
 #: The field of a position delete file that names the data file.  Iceberg's spec, "Reserved Field
 #: IDs".

@@ -42,7 +42,7 @@ from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import AllOf, AnyOf, Operator
-from secure_bloom.storage.memory_budget import DecodedBytes, refuse_beyond
+from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
 
 _FILE_PATH_COLUMN: Final = "file_path"
 _DELETED: Final = ManifestEntryStatus.DELETED

@@ -29,9 +29,9 @@ from pyiceberg.manifest import (
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
+from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage import open_input
 from secure_bloom.storage.dispatch import remove_file
-from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.storage.store_grants import StoreGrant
 
 #: The newest version of manifests that is read: it has all fields of the ones before.

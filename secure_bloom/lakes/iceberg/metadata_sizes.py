@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.storage.memory_budget import json_size, refuse_beyond
+from secure_bloom.running.memory_budget import json_size, refuse_beyond
 
 _AVRO: Final = b"Obj\x01"
 _GZIP: Final = b"\x1f\x8b"

@@ -5,7 +5,6 @@ Each field has an id, by which a column keeps its identity through renames.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,17 +12,15 @@ from typing import Any, Final
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.lakes.paimon.names import SCHEMA_FOLDER
+from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: The newest version of the format of schemas and of snapshots that is read here.
 NEWEST: Final = 3
 _TYPE = re.compile(
     r"([A-Z_]+)(?:\((\d{1,10})(?:, ?(\d{1,3}))?\))?(?: NOT NULL| WITH LOCAL TIME ZONE)*"
 )
-#: A text of JSON takes many times its size in memory.
-_DECODED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +96,8 @@ def read_schema(folder: str, number: int) -> PaimonSchema:
 def read_json(path: str) -> dict[str, Any]:
     """Return the object in a file of the table's metadata, of a version that is read here."""
     with located(path=path), open_input(path) as file:
-        refuse_beyond(_DECODED * file.size, "a file of the table's metadata")
         try:
-            found = json.loads(file.all_bytes())
+            found = parsed_json(file.all_bytes(), "a file of the table's metadata")
         except (ValueError, RecursionError):
             raise FormatError("the metadata of a Paimon table are not JSON") from None
         if not isinstance(found, dict):

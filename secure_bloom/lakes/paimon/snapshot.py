@@ -20,10 +20,10 @@ from secure_bloom.errors import FormatError, MissingPathError, PolicyError, loca
 from secure_bloom.lakes.avro_files import AvroFile, decode, decoding_room
 from secure_bloom.lakes.commit_times import milliseconds
 from secure_bloom.lakes.paimon.schema import number_in, read_json
+from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, join, open_input
 from secure_bloom.storage.dispatch import tree_of
-from secure_bloom.storage.memory_budget import MemoryShare, refuse_beyond
 
 SNAPSHOT_FOLDER: Final = "snapshot"
 MANIFEST_FOLDER: Final = "manifest"

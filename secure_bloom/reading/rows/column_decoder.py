@@ -24,9 +24,9 @@ from secure_bloom.reading.rows.decoded_sizes import DecodedSize, decoded_size
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column
+from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
 Columns = Mapping[str, pa.ChunkedArray]
 

@@ -15,8 +15,8 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_be_decoded_here
+from secure_bloom.running.memory_budget import MemoryBudgetError, refuse_beyond
 from secure_bloom.storage import InputFile, is_object_uri
-from secure_bloom.storage.memory_budget import MemoryBudgetError, refuse_beyond
 
 #: The most bytes that one compressed byte can become.  Brotli is missing: it has no useful bound.
 _RATIOS = {

@@ -20,8 +20,8 @@ from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_
 from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
 from secure_bloom.parquet.structures.splices import encoded
+from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage import InputFile
-from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: The first row, and the row after the last one.
 Span = tuple[int, int]

@@ -45,8 +45,8 @@ from secure_bloom.parquet.structures.splices import (
     with_fields,
 )
 from secure_bloom.parquet.structures.wire_fields import find_fields
+from secure_bloom.running.memory_budget import MemoryAccount
 from secure_bloom.storage import InputFile, is_object_uri, local_path
-from secure_bloom.storage.memory_budget import MemoryAccount
 from secure_bloom.storage.os_errors import system_errors
 
 #: pyarrow opens no footer whose material names no KMS instance.

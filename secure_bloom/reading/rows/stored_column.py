@@ -45,9 +45,9 @@ from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, 
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, decoded_rows
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
 from secure_bloom.reading.table.coalesced_reads import read_extents
+from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.storage.memory_budget import reserved
 
 #: A dictionary is searched before the data pages are read if these have more bytes.
 _LARGE = 1024 * 1024

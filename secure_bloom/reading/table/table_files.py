@@ -23,6 +23,7 @@ from secure_bloom.lakes import TableListing, TableVersion, list_tables
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.running.ordered_pool import TINY, in_order
 from secure_bloom.storage import (
     CountedFile,
@@ -35,7 +36,6 @@ from secure_bloom.storage import (
 )
 from secure_bloom.storage.inputs import END
 from secure_bloom.storage.local import identity_at
-from secure_bloom.storage.memory_budget import MemoryShare
 
 if TYPE_CHECKING:
     import pyarrow as pa

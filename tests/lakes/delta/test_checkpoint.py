@@ -15,7 +15,7 @@ import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.lakes import snapshot
 from secure_bloom.lakes.delta.checkpoint import stats_text
-from secure_bloom.storage.memory_budget import MemoryBudgetError
+from secure_bloom.running.memory_budget import MemoryBudgetError
 from testing import delta_logs as logs
 from testing.delta_logs import add, checkpoint, commit, lines, live, log_of, remove, start
 

@@ -15,7 +15,7 @@ import pytest
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
-from secure_bloom.storage.memory_budget import VARIABLE, MemoryBudgetError
+from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
 from testing.iceberg_tables import iceberg
 from tests.lakes.avro_files import avro
 

@@ -11,7 +11,7 @@ import pytest
 
 from secure_bloom.parquet.decoded_bounds import harmless_size
 from secure_bloom.reading.rows.decoded_sizes import decoded_size
-from secure_bloom.storage.memory_budget import VARIABLE, MemoryBudgetError
+from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
 from testing.surgery import edit_column, opened
 from testing.tables import Mode
 from testing.tables import write as write_table

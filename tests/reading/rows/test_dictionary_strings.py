@@ -31,7 +31,7 @@ from secure_bloom.parquet.structures.metadata import (
 from secure_bloom.reading.rows import decoded_sizes, dictionary_strings
 from secure_bloom.reading.rows.decoded_sizes import decoded_size
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_be_decoded_here
-from secure_bloom.storage.memory_budget import VARIABLE
+from secure_bloom.running.memory_budget import VARIABLE
 from testing.surgery import flip, opened
 from testing.tables import KEYRING, Mode, write
 from testing.thrift.metadata import DataPageHeader, DictionaryPageHeader, PageHeader, SchemaElement

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from secure_bloom.encryption.kms.vault.api import RefusalError, VaultApi
 from secure_bloom.encryption.kms.vault.settings import VaultSettings, environment
 from secure_bloom.errors import KmsUnavailableError
+from secure_bloom.running.bounded_documents import read_bounded
 
 T = TypeVar("T")
 
@@ -199,7 +200,8 @@ class VaultLogin:
         It is read again for each login: agents and Kubernetes replace it.
         """
         try:
-            value = file.read_text(encoding="ascii").strip()
+            with file.open("rb") as opened:
+                value = read_bounded(opened, what).decode("ascii").strip()
         except OSError as exc:
             raise KmsUnavailableError(
                 f"{what} cannot be read: {exc.strerror}", path=str(file)

@@ -3,8 +3,8 @@
 A page of a hundred bytes can claim to hold gigabytes.  A page that claims more than the budget is
 refused by name.  Pages that several threads decode at the same time are counted together.
 
-The metadata of tables are bounded in the same way.  :class:`DecodedBytes` counts what the files of
-one log take when they are decoded, and :func:`json_size` says what a JSON text takes.
+Documents and the metadata of tables are bounded in the same way.  :class:`DecodedBytes` counts what
+the files of one log take when they are decoded, and :func:`json_size` says what a JSON text takes.
 """
 
 from __future__ import annotations
@@ -73,19 +73,24 @@ class DecodedBytes:
         refuse_beyond(self._size, self.what)
 
 
-#: About what Python takes for an object of JSON, and for a value of one or of a list.
-_JSON_OBJECT, _JSON_VALUE = 160, 32
+#: About what Python takes for an object of JSON with a few members, for each further member, and
+#: for a value of an object or of a list.
+_JSON_OBJECT, _JSON_MEMBER, _JSON_VALUE = 160, 96, 32
+_FEW_MEMBERS = 5
 
 
 def json_size(text: bytes) -> int:
     """Return about how many bytes a JSON text takes when it is parsed.
 
-    Brackets and commas inside of texts count too, so that no parsing is needed.
+    Brackets, commas and colons inside of texts count too, so that no parsing is needed.
     """
     # One character outside of Latin-1 makes all of its text wider.
     width = 1 if text.isascii() else 4
     values = text.count(b",") + text.count(b"[")
-    return width * len(text) + _JSON_OBJECT * text.count(b"{") + _JSON_VALUE * values
+    objects = text.count(b"{")
+    further = max(0, text.count(b":") - _FEW_MEMBERS * objects)
+    size = width * len(text) + _JSON_VALUE * values
+    return size + _JSON_OBJECT * objects + _JSON_MEMBER * further
 
 
 class MemoryShare:

@@ -19,7 +19,7 @@ from secure_bloom.parquet.structures.metadata import (
     PageType,
     Type,
 )
-from secure_bloom.storage.memory_budget import VARIABLE, memory_budget, reserved
+from secure_bloom.running.memory_budget import VARIABLE, memory_budget, reserved
 from testing.thrift.metadata import DataPageHeader, DictionaryPageHeader, PageHeader, SchemaElement
 
 MANY = 1_000_000_000
