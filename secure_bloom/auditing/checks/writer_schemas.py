@@ -28,6 +28,7 @@ _HARMLESS_SPARK = {"__CHAR_VARCHAR_TYPE_STRING"}
 #: A longer text is not parsed.
 _MOST_TEXT = 16 * 1024 * 1024
 _MOST_DEPTH = 100
+_WHAT = "a schema in the footer"
 
 
 def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -56,8 +57,7 @@ def texts_inside(text: bytes) -> list[bytes]:
     if text[:1] in (b"{", b"["):
         with suppress(ValueError, RecursionError):
             return [
-                it.encode("utf-8", "surrogatepass")
-                for it in _json_texts(parsed_json(text, "a schema in the footer"))
+                it.encode("utf-8", "surrogatepass") for it in _json_texts(parsed_json(text, _WHAT))
             ]
         return []
     schema = _arrow_schema(text)
@@ -144,7 +144,7 @@ def _says_nothing(metadata: object, harmless: set[str]) -> bool:
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        value = parsed_json(text, "a schema in the footer")
+        value = parsed_json(text, _WHAT)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
