@@ -104,7 +104,7 @@ def test_the_schema_of_a_policy() -> None:
 def test_a_schema_of_a_paimon_table(tmp_path: Path) -> None:
     path = tmp_path / "schema-0"
     path.write_bytes(_BOMBS["keyring lists"])
-    refused(f"from secure_bloom.tables.paimon_schema import read_json as r; r({str(path)!r})")
+    refused(f"from secure_bloom.lakes.paimon.schema import read_json as r; r({str(path)!r})")
 
 
 def test_what_is_small_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
