@@ -53,5 +53,6 @@ SUITES: Final = (
     "reading",
     "lookups",
     "other_filters",
+    "tracing",
     "objects",
 )

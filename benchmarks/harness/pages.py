@@ -33,6 +33,7 @@ TITLES = {
     "reading": "Finding rows, beside other engines",
     "lookups": "Single rows of an open table",
     "other_filters": "Filters of Hudi and Paimon",
+    "tracing": "Searches for values in a CSV",
     "objects": "Object stores",
 }
 

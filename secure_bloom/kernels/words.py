@@ -2,7 +2,8 @@
 
 A text is folded: ASCII letters and the capitals of Latin-1 become small, other characters of UTF-8
 stay, and all other bytes are gaps.  What is between two gaps is an atom, and some atoms in a row,
-joined, are a word.  So ``DE44 5001-0517`` and ``de4450010517`` are one word.
+joined, are a word.  So ``DE44 5001-0517`` and ``de4450010517`` are one word, and so is the same
+word backwards: both have the hash of the one that comes first, unless it is a number.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _WIDEST_GAP: Final = 24
 _WAITING: Final = 32
 #: The bytes of a table with a bit for each of 65,536 heads, and what spreads heads over it.
 HEADS: Final = 8192
-_MULTIPLIER: Final = 0x9E3779B1
+_MULTIPLIER, _BY_LENGTH = 0x9E3779B1, 0x85EBCA6B
+#: The lowest byte of a hash is left free for what is known of the word.
+HASH_MASK: Final = 0xFFFF_FFFF_FFFF_FF00
 #: What is known of a folded value, as bits.
 HAS_LETTER: Final = 1
 HAS_DIGIT: Final = 2
@@ -64,54 +67,51 @@ class Room:
 
     def __init__(self, size: int, hits: int = 1 << 13) -> None:
         self.size = size
-        self.folded = np.zeros(size + 4, np.uint8)
+        self.folded = np.zeros(size + 64, np.uint8)
         self.atoms = np.empty(size + 1, np.uint64)
         self.hits = np.empty((hits, HIT), np.int64)
         self.answers = np.zeros(2, np.int64)
 
 
+def new_shapes() -> Bytes:
+    """Return an empty table of the heads and tails of words, for :func:`fold_values` to fill."""
+    return np.zeros(2 * HEADS, np.uint8)
+
+
 def fold_values(
-    offsets: NDArray[np.int64], prefix: int, data: Bytes, *, backwards: bool = False
+    offsets: NDArray[np.int64], data: Bytes, shapes: Bytes | None = None
 ) -> tuple[Bytes, Signed, Hashes, Bytes]:
-    """Fold each ``data[offsets[i] + prefix:offsets[i + 1]]``.
+    """Fold each ``data[offsets[i]:offsets[i + 1]]``, the way round that comes first.
 
     Returns the folded values one after the other, the end of each, their hashes, and what is known
-    of each.  ``backwards`` reverses the characters of each.  Raises ValueError for offsets that
-    fall or leave ``data``.
+    of each.  ``shapes`` gets the heads and tails of the words, both ways round.  Raises ValueError
+    for offsets that fall or leave ``data``.
     """
     count = len(offsets) - 1
     folded = np.empty(len(data), np.uint8)
     ends, hashes = np.empty(count, np.int64), np.empty(count, np.uint64)
     kinds = np.empty(count, np.uint8)
+    shapes = new_shapes() if shapes is None else shapes
     fold = _fold_values if extension.native is None else extension.native.fold_values
-    size = fold(offsets, prefix, data, int(backwards), folded, ends, hashes, kinds)
+    size = fold(offsets, data, folded, ends, hashes, kinds, shapes)
     if size == DAMAGED:
         raise ValueError("the offsets of values fall, or leave the data")
     return folded[:size], ends, hashes, kinds
 
 
 def find_words(
-    text: Bytes, room: Room, lengths: Bytes, heads: Bytes, blocks: Blocks, *, is_last: bool
+    text: Bytes, room: Room, longest: int, shapes: Bytes, blocks: Blocks, *, is_last: bool
 ) -> Found:
-    """Ask a filter all words of a text that have one of some lengths, and of some heads.
+    """Ask a filter all words of a text that have one of some heads, and one of some tails.
 
-    ``lengths`` has a bit for each length from 0 to 255, and ``heads`` for the first four bytes of
-    words (:func:`add_heads`).  Without ``is_last`` the words at the end,
-    which may go on after the text, are not done.
+    ``shapes`` are those of the wanted words, of which the longest has ``longest`` bytes. Without
+    ``is_last`` the words at the end, which may go on after the text, are not done.
     """
     find = _find_words if extension.native is None else extension.native.find_words
-    arrays = (lengths, heads, blocks, room.folded, room.atoms, room.hits, room.answers)
-    found = find(text, int(is_last), *arrays)
+    arrays = (shapes, blocks, room.folded, room.atoms, room.hits, room.answers)
+    found = find(text, int(is_last), longest, *arrays)
     done, asked = room.answers.tolist()
     return Found(room.hits[:found], room.folded, done, asked)
-
-
-def add_heads(heads: Bytes, folded: Bytes, starts: Signed) -> None:
-    """Set the bits of the first four bytes of the folded words at ``starts``, which are as long."""
-    first = folded[starts[:, None] + np.arange(4)].astype(np.uint32)
-    head = first @ np.array([1, 1 << 8, 1 << 16, 1 << 24], np.uint32)
-    bits = np.unique((head * np.uint32(_MULTIPLIER)) >> np.uint32(16))
-    np.bitwise_or.at(heads, bits >> 3, np.left_shift(1, bits & 7).astype(np.uint8))
 
 
 def find_runs(text: Bytes, least: int, spans: Signed) -> int:
@@ -131,8 +131,27 @@ def find_runs(text: Bytes, least: int, spans: Signed) -> int:
 
 
 def fold(text: bytes) -> bytes:
-    """Return one value folded."""
+    """Return one value folded, the way round that it has."""
     return b"".join(map(_small, _KEPT.findall(text)))
+
+
+def first_of_both(word: bytes) -> bytes:
+    """Return a folded word or the same word backwards: the one that comes first."""
+    return min(word, _turned(word))
+
+
+def _turned(word: bytes) -> bytes:
+    """Return a folded word backwards, or a number and a word that is too long as it is."""
+    if len(word) > LONGEST or word.isdigit():
+        return word
+    return b"".join(reversed(_KEPT.findall(word)))
+
+
+def _shape(word: bytes) -> tuple[int, int]:
+    """Return the bits of a word in the tables of heads and of tails."""
+    head, tail = (int.from_bytes(it, "little") for it in (word[:4], word[-4:]))
+    bits = head * _MULTIPLIER, (tail + len(word) * _BY_LENGTH) * _MULTIPLIER
+    return bits[0] >> 16 & 0xFFFF, (bits[1] >> 16 & 0xFFFF) + 8 * HEADS
 
 
 def _small(character: bytes) -> bytes:
@@ -144,30 +163,31 @@ def _small(character: bytes) -> bytes:
 
 def _fold_values(
     offsets: Signed,
-    prefix: int,
     data: Bytes,
-    backwards: int,
     folded: Bytes,
     ends: Signed,
     hashes: Hashes,
     kinds: Bytes,
+    shapes: Bytes,
 ) -> int:
     done = 0
     if offsets[0] < 0:
         return DAMAGED
     for i in range(len(ends)):
         start, end = int(offsets[i]), int(offsets[i + 1])
-        if end > len(data) or end < start or end - start < prefix:
+        if end > len(data) or end < start:
             return DAMAGED
-        value = data[start + prefix : end].tobytes()
+        value = data[start:end].tobytes()
         word = fold(value)
         kinds[i] = _kind(value, word)
-        if backwards:
-            word = b"".join(reversed(_KEPT.findall(word)))
+        turned = _turned(word)
+        for bit in (*_shape(word), *_shape(turned)) if len(word) >= 4 else ():
+            shapes[bit // 8] |= 1 << bit % 8
+        word = min(word, turned)
         folded[done : done + len(word)] = np.frombuffer(word, np.uint8)
         done += len(word)
         ends[i] = done
-        hashes[i] = xxhash.xxh64_intdigest(word)
+        hashes[i] = xxhash.xxh64_intdigest(word) & HASH_MASK
     return done
 
 
@@ -195,8 +215,8 @@ def _atoms(text: bytes, *, escapes: bool = True) -> list[tuple[int, int, bool]]:
 def _find_words(
     text: Bytes,
     is_last: int,
-    lengths: Bytes,
-    heads: Bytes,
+    longest: int,
+    shapes: Bytes,
     blocks: Blocks,
     folded: Bytes,
     _: Hashes,
@@ -208,26 +228,24 @@ def _find_words(
     folded[: len(word)] = np.frombuffer(word, np.uint8)
     folded[len(word) : len(word) + 4] = 0
     atoms = [*_atoms(plain), (len(word), len(plain), False)]
-    wanted = np.unpackbits(lengths, bitorder="little")
+    wanted = np.unpackbits(shapes, bitorder="little")
     found = asked = i = 0
     for i, (start, place, _joined) in enumerate(atoms):
         cut = not is_last and len(word) - start <= LONGEST
         if cut or len(hits) - found < LONGEST + _WAITING or i == len(atoms) - 1:
             break
-        bit = int.from_bytes(folded[start : start + 4].tobytes(), "little") * _MULTIPLIER >> 16
-        if not heads[(bit & 0xFFFF) // 8] >> (bit % 8) & 1:
-            continue
         for j in range(i, len(atoms) - 1):
-            length = atoms[j + 1][0] - start
-            if length > LONGEST or (j > i and not atoms[j][2]):
+            part = word[start : atoms[j + 1][0]]
+            if len(part) > longest or (j > i and not atoms[j][2]):
                 break
-            if wanted[length]:
-                asked += 1
-                h = xxhash.xxh64_intdigest(word[start : start + length])
-                passed = np.empty(1, np.bool_)
-                check_hashes(blocks, np.array([h], np.uint64), passed)
-                if passed[0]:
-                    hits[found] = np.uint64(h).view(np.int64), start, length, place
-                    found += 1
+            if len(part) < 4 or not all(wanted[bit] for bit in _shape(part)):
+                continue
+            asked += 1
+            h = xxhash.xxh64_intdigest(first_of_both(part)) & HASH_MASK
+            passed = np.empty(1, np.bool_)
+            check_hashes(blocks, np.array([h], np.uint64), passed)
+            if passed[0]:
+                hits[found] = np.uint64(h).view(np.int64), start, len(part), place
+                found += 1
     answers[:] = atoms[i][1], asked
     return found

@@ -111,12 +111,18 @@ def _is_pickle(text: bytes) -> bool:
 
 def _has_glued(text: bytes) -> bool:
     # Lines of a table have one or two addresses.
-    return text.count(b"@") > 1 + 2 * text.count(b"\n") and _GLUED.search(text) is not None
+    signs, lines = (_count(text, mark) for mark in b"@\n")
+    return signs > 1 + 2 * lines and _GLUED.search(text) is not None
+
+
+def _count(text: bytes, byte: int) -> int:
+    """Return how often a text has a byte. `bytes.count` is ten times slower if there are many."""
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == byte))
 
 
 def _is_latin(text: bytes) -> bool:
     """Return whether a text has letters of Latin-1. Few bytes of other files are all such."""
-    if text.isascii() or text.count(0) * 8 > len(text):
+    if text.isascii() or _count(text, 0) * 8 > len(text):
         return False
     try:
         text.decode()
@@ -165,7 +171,7 @@ _WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ..
 
 def _wide(text: bytes) -> Iterator[bytes]:
     """Yield texts in UTF-16 without a mark."""
-    nulls = text.count(0)
+    nulls = _count(text, 0) if 0 in text else 0
     if nulls < _FEWEST_NULS:
         return
     if nulls > _WIDE_SHARE * len(text):

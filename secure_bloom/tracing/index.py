@@ -7,9 +7,10 @@ then compared with the values themselves (:mod:`.search`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,13 @@ from secure_bloom.kernels.words import (
     HAS_DIGIT,
     HAS_LETTER,
     HAS_PARTS,
-    HEADS,
+    HASH_MASK,
     IS_EXAMPLE,
     LONGEST,
-    add_heads,
     fold_values,
+    new_shapes,
 )
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
 #: How much a word says: a word that texts have by chance, one that few have, an address as
@@ -35,8 +37,14 @@ from secure_bloom.tracing.subjects import SearchedColumn, Texts
 COMMON, RARE, EXAMPLE, DISTINCTIVE = range(4)
 _FPP: Final = 1e-4
 _MOST_BYTES: Final = 1 << 31
-#: Bytes that a word takes: its hash, its column and kind, its bits, and room to sort it.
-_BYTES_A_WORD: Final = 40
+#: Bytes that a word takes: its entry, its bits, and room to sort it.
+_BYTES_A_WORD: Final = 32
+#: Threads that fold values.
+FOLDERS: Final = min(4, os.cpu_count() or 1)
+#: What an entry has beside the hash, in its lowest byte, while a column is read: whether the word
+#: is a value, a date or time, a number; and its kind, or the digits of a number.
+_IS_VALUE, _IS_MOMENT, _IS_NUMBER, _REST = 0x80, 0x40, 0x20, 0x1F
+_MASK: Final = np.uint64(HASH_MASK)
 #: Shorter words are not asked: letters of which texts are made, and numbers below 10,000.
 _SHORTEST, _FEWEST_DIGITS = 4, 5
 #: Numbers that are so dense that other columns have them by chance: fewer numbers between the
@@ -68,69 +76,66 @@ class ColumnWords:
 
 
 class WordIndex:
-    """The words of all columns. Threads may share it."""
+    """The words of all columns. Threads may share it.
 
-    def __init__(
-        self, hashes: NDArray[np.uint64], owners: NDArray[np.uint16], kinds: NDArray[np.uint8]
-    ) -> None:
-        order = np.argsort(hashes, kind="stable")
-        self.hashes, self.owners, self.kinds = hashes[order], owners[order], kinds[order]
-        self.columns: Sequence[ColumnWords] = ()
-        self.subjects: Sequence[SearchedColumn] = ()
-        self.lengths = np.zeros(LONGEST // 8 + 1, np.uint8)
-        self.heads = np.zeros(HEADS, np.uint8)
-        self.filter = SplitBlockBloomFilter(block_count_for(max(len(hashes), 1), _FPP, _MOST_BYTES))
-        self.filter.insert_hashes(self.hashes)
-        self.blocks = self.filter._blocks()
+    ``entries`` has an array for each column, in order: the hash of a word, with its kind in the
+    lowest byte.
+    """
+
+    def __init__(self, subjects: Sequence[SearchedColumn], taken: Sequence[_Taken]) -> None:
+        self.subjects = tuple(subjects)
+        self.columns: Sequence[ColumnWords] = tuple(it.column for it in taken)
+        self.entries = [it.entries for it in taken]
+        self.longest = max((it.longest for it in taken), default=0)
+        self.shapes = new_shapes()
+        for it in taken:
+            self.shapes |= it.shapes
+        sizes = [len(it) for it in self.entries]
+        self._starts = np.cumsum([0, *sizes])
+        filled = SplitBlockBloomFilter(block_count_for(max(sum(sizes), 1), _FPP, _MOST_BYTES))
+        for entries in self.entries:
+            for start in range(0, len(entries), _INSERTED):
+                filled.insert_hashes(entries[start : start + _INSERTED] & _MASK)
+        self.blocks = filled._blocks()
 
     @classmethod
     def build(cls, subjects: Sequence[SearchedColumn], memory: int) -> WordIndex:
         """Read the values of all columns. Errors of reading are raised."""
-        most = max(memory // _BYTES_A_WORD, 1_000)
-        taken = [_taken(subject, most // max(len(subjects), 1)) for subject in subjects]
-        index = cls(
-            np.concatenate([it.hashes for it in taken] or [np.empty(0, np.uint64)]),
-            np.concatenate(
-                [np.full(len(it.hashes), n, np.uint16) for n, it in enumerate(taken)]
-                or [np.empty(0, np.uint16)]
-            ),
-            np.concatenate([it.kinds for it in taken] or [np.empty(0, np.uint8)]),
-        )
-        bits = np.zeros(LONGEST + 1, np.uint8)
-        for it in taken:
-            bits |= it.lengths
-            index.heads |= it.heads
-        index.lengths = np.packbits(bits, bitorder="little")
-        index.columns = tuple(it.column for it in taken)
-        index.subjects = tuple(subjects)
-        return index
+        most = max(memory // _BYTES_A_WORD, 1_000) // max(len(subjects), 1)
+        return cls(subjects, [_taken(subject, most) for subject in subjects])
 
     def matches(
         self, hashes: NDArray[np.uint64]
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield pairs of positions: in ``hashes``, and of equal hashes here.
+    ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield for each column the places in ``hashes`` of words that it has, and their entries.
 
-        A word of several columns has an entry for each.
+        Entries are numbered through all columns.
         """
-        place = np.searchsorted(self.hashes, hashes)
-        left = np.arange(len(hashes))
-        while len(left):
-            inside = place < len(self.hashes)
-            left, place = left[inside], place[inside]
-            equal = self.hashes[place] == hashes[left]
-            left, place = left[equal], place[equal]
-            if len(left):
-                yield left, place
-            # Entries of one word follow each other.
-            place = place + 1
+        for owner, entries in enumerate(self.entries):
+            place = np.searchsorted(entries, hashes)
+            at = np.flatnonzero(place < len(entries))
+            at = at[entries[place[at]] & _MASK == hashes[at]]
+            if len(at):
+                yield owner, at, place[at] + self._starts[owner]
+
+    def kinds_of(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        """Yield the kinds of some entries, in ascending order, for each column that has some."""
+        bounds = np.searchsorted(numbers, self._starts)
+        for owner, entries in enumerate(self.entries):
+            own = numbers[bounds[owner] : bounds[owner + 1]] - self._starts[owner]
+            if len(own):
+                yield owner, entries[own].astype(np.uint8)
+
+
+#: Words that are inserted at a time: their hashes take memory of their own.
+_INSERTED: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class _Taken:
-    hashes: NDArray[np.uint64]
-    kinds: NDArray[np.uint8]
-    lengths: NDArray[np.uint8]
-    heads: NDArray[np.uint8]
+    entries: NDArray[np.uint64]
+    longest: int
+    shapes: NDArray[np.uint8]
     column: ColumnWords
 
 
@@ -156,11 +161,8 @@ class _Numbers:
         steps = int(found[-1] - found[0]) // max(1, int(np.gcd.reduce(np.diff(found)))) + 1
         return len(found) > _DENSE * steps
 
-    def add(self, folded: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> None:
-        """Take numbers of ``length`` digits."""
-        digits = folded[starts[:, None] + np.arange(min(length, 18))].astype(np.int64) - 48
-        numbers = digits @ (10 ** np.arange(min(length, 18) - 1, -1, -1, dtype=np.int64))
-        low, high = int(numbers.min()), int(numbers.max())
+    def add(self, length: int, low: int, high: int) -> None:
+        """Take the smallest and the largest of some numbers of ``length`` digits."""
         known = self.bounds.get(length, (low, high))
         self.bounds[length] = min(low, known[0]), max(high, known[1])
 
@@ -169,93 +171,106 @@ class _Numbers:
 #: smallest and the largest: other columns have them by chance, so they are not searched for.
 _DENSE: Final = 0.2
 _MOST_MOMENTS: Final = 1 << 21
-#: Set in a kind while a column is read: the number of digits of a number, to be judged at the end.
-_NUMBER: Final = 0x80
 
 
 def _taken(subject: SearchedColumn, most: int) -> _Taken:
-    parts: list[NDArray[np.void]] = []
-    numbers, count, is_whole = _Numbers(), 0, True
-    lengths, heads = np.zeros(LONGEST + 1, np.uint8), np.zeros(HEADS, np.uint8)
-    for texts in subject.texts():
-        if texts.is_value:
-            numbers.add_moments(texts.moments)
-        for words in _folded(texts, numbers, heads):
-            parts.append(words)
-            count += len(words)
-            lengths[np.unique(words["length"])] = 1
+    parts: list[NDArray[np.uint64]] = []
+    numbers, count, longest, is_whole = _Numbers(), 0, 0, True
+    shapes = new_shapes()
+    # Decoding, in this thread, and folding take about as long.
+    for given, found in in_order(lambda it: (it, _folded(it)), subject.texts(), FOLDERS):
+        if given.is_value:
+            numbers.add_moments(given.moments)
+        for bounds in found.bounds:
+            numbers.add(*bounds)
+        parts.append(found.entries)
+        count += len(found.entries)
+        longest = max(longest, found.longest)
+        shapes |= found.shapes
         if count > max(2 * most, 1 << 20):
             parts = [_distinct(parts)]
             count = len(parts[0])
             if count > most:
                 is_whole = False
                 break
-    words = _distinct(parts)
-    is_whole = is_whole and len(words) <= most
-    words = words[:most]
-    kinds, kept = _judged(words, numbers), ~_dense(words, numbers)
-    values = int(words["is_value"].sum())
+    entries = _distinct(parts)
+    is_whole = is_whole and len(entries) <= most
+    entries = entries[:most]
+    info = entries.astype(np.uint8)
+    is_value = (info & _IS_VALUE) != 0
+    kept = ~_dense(info, numbers)
     column = ColumnWords(
         name=subject.name,
-        values=values,
+        values=int(is_value.sum()),
         is_whole=is_whole,
-        left_out=values - int(words["is_value"][kept].sum()),
+        left_out=int((is_value & ~kept).sum()),
     )
-    return _Taken(words["hash"][kept], kinds[kept], lengths, heads, column)
+    return _Taken((entries & _MASK | _judged(info, numbers))[kept], longest, shapes, column)
 
 
-def _dense(words: NDArray[np.void], numbers: _Numbers) -> NDArray[np.bool_]:
+def _distinct(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Return the distinct words in ascending order. Of equal ones a value is kept."""
+    whole = np.concatenate([*parts, np.empty(0, np.uint64)])
+    whole.sort()
+    is_last = np.ones(len(whole), np.bool_)
+    np.greater(whole[1:] & _MASK, whole[:-1], out=is_last[:-1])
+    return whole[is_last]
+
+
+def _numbers_of(info: NDArray[np.uint8], digits: int) -> NDArray[np.bool_]:
+    """Return which words are numbers of some digits."""
+    found: NDArray[np.bool_] = (info & (_IS_NUMBER | _REST)) == (_IS_NUMBER | digits)
+    return found
+
+
+def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
     """Return which words are numbers or dates that other columns have by chance."""
-    dense = (words["is_moment"] == 1) & numbers.are_moments_dense
+    dense = ((info & _IS_MOMENT) != 0) & numbers.are_moments_dense
     for digits, (low, high) in numbers.bounds.items():
-        those = (words["number"] == 1) & (words["length"] == digits)
+        those = _numbers_of(info, digits)
         if int(those.sum()) > _DENSE * (high - low + 1):
             dense |= those
     return np.asarray(dense, np.bool_)
 
 
-_WORD: Final = np.dtype(
-    [
-        ("hash", "<u8"),
-        ("kind", "u1"),
-        ("length", "u1"),
-        ("is_value", "u1"),
-        ("number", "u1"),
-        ("is_moment", "u1"),
-    ]
-)
+class _Folded(NamedTuple):
+    """Entries of texts, the longest of them, their heads and tails, and the bounds of numbers."""
+
+    entries: NDArray[np.uint64]
+    longest: int
+    shapes: NDArray[np.uint8]
+    bounds: list[tuple[int, int, int]]
 
 
-def _distinct(parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    whole = np.concatenate(parts) if parts else np.empty(0, _WORD)
-    _, first = np.unique(whole["hash"], return_index=True)
-    return whole[first]
-
-
-def _folded(
-    given: Texts, numbers: _Numbers, heads: NDArray[np.uint8]
-) -> Iterator[NDArray[np.void]]:
-    """Yield the words of texts, forwards and backwards, and add their heads."""
+def _folded(given: Texts) -> _Folded:
+    """Return the words of texts."""
     offsets, data = binary_parts(given.texts)
+    shapes = new_shapes()
+    folded, ends, hashes, known = fold_values(offsets, data, shapes)
+    length = np.diff(ends, prepend=0)
+    is_number = (known & (HAS_LETTER | HAS_DIGIT)) == HAS_DIGIT
+    kept = (length >= np.where(is_number, _FEWEST_DIGITS, _SHORTEST)) & (length <= LONGEST)
     is_moment = len(given.moments) > 0
-    for backwards in (False, True):
-        folded, ends, hashes, known = fold_values(offsets, 0, data, backwards=backwards)
-        starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-        length = ends - starts
-        is_number = (known & (HAS_LETTER | HAS_DIGIT)) == HAS_DIGIT
-        kept = (length >= np.where(is_number, _FEWEST_DIGITS, _SHORTEST)) & (length <= LONGEST)
-        # Digits backwards are other digits: any number would be one.
-        kept &= ~(is_number & backwards)
-        add_heads(heads, folded, starts[kept])
-        words = np.zeros(int(kept.sum()), _WORD)
-        words["hash"], words["length"] = hashes[kept], length[kept]
-        words["is_value"] = given.is_value and not backwards
-        words["kind"] = COMMON if is_moment else _kinds(known[kept], length[kept])
-        words["number"] = is_number[kept] & (not is_moment)
-        words["is_moment"] = is_moment
-        for digits in np.unique(words["length"][words["number"] == 1]).tolist():
-            numbers.add(folded, starts[kept & is_number & (length == digits)], digits)
-        yield words
+    digits = np.minimum(length, _REST).astype(np.uint8)
+    if is_moment:
+        info = np.full(len(hashes), COMMON | _IS_MOMENT, np.uint8)
+    else:
+        info = np.where(is_number, digits | _IS_NUMBER, _kinds(known, length)).astype(np.uint8)
+    info |= _IS_VALUE * given.is_value
+    bounds = []
+    for size in [] if is_moment else np.unique(digits[kept & is_number]).tolist():
+        starts = (ends - length)[kept & is_number & (digits == size)]
+        bounds.append((size, *_bounds(folded, starts, size)))
+    longest = int(length[kept].max(initial=0))
+    return _Folded((hashes | info)[kept], longest, shapes, bounds)
+
+
+def _bounds(folded: NDArray[np.uint8], starts: NDArray[np.int64], digits: int) -> tuple[int, int]:
+    """Return the smallest and the largest of some numbers, by their first digits."""
+    size = min(digits, 18)
+    found = folded[starts[:, None] + np.arange(size)].astype(np.int64) - ord("0")
+    numbers = found @ (10 ** np.arange(size - 1, -1, -1, dtype=np.int64))
+    return int(numbers.min()), int(numbers.max())
 
 
 def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -270,15 +285,14 @@ def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.ui
     return kinds
 
 
-def _judged(words: NDArray[np.void], numbers: _Numbers) -> NDArray[np.uint8]:
+def _judged(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.uint8]:
     """Return the kinds of words; numbers are judged by how many there are of their length."""
-    kinds: NDArray[np.uint8] = words["kind"].copy()
-    is_number = words["number"] == 1
+    kinds = np.bitwise_and(info, np.uint8(_REST))
+    kinds[(info & _IS_NUMBER) != 0] = COMMON
     for digits, (low, high) in numbers.bounds.items():
-        those = is_number & (words["length"] == digits)
-        is_sparse = high - low + 1 >= _SPREAD * int(those.sum())
-        kind = COMMON if digits < 8 or not is_sparse else RARE if digits < 10 else DISTINCTIVE
-        kinds[those] = kind
+        those = _numbers_of(info, digits)
+        if digits >= 8 and high - low + 1 >= _SPREAD * int(those.sum()):
+            kinds[those] = RARE if digits < 10 else DISTINCTIVE
     return kinds
 
 
@@ -290,24 +304,3 @@ def binary_parts(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]
     offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.empty(0, np.uint8) if buffers[2] is None else np.frombuffer(buffers[2], np.uint8)
     return offsets - offsets[0], data[offsets[0] : offsets[-1]]
-
-
-def folded_words(texts: Iterable[pa.Array]) -> Iterator[tuple[NDArray[np.uint64], list[bytes]]]:
-    """Yield the hashes and the folded words of texts, forwards and backwards."""
-    for array in texts:
-        offsets, data = binary_parts(array)
-        for backwards in (False, True):
-            folded, ends, hashes, _ = fold_values(offsets, 0, data, backwards=backwards)
-            whole = folded.tobytes()
-            bounds = [0, *ends.tolist()]
-            yield hashes, _Slices(whole, bounds)  # type: ignore[misc]
-
-
-class _Slices:
-    """Parts of bytes, cut when they are asked for."""
-
-    def __init__(self, whole: bytes, bounds: list[int]) -> None:
-        self._whole, self._bounds = whole, bounds
-
-    def __getitem__(self, i: int) -> bytes:
-        return self._whole[self._bounds[i] : self._bounds[i + 1]]

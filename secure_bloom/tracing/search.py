@@ -18,12 +18,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from secure_bloom.bloom.sizing import block_count_for
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
-from secure_bloom.kernels.words import LONGEST, Found, Room, find_words, fold_values
+from secure_bloom.kernels.words import (
+    LONGEST,
+    Found,
+    Room,
+    find_words,
+    first_of_both,
+    fold_values,
+)
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
 from secure_bloom.tracing.encodings import byte_order, decoded, is_content
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
-from secure_bloom.tracing.index import DISTINCTIVE, WordIndex, binary_parts, folded_words
+from secure_bloom.tracing.index import DISTINCTIVE, FOLDERS, WordIndex, binary_parts
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.sources import DEEPEST, Opened, Part, parts_of
 
@@ -188,8 +198,8 @@ class _Scan:
             found = find_words(
                 step,
                 self._room,
-                self._index.lengths,
-                self._index.heads,
+                self._index.longest,
+                self._index.shapes,
                 self._index.blocks,
                 is_last=is_end,
             )
@@ -282,21 +292,19 @@ class _Seen:
         if not len(found.hits):
             return
         hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
-        for at, entries in self._index.matches(hashes):
+        for owner, at, entries in self._index.matches(hashes):
             self._entries.append(np.unique(entries))
             self._count += len(self._entries[-1])
             if self._count > 1 << 21:
                 self._entries = [np.unique(np.concatenate(self._entries))]
                 self._count = len(self._entries[0])
-            owners = self._index.owners[entries]
-            for owner in np.unique(owners).tolist():
-                self._keep(owner, found, at[owners == owner])
+            self._keep(owner, found, at)
 
     def _keep(self, owner: int, found: Found, at: NDArray[np.intp]) -> None:
         kept = self._trace.words.setdefault(owner, {})
         for row in found.hits[at[: 4 * _MOST_KEPT]].tolist() if len(kept) < _MOST_KEPT else ():
             if row[0] not in kept and len(kept) < _MOST_KEPT:
-                kept[row[0]] = found.folded[row[1] : row[1] + row[2]].tobytes()
+                kept[row[0]] = first_of_both(found.folded[row[1] : row[1] + row[2]].tobytes())
 
     def take_digest(self, digest: bytes) -> None:
         """Take what may be the digest of a value."""
@@ -306,7 +314,7 @@ class _Seen:
     def take_values(self, texts: pa.Array) -> None:
         """Count the distinct values of a column, and take those that may be digests."""
         offsets, data = binary_parts(texts)
-        _, _, hashes, _ = fold_values(offsets, 0, data)
+        _, _, hashes, _ = fold_values(offsets, data)
         known = [] if self._values is None else self._values
         self._values = [np.unique(np.concatenate([*known, hashes]))[:_MOST_COUNTED]]
         sizes = np.diff(offsets)
@@ -365,15 +373,22 @@ def _compared(
 ) -> tuple[set[bytes], set[bytes]]:
     """Return the words of values with one of some hashes, and the digests of values."""
     hashes = np.array(sorted(wanted), np.int64).view(np.uint64)
-    hashes = np.sort(hashes)
+    asked = SplitBlockBloomFilter(block_count_for(max(len(hashes), 1), _FPP, 1 << 20))
+    asked.insert_hashes(hashes)
     words: set[bytes] = set()
     equal: set[bytes] = set()
     sizes = {len(digest) for digest in wanted_digests}
-    for array in texts:
-        if len(hashes):
-            for found, cut in folded_words([array]):
-                for i in np.flatnonzero(np.isin(found, hashes)).tolist():
-                    words.add(cut[i])
+
+    def words_of(array: pa.Array) -> tuple[pa.Array, list[bytes]]:
+        offsets, data = binary_parts(array)
+        folded, ends, found, _ = fold_values(offsets, data)
+        at = np.flatnonzero(asked.check_hashes(found))
+        at = at[np.isin(found[at], hashes)]
+        spans = zip(np.where(at > 0, ends[at - 1], 0).tolist(), ends[at].tolist(), strict=True)
+        return array, [folded[start:end].tobytes() for start, end in spans]
+
+    for array, found in in_order(words_of, texts, FOLDERS):
+        words.update(found)
         if sizes:
             for value in array.unique().to_pylist():
                 if len(value) >= _SHORTEST_DIGESTED:
@@ -383,18 +398,19 @@ def _compared(
     return words, equal
 
 
+#: The filter of the words that are compared: few values pass it to be looked up.
+_FPP: Final = 1e-3
 #: Shorter values have so few digests that anyone can list them; they are common words.
 _SHORTEST_DIGESTED: Final = 5
 
 
 def counts_of(part: PartTrace, index: WordIndex) -> Iterator[tuple[int, dict[int, int], int]]:
     """Yield for each column its distinct words by kind, and how many passed."""
-    owners = index.owners[part.entries]
-    for owner in np.unique(owners).tolist():
-        kinds, counts = np.unique(index.kinds[part.entries[owners == owner]], return_counts=True)
+    for owner, words in index.kinds_of(part.entries):
+        kinds, counts = np.unique(words, return_counts=True)
         compared, equal = part.confirmed.get(owner, (0, 0))
         share = equal / compared if compared else 0.0
         by_kind = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
-        yield owner, {kind: int(n * share) for kind, n in by_kind.items()}, int(counts.sum())
+        yield owner, {kind: int(n * share) for kind, n in by_kind.items()}, len(words)
     for owner, count in part.confirmed_digests.items():
         yield owner, {DISTINCTIVE: count}, count

@@ -54,8 +54,8 @@ typedef struct {
     K(count_level, "rnnn", 0, 32)      \
     K(byte_array_offsets, "rnW", 0, 1) \
     K(copy_entries, "rrRnww", 3, 4)    \
-    K(fold_values, "RnrnwWWw", 1, 4)   \
-    K(find_words, "rnrrrwWWW", 0, 8)   \
+    K(fold_values, "RrwWWww", 1, 4)    \
+    K(find_words, "rnnrrwWWW", 0, 8)   \
     K(find_runs, "rnW", 0, 1)          \
     K(unpack, "rnnw", 1, 2)             \
     K(pick_indices, "rnnnRW", 0, 4)     \
