@@ -52,10 +52,13 @@ class CountedSchema:
         self.listed += 1
         return self.schema.names
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.schema, name)
+
 
 def test_the_names_of_a_schema_are_listed_once() -> None:
     schema = CountedSchema(whole_schema(pa.schema({f"c{n}": pa.int64() for n in range(50)}), ()))
-    request(schema, (), None, None, ())  # type: ignore[arg-type]
+    request(schema, (), list(schema.schema.names), None, ())  # type: ignore[arg-type]
     assert schema.listed <= 2
 
 
@@ -93,7 +96,7 @@ def test_rules_for_columns_that_a_wide_table_lacks_take_no_comparison_of_each_pa
 
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_a_small_page_takes_few_calls(tmp_path: Path, dictionary: bool) -> None:
-    """Not one decoder, hash and header for each page: pyarrow takes 1 microsecond for one."""
+    """Not one call for each page: pyarrow takes 1 microsecond to decode one."""
 
     def read(rows: int) -> None:
         with open_input(str(tmp_path / f"{rows}.parquet")) as file:
@@ -110,4 +113,4 @@ def test_a_small_page_takes_few_calls(tmp_path: Path, dictionary: bool) -> None:
             write_batch_size=1,
         )
     assert growth(read, 1000) < 4.5
-    assert calls(lambda: read(4000)) < 60 * 4000
+    assert calls(lambda: read(4000)) < 2 * 4000

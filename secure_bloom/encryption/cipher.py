@@ -37,6 +37,8 @@ KEY_SIZES = (16, 24, 32)
 #: The signature after a plaintext footer: nonce | tag.  Encryption.md 5.5.
 SIGNATURE_SIZE = NONCE_SIZE + TAG_SIZE
 
+#: What an IntegrityError says of a module whose tag does not match.
+WRONG_TAG = "an encrypted module does not authenticate: wrong key or altered bytes"
 #: Ordinals are signed 16-bit integers.  Encryption.md 4.4.2.
 _MAX_ORDINAL = 2**15 - 1
 #: Parquet readers hold the length field in a signed int, and so does OpenSSL.
@@ -223,6 +225,16 @@ def open_bodies(
         return None
 
 
+def page_aads(
+    file_aad: bytes, module_type: ModuleType, row_group: int, column: int, pages: range
+) -> list[bytes]:
+    """Return the AAD of the module of each page, as :func:`module_aad` makes it."""
+    # The last ordinal is the largest: if it is within bounds, so are the others.
+    last = module_aad(file_aad, module_type, row_group, column, pages[-1]) if pages else b""
+    every = last[:-2]
+    return [every + page.to_bytes(2, "little") for page in pages]
+
+
 def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:
     """Return one framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
     # No AAD either: two page bodies of one length may be exchanged unnoticed.  Only their headers,
@@ -242,6 +254,16 @@ def decrypt_ctr(module: BytesLike, key: bytes) -> bytes:
     body = _unframe(module)
     decryptor = _ctr(key, bytes(body[:NONCE_SIZE])).decryptor()
     return decryptor.update(body[NONCE_SIZE:]) + decryptor.finalize()
+
+
+def open_ctr_bodies(key: bytes, data: memoryview, bodies: Iterable[tuple[int, int]]) -> list[bytes]:
+    """Return the plaintexts of CTR modules without their length fields."""
+    decryptor, found = _ctr(key, bytes(NONCE_SIZE)).decryptor(), []
+    for start, end in bodies:
+        # Expanding the key for each of many small modules would take longer than decrypting them.
+        decryptor.reset_nonce(bytes(data[start : start + NONCE_SIZE]) + _FIRST_COUNTER)
+        found.append(decryptor.update(data[start + NONCE_SIZE : end]))
+    return found
 
 
 def sign_footer(
@@ -312,9 +334,7 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
 
         if not isinstance(exc, InvalidTag):
             raise
-        raise IntegrityError(
-            "an encrypted module does not authenticate: wrong key or altered bytes"
-        ) from exc
+        raise IntegrityError(WRONG_TAG) from exc
 
 
 def prepare(key: bytes) -> AESGCM:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.memory_files import MemoryColumn, StoredPage, memory_file, stored_plain
+from secure_bloom.parquet.memory_files import MemoryColumn, StoredPage, StoredPages, memory_file
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
@@ -28,6 +28,7 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
     Type,
 )
+from secure_bloom.parquet.structures.records import known_member
 from secure_bloom.parquet.structures.splices import encoded
 
 #: Bytes of the length before each BYTE_ARRAY.
@@ -103,7 +104,15 @@ def decode_pages(
 
     ``pages`` must hold whole rows, ``rows`` of them.
     """
-    for items in decode_items(leaf, codec, pages, rows=rows, has_dictionary=has_dictionary):
+    stored = StoredPages.of(pages)
+    return decode_stored(leaf, codec, stored, rows=rows, has_dictionary=has_dictionary)
+
+
+def decode_stored(
+    leaf: Leaf, codec: CompressionCodec, pages: StoredPages, *, rows: int, has_dictionary: bool
+) -> Iterator[pa.Array]:
+    """Like :func:`decode_pages`, for pages that are decrypted."""
+    for items in _decode_stored(leaf, codec, pages, rows=rows, has_dictionary=has_dictionary):
         yield items.drop_null()
 
 
@@ -111,20 +120,26 @@ def decode_items(
     leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
     """Like :func:`decode_pages`, but nulls are kept, so keys and values of a map stay pairs."""
-    for page in pages:
-        if page.encoding in _UNDECODED_ENCODINGS:
-            raise UnsupportedFeatureError(f"encoding {page.encoding.name} is not decoded here")
-    parts = [stored_plain(page) for page in pages]
-    values = sum(page.num_values for page in pages if not page.is_dictionary)
+    stored = StoredPages.of(pages)
+    return _decode_stored(leaf, codec, stored, rows=rows, has_dictionary=has_dictionary)
+
+
+def _decode_stored(
+    leaf: Leaf, codec: CompressionCodec, pages: StoredPages, *, rows: int, has_dictionary: bool
+) -> Iterator[pa.Array]:
+    for number in pages.encodings:
+        encoding = known_member(Encoding, number, "PageHeader: encoding")
+        if encoding in _UNDECODED_ENCODINGS:
+            raise UnsupportedFeatureError(f"encoding {encoding.name} is not decoded here")
     yield from _decode(
         leaf,
         codec,
         leaf.repetitions,
-        parts,
+        pages.pages,
         rows=rows,
-        values=values,
+        values=pages.values,
         dictionary=has_dictionary,
-        batch=min(map(_batch_rows, pages)),
+        batch=_batch_rows(pages),
     )
 
 
@@ -154,16 +169,15 @@ def _decode(
     yield from _read(memory_file(_schema(leaf, repetitions), [column], rows), rows, batch)
 
 
-def _batch_rows(page: Page) -> int:
+def _batch_rows(pages: StoredPages) -> int:
     """Return the number of rows to decode at a time.
 
     In DELTA_BYTE_ARRAY a value takes a prefix of the value before it with a few bytes, so each
     value of a small page may be as long as the page.
     """
-    if page.is_dictionary or page.encoding is not Encoding.DELTA_BYTE_ARRAY:
+    if Encoding.DELTA_BYTE_ARRAY not in pages.encodings:
         return _BATCH_ROWS
-    longest = max(1, page.uncompressed_size)
-    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, pages.largest)))
 
 
 def _physical_type(leaf: Leaf) -> Type:

@@ -14,7 +14,12 @@ from typing import Any, Final
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.kernels import extension
-from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData, PageHeader
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnMetaData,
+    PageHeader,
+    PageType,
+)
 from secure_bloom.parquet.structures.wire_fields import WireType
 
 NUM_VALUES: Final = 0
@@ -56,21 +61,33 @@ _OF_COLUMN_CHUNK: Final = {
     **{f"meta_data.{name}": slot for name, slot in _OF_META_DATA.items()},
 }
 #: The slots of a page header; those of each kind of page come together in the first two.
+PAGE_TYPE: Final = 0
+PAGE_PLAIN_SIZE: Final = 1
+PAGE_STORED_SIZE: Final = 2
+PAGE_VALUES: Final = 3
 PAGE_ENCODING: Final = 4
+PAGE_IS_COMPRESSED: Final = 9
 PAGE_LEVELS: Final = 10
 PAGE_START: Final = 12
+PAGE_BODY: Final = 13
 PAGE_SLOTS: Final = 14
+#: Type of a page -> the slot of its number of values; that of its encoding follows.
+PAGE_COUNTS: Final = {
+    PageType.DATA_PAGE: PAGE_VALUES,
+    PageType.DICTIONARY_PAGE: 5,
+    PageType.DATA_PAGE_V2: 7,
+}
 _OF_PAGE_HEADER: Final = {
-    "type": 0,
-    "uncompressed_page_size": 1,
-    "compressed_page_size": 2,
-    "data_page_header.num_values": 3,
+    "type": PAGE_TYPE,
+    "uncompressed_page_size": PAGE_PLAIN_SIZE,
+    "compressed_page_size": PAGE_STORED_SIZE,
+    "data_page_header.num_values": PAGE_VALUES,
     "data_page_header.encoding": PAGE_ENCODING,
-    "dictionary_page_header.num_values": 5,
-    "dictionary_page_header.encoding": 6,
-    "data_page_header_v2.num_values": 7,
-    "data_page_header_v2.encoding": 8,
-    "data_page_header_v2.is_compressed": 9,
+    "dictionary_page_header.num_values": PAGE_COUNTS[PageType.DICTIONARY_PAGE],
+    "dictionary_page_header.encoding": PAGE_COUNTS[PageType.DICTIONARY_PAGE] + 1,
+    "data_page_header_v2.num_values": PAGE_COUNTS[PageType.DATA_PAGE_V2],
+    "data_page_header_v2.encoding": PAGE_COUNTS[PageType.DATA_PAGE_V2] + 1,
+    "data_page_header_v2.is_compressed": PAGE_IS_COMPRESSED,
     "data_page_header.definition_level_encoding": PAGE_LEVELS,
     "data_page_header.repetition_level_encoding": PAGE_LEVELS + 1,
 }
@@ -87,8 +104,10 @@ _WIRE_TYPES: Final = {
 _FIELD_IDS: Final = 32
 
 
-def _table(view: Any, wanted: Mapping[str, int]) -> bytes:
+def _table(view: Any, wanted: Mapping[str, int], end: int | None = None) -> bytes:
     """Return the table that maps fields of ``view``, by dotted path, to their slots.
+
+    ``end`` is the slot for where a structure ends.
 
     For each field id of each structure, the table has a wire type and an action: see ``footers.c``.
     """
@@ -108,12 +127,13 @@ def _table(view: Any, wanted: Mapping[str, int]) -> bytes:
                 action = -known[below][0]
             entry = slice(2 * field.id, 2 * field.id + 2)
             structures[above][entry] = array("h", [_WIRE_TYPES[field.kind.ttype], action])
+    structures[0][1] = 0 if end is None else end + 1
     return b"".join(structure.tobytes() for structure in structures)
 
 
 _COLUMN_CHUNK: Final = _table(ColumnChunk, _OF_COLUMN_CHUNK)
 _COLUMN_META_DATA: Final = _table(ColumnMetaData, _OF_META_DATA)
-PAGE_HEADER: Final = _table(PageHeader, _OF_PAGE_HEADER)
+PAGE_HEADER: Final = _table(PageHeader, _OF_PAGE_HEADER, PAGE_BODY)
 
 
 def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:

@@ -8,17 +8,35 @@ dictionary page and the data pages after that point hold all values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.errors import (
+    FormatError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
 from secure_bloom.parquet.dictionary_pages import (
     DICTIONARY_ENCODINGS,
     claims_full_dictionary,
     read_full_dictionary,
 )
 from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
+from secure_bloom.parquet.memory_files import StoredPages
+from secure_bloom.parquet.page_rows import FIRST_PAGES, PageRows, walk_rows
+from secure_bloom.parquet.pages import (
+    Page,
+    chunk_extent,
+    first_page,
+    read_first_pages,
+    read_pages,
+)
 from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries, plain_values
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
@@ -39,8 +57,9 @@ PlainReader = Callable[[Leaf, CompressionCodec, Page], E | None]
 _GROUP_BYTES = 16 * 1024 * 1024
 #: Least bytes of a decoded value, with its offset.
 _LEAST_VALUE = 8
-#: Pages of fewer values than these, on average, are small ones; many are as many as these.
-_FEW_VALUES, _MANY_PAGES = 64, 256
+#: Pages of fewer values than these, on average, are small ones: pyarrow takes less time for all of
+#: them than a call for each page takes.
+_FEW_VALUES = 4096
 #: Most decompressed bytes of a sample: a hostile file could ask for any amount of memory.
 _SAMPLE_BYTES = 64 * 1024 * 1024
 
@@ -61,33 +80,31 @@ class ChunkEntries(Generic[E]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Selection:
-    """The pages of a chunk that together hold all its values."""
+    """The pages of a chunk that together hold all its values.
+
+    Data pages are in ``small`` if there are many small ones, otherwise in ``data``.
+    """
 
     chunk: Chunk
     dictionary: Sequence[Page] = ()
     data: Sequence[Page] = ()
+    small: Sequence[_SmallPages] = ()
 
     @property
     def source(self) -> Literal["dictionary", "pages"]:
-        return "dictionary" if self.dictionary and not self.data else "pages"
+        return "pages" if self.data or self.small or not self.dictionary else "dictionary"
 
     @property
     def upper_bound(self) -> int:
         # Rows that refer to the dictionary are among those pages, so its entries are not counted
         # twice.
         counted = self.data if self.is_whole else [*self.dictionary, *self.data]
-        return sum(page.num_values for page in counted)
-
-    @property
-    def has_small_pages(self) -> bool:
-        """Whether there are many data pages of few values."""
-        pages = len(self.data)
-        return pages >= _MANY_PAGES and sum(it.num_values for it in self.data) < _FEW_VALUES * pages
+        return sum(page.num_values for page in counted) + sum(it.values for it in self.small)
 
     @property
     def is_whole(self) -> bool:
         """Whether all data pages are needed: a row of a list may continue on the next page."""
-        return bool(self.data) and self.chunk.leaf.is_repeated
+        return bool(self.data or self.small) and self.chunk.leaf.is_repeated
 
 
 def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
@@ -117,7 +134,7 @@ def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues |
 
     Yield None for a page that pyarrow must decode.
     """
-    selection = _select(file, chunk)
+    selection = _select(file, chunk, takes_small=False)
     pages = [*selection.dictionary, *selection.data]
     codec = chunk.codec
     return _located(chunk, (plain_values(chunk.leaf, codec, page) for page in pages))
@@ -139,7 +156,8 @@ def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
         dictionary = [page for page in pages if page.is_dictionary]
         data = [page for page in pages if not page.is_dictionary and page.num_values > 0]
         rows = chunk.num_rows if repeated else sum(page.num_values for page in data)
-        for array in _decode(chunk, [*dictionary, *data], rows, has_dictionary=bool(dictionary)):
+        stored = StoredPages.of([*dictionary, *data])
+        for array in _decode(chunk, stored, rows, has_dictionary=bool(dictionary)):
             yield as_entries(chunk.leaf, array)
 
 
@@ -158,7 +176,7 @@ def read_items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
         )
 
 
-def _select(file: InputFile, chunk: Chunk) -> _Selection:
+def _select(file: InputFile, chunk: Chunk, *, takes_small: bool = True) -> _Selection:
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if _is_empty(chunk):
             return _Selection(chunk=chunk)
@@ -166,7 +184,12 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
             page = read_full_dictionary(file, chunk)
             if page is not None:
                 return _Selection(chunk=chunk, dictionary=[page])
-        return _select_pages(chunk, read_pages(file, chunk))
+        start, length = chunk_extent(chunk)
+        stored = file.view_at(start, length)
+        small = _find_small_pages(chunk, stored) if takes_small else None
+        if small is not None:
+            return _select_small_pages(chunk, small)
+        return _select_pages(chunk, read_pages(file, chunk, stored))
 
 
 def _is_empty(chunk: Chunk) -> bool:
@@ -193,24 +216,82 @@ def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
     return _Selection(chunk=chunk, dictionary=dictionary, data=others)
 
 
-def _arrays(selection: _Selection) -> Iterator[pa.Array]:
-    chunk = selection.chunk
-    if selection.is_whole:
-        every = [*selection.dictionary, *selection.data]
-        yield from _decode(chunk, every, chunk.num_rows, has_dictionary=bool(selection.dictionary))
-        return
-    yield from _dictionary_arrays(chunk, selection.dictionary)
-    yield from _flat_arrays(chunk, selection.data)
+def _find_small_pages(chunk: Chunk, stored: memoryview) -> list[PageRows] | None:
+    """Return all pages of the chunk, or None unless there are many small ones."""
+    found: list[PageRows] = []
+    if chunk.meta_data.num_values < FIRST_PAGES:
+        return None
+    with suppress(SecureBloomError):
+        for rows in walk_rows(chunk, lambda start, _: stored[start:], len(stored)):
+            count = len(rows.numbers)
+            values = rows.values[rows.is_data].sum()
+            if not found and (count < FIRST_PAGES or values >= _FEW_VALUES * count):
+                return None
+            found.append(rows)
+        return found
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SmallPages:
+    """Data pages that are decoded together: those of ``rows`` at some positions."""
+
+    rows: PageRows
+    positions: NDArray[np.intp]
+
+    @property
+    def values(self) -> int:
+        return int(self.rows.values[self.positions].sum())
+
+    @property
+    def stored(self) -> StoredPages:
+        breaks = np.flatnonzero(np.diff(self.positions) > 1) + 1
+        runs = np.split(self.positions, breaks)
+        return StoredPages.joined([self.rows.stored(int(it[0]), int(it[-1]) + 1) for it in runs])
+
+
+def _select_small_pages(chunk: Chunk, found: Sequence[PageRows]) -> _Selection:
+    """Select pages as :func:`_select_pages` does."""
+    has_dictionary = not found[0].is_data[0]
+    dictionary = [first_page(chunk, found[0].view)] if has_dictionary else []
+    data = [rows.is_data & (rows.values > 0) for rows in found]
+    said = list(DICTIONARY_ENCODINGS) if has_dictionary else []
+    others = [own & ~np.isin(it.encodings, said) for own, it in zip(data, found, strict=True)]
+    if chunk.leaf.is_repeated and any(own.any() for own in others):
+        others = data
+    small = [
+        _SmallPages(rows=rows, positions=group)
+        for own, rows in zip(others, found, strict=True)
+        for group in _groups_of(np.flatnonzero(own), rows)
+    ]
+    return _Selection(chunk=chunk, dictionary=dictionary, small=small)
+
+
+def _groups_of(positions: NDArray[np.intp], rows: PageRows) -> list[NDArray[np.intp]]:
+    """Return the positions of wanted pages in groups that are decoded together."""
+    groups = rows.starts[positions] // _GROUP_BYTES
+    return np.split(positions, np.flatnonzero(np.diff(groups)) + 1) if len(positions) else []
+
+
+def _whole(selection: _Selection) -> Iterator[pa.Array]:
+    """Yield the values of a chunk whose pages are decoded all together."""
+    every = StoredPages.joined(
+        [
+            StoredPages.of([*selection.dictionary, *selection.data]),
+            *(pages.stored for pages in selection.small),
+        ]
+    )
+    chunk, has_dictionary = selection.chunk, bool(selection.dictionary)
+    return _decode(chunk, every, chunk.num_rows, has_dictionary=has_dictionary)
 
 
 def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entries]:
     chunk = selection.chunk
     if selection.is_whole:
-        yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
+        yield from (as_entries(chunk.leaf, array) for array in _whole(selection))
         return
-    # Of many small pages pyarrow decodes all at once, which takes less than a call for each.
-    left = list(selection.data) if selection.has_small_pages else list[Page]()
-    for page in [*selection.dictionary, *(() if left else selection.data)]:
+    left: list[Page] = []
+    for page in [*selection.dictionary, *selection.data]:
         # Threads share one budget of memory, so large pages of several files wait for one another.
         with reserved(page.uncompressed_size):
             entries = plain(chunk.leaf, chunk.codec, page)
@@ -218,12 +299,11 @@ def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entri
                 left.append(page)
             else:
                 yield entries
-    if not left:
-        return
     dictionary = _dictionary_arrays(chunk, [page for page in left if page.is_dictionary])
-    data = _flat_arrays(chunk, [page for page in left if not page.is_dictionary])
-    for arrays in (dictionary, data):
-        yield from (as_entries(chunk.leaf, array) for array in arrays)
+    groups = map(StoredPages.of, _groups(page for page in left if not page.is_dictionary))
+    data = _flat_arrays(chunk, chain(groups, (pages.stored for pages in selection.small)))
+    for array in chain(dictionary, data):
+        yield as_entries(chunk.leaf, array)
 
 
 def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
@@ -233,24 +313,23 @@ def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array
         yield from decode_dictionary(chunk.leaf, chunk.codec, page)
 
 
-def _flat_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
-    for group in _groups(pages):
-        rows = sum(page.num_values for page in group)
-        yield from _decode(chunk, group, rows, has_dictionary=False)
+def _flat_arrays(chunk: Chunk, groups: Iterable[StoredPages]) -> Iterator[pa.Array]:
+    for group in groups:
+        yield from _decode(chunk, group, group.values, has_dictionary=False)
 
 
 def _decode(
-    chunk: Chunk, pages: Sequence[Page], rows: int, *, has_dictionary: bool
+    chunk: Chunk, pages: StoredPages, rows: int, *, has_dictionary: bool
 ) -> Iterator[pa.Array]:
     if rows == 0:
         return
     codec = chunk.codec
     if chunk.leaf.is_repeated:
         # Lists are not cut, and a run of a few bytes can be a list of a billion values.
-        refuse_beyond(sum(page.num_values for page in pages) * _LEAST_VALUE, "the column's lists")
-    from secure_bloom.parquet.arrow_decoding import decode_pages
+        refuse_beyond(pages.values * _LEAST_VALUE, "the column's lists")
+    from secure_bloom.parquet.arrow_decoding import decode_stored
 
-    yield from decode_pages(chunk.leaf, codec, pages, rows=rows, has_dictionary=has_dictionary)
+    yield from decode_stored(chunk.leaf, codec, pages, rows=rows, has_dictionary=has_dictionary)
 
 
 def _groups(pages: Iterable[Page]) -> Iterator[list[Page]]:

@@ -9,9 +9,11 @@ Headers are read without most of the pages' bodies.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 
-from secure_bloom.errors import FormatError
+from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.pages import (
     DICTIONARY,
@@ -30,6 +32,8 @@ _AHEAD = 64 * 1024
 #: Read instead if pages are smaller than that, so that the pages of a large chunk take few
 #: requests.
 _FAR_AHEAD = 1024 * 1024
+#: Data pages that are looked at one by one. Most chunks have fewer.
+_FEW_PAGES = 64
 #: A header is looked for in this number of bytes of a page first, and in this number in the end.
 _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 
@@ -40,10 +44,7 @@ def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
     Consecutive data pages with the same header bytes are yielded as the same object again.  Raises
     FormatError if the pages do not hold exactly ``num_values`` values.
     """
-    start, length = chunk_extent(chunk)
-    behind = max(0, chunk.meta_data.data_page_offset - start)
-    window = _Window(file, start, length, behind + _AHEAD)
-    return walk(chunk, partial(window.page, PageFinder(chunk)), window.repeats)
+    return _Window.of(file, chunk).pages()
 
 
 def end_of_pages(file: InputFile, chunk: Chunk) -> int:
@@ -51,8 +52,16 @@ def end_of_pages(file: InputFile, chunk: Chunk) -> int:
 
     Raises the errors of :func:`read_headers`.
     """
-    start, length = chunk_extent(chunk)
-    window, finder, end = _Window(file, start, length, _AHEAD), PageFinder(chunk), 0
+    # Loaded for a file that was appended to, or whose filters are replaced.
+    from secure_bloom.parquet.page_rows import walk_rows
+
+    start, _ = chunk_extent(chunk)
+    window, finder, end = _Window.of(file, chunk), PageFinder(chunk), 0
+    with suppress(SecureBloomError):
+        rows = walk_rows(chunk, window.view, window.length)
+        end = sum(int(it.ends[-1]) for it in rows)
+    if end:
+        return start + end
 
     def read(position: int, place: Place) -> tuple[Page, int]:
         nonlocal end
@@ -72,31 +81,42 @@ def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Pa
 
     An encrypted chunk must begin with a dictionary page: the type of a page is part of its AAD.
     """
-    start, length = chunk_extent(chunk)
-    page, _ = _Window(file, start, length, ahead or _AHEAD).page(PageFinder(chunk), 0, DICTIONARY)
+    page, _ = _Window(file, chunk, ahead or _AHEAD).page(PageFinder(chunk), 0, DICTIONARY)
     return page
 
 
 class _Window:
     """The part of a chunk that has been read. It grows as pages are accessed."""
 
-    def __init__(self, file: InputFile, start: int, length: int, first: int) -> None:
-        self._file, self._start, self._length = file, start, length
+    def __init__(self, file: InputFile, chunk: Chunk, first: int) -> None:
+        self.chunk = chunk
+        self._file = file
+        self._start, self.length = chunk_extent(chunk)
         self._ahead = first
         # A request of an object takes as long as many bytes do, a read of a local file does not.
         self._behind_a_gap = _AHEAD if is_object_uri(file.path) else 0
         self._from = 0
         self._held = memoryview(b"")
 
+    @classmethod
+    def of(cls, file: InputFile, chunk: Chunk) -> _Window:
+        """Return the window of a chunk whose dictionary page, if it has one, is read first."""
+        start, _ = chunk_extent(chunk)
+        return cls(file, chunk, max(0, chunk.meta_data.data_page_offset - start) + _AHEAD)
+
+    def pages(self) -> Iterator[Page]:
+        """Yield the pages as :func:`read_headers` does."""
+        return walk(self.chunk, partial(self.page, PageFinder(self.chunk)), self.repeats)
+
     def page(self, finder: PageFinder, position: int, place: Place) -> tuple[Page, int]:
         """Return the page at a position in the chunk, and where it ends.
 
         A dictionary page is read whole. Of a data page at least the header is read.
         """
-        room = self._length - position
+        room = self.length - position
         wanted = min(_HEADER, room)
         while True:
-            view = self._view(position, wanted)
+            view = self.view(position, wanted)
             try:
                 page, end = finder.page(view, position, room, place)
             except FormatError:
@@ -117,17 +137,17 @@ class _Window:
         # An encrypted header never occurs twice: its module has a nonce.
         if page.cipher is not None:
             return 0
-        most = min(most, (self._length - position) // step)
+        most = min(most, (self.length - position) // step)
         return self._file.repeats(page.encoded_header, self._start + position, step, most)
 
-    def _view(self, position: int, wanted: int) -> memoryview:
+    def view(self, position: int, wanted: int) -> memoryview:
         """Return at least ``wanted`` bytes from a position on."""
         behind = position - self._from
         if len(self._held) - behind < wanted:
             # Pages that are larger than what is read ahead are skipped.
             ahead = self._behind_a_gap if behind > len(self._held) else self._ahead
             self._ahead = _FAR_AHEAD
-            size = min(max(wanted, ahead), self._length - position)
+            size = min(max(wanted, ahead), self.length - position)
             self._held = self._file.view_at(self._start + position, size)
             self._from, behind = position, 0
         return self._held[behind:]
@@ -172,21 +192,25 @@ def read_full_dictionary(file: InputFile, chunk: Chunk) -> Page | None:
 
 def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
     """Return the chunk's dictionary page, before the headers of the data pages are read."""
-    pages = read_headers(file, chunk)
+    window = _Window.of(file, chunk)
+    pages = window.pages()
     try:
         page = next(pages, None)
     except FormatError:
         # No error here: the caller then reads all pages, and reading them shows what is wrong.
         return None
-    return ClaimedDictionary(page, pages) if page is not None and page.is_dictionary else None
+    if page is None or not page.is_dictionary:
+        return None
+    return ClaimedDictionary(page, pages, window)
 
 
 class ClaimedDictionary:
     """A dictionary ``page``. ``is_full()`` checks whether it holds all values of the chunk."""
 
-    def __init__(self, page: Page, rest: Iterator[Page]) -> None:
+    def __init__(self, page: Page, rest: Iterator[Page], window: _Window) -> None:
         self.page = page
         self._rest = rest
+        self._window = window
 
     def is_full(self) -> bool:
         """Return whether all data pages refer to the dictionary, by their headers.
@@ -202,12 +226,29 @@ class ClaimedDictionary:
 
     def _all_refer(self) -> bool:
         before = None
-        for page in self._rest:
+        for page in islice(self._rest, _FEW_PAGES):
             # Most pages of a chunk are one object, which comes again.
             if page is not before and not self._refers(page):
                 return False
             before = page
-        return True
+        more = next(self._rest, None)
+        if more is None or self._rows_refer():
+            return True
+        return self._refers(more) and all(map(self._refers, self._rest))
+
+    def _rows_refer(self) -> bool:
+        """Return whether all of many pages refer to the dictionary. False proves nothing."""
+        # Loaded for chunks of many pages alone.
+        from secure_bloom.parquet.page_rows import walk_rows
+
+        window = self._window
+        try:
+            return all(
+                DICTIONARY_ENCODINGS.issuperset(rows.encodings[rows.is_data].tolist())
+                for rows in walk_rows(window.chunk, window.view, window.length)
+            )
+        except SecureBloomError:
+            return False
 
     @staticmethod
     def _refers(page: Page) -> bool:

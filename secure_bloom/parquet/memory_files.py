@@ -8,8 +8,9 @@ row group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import FormatError
@@ -27,12 +28,50 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 from secure_bloom.parquet.structures.splices import encoded, i32, with_fields
+from secure_bloom.parquet.structures.wire_fields import WireType
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: A page as the file has it: its encoded header, and its body as it is stored.
 StoredPage = tuple[bytes, bytes | memoryview]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPages:
+    """Consecutive data pages, or a dictionary page and data pages, as they are stored in clear.
+
+    An item of ``pages`` may be several pages, of which the first has no header of its own: the
+    bytes are joined all the same.  ``values`` counts nulls too, and no entry of a dictionary.
+    ``encodings`` are those of data pages, and ``largest`` is the most bytes that a page takes
+    decompressed.
+    """
+
+    pages: Sequence[StoredPage]
+    values: int
+    encodings: frozenset[int]
+    largest: int
+
+    @classmethod
+    def of(cls, pages: Sequence[Page]) -> StoredPages:
+        """Return the pages, decrypted."""
+        data = [page for page in pages if not page.is_dictionary]
+        return cls(
+            pages=[stored_plain(page) for page in pages],
+            values=sum(page.num_values for page in data),
+            encodings=frozenset(page.encoding for page in data),
+            largest=max((page.uncompressed_size for page in pages), default=0),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[StoredPages]) -> StoredPages:
+        """Return all pages of ``parts``, one after the other."""
+        return cls(
+            pages=[page for part in parts for page in part.pages],
+            values=sum(part.values for part in parts),
+            encodings=frozenset().union(*(part.encodings for part in parts)),
+            largest=max(part.largest for part in parts),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +160,57 @@ def stored_plain(page: Page) -> StoredPage:
     body = page.body()
     if page.cipher is None:
         return page.encoded_header, body
+    return _plain_header(page.encoded_header, len(body)), body
+
+
+#: The type of a page, its size, and the size of its encrypted body.
+PageSizes = tuple[int, int, int]
+
+
+def plain_pages(
+    headers: Iterable[bytes], sizes: Iterable[PageSizes], bodies: Iterable[bytes]
+) -> list[bytes]:
+    """Return each header, with the size of its body in clear, and the body.
+
+    Nothing may follow the structure of a header.
+    """
+    parts: list[bytes] = []
+    for header, own, body in zip(headers, sizes, bodies, strict=True):
+        stored, clear, end = _first_fields(own, len(body))
+        # Setting one field takes longer than decrypting a small page, and almost all headers begin
+        # with these fields.
+        if header.startswith(stored) and header[end] != _CRC_FOLLOWS:
+            parts += (clear + header[end:], body)
+        else:
+            parts += (_plain_header(header, len(body)), body)
+    return parts
+
+
+def _plain_header(header: bytes, size: int) -> bytes:
     # The checksum is of the bytes as they were stored.
-    new = {PageHeader.compressed_page_size.id: i32(len(body)), PageHeader.crc.id: None}
-    return with_fields(page.encoded_header, new), body
+    new = {PageHeader.compressed_page_size.id: i32(size), PageHeader.crc.id: None}
+    return with_fields(header, new)
+
+
+#: The header of the field after the compressed size, if it is a checksum.
+_CRC_FOLLOWS = 0x10 | WireType.I32
+
+
+@lru_cache(maxsize=4096)
+def _first_fields(sizes: PageSizes, clear_size: int) -> tuple[bytes, bytes, int]:
+    """Return the first fields of a page header, encrypted and in clear, and the length of one."""
+    kind, plain_size, stored_size = sizes
+    stored, clear = (
+        # Without the byte that ends the structure.
+        encoded(
+            PageHeader,
+            type=kind,
+            uncompressed_page_size=plain_size,
+            compressed_page_size=size,
+        )[:-1]
+        for size in (stored_size, clear_size)
+    )
+    return stored, clear, len(stored)
 
 
 def arrow_schema(schema: Sequence[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:

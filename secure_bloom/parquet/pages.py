@@ -141,29 +141,26 @@ PageReader = Callable[[int, Place], tuple[Page, int]]
 Repeats = Callable[[Page, int, int, int], int]
 
 
-def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
+def read_pages(file: InputFile, chunk: Chunk, stored: memoryview | None = None) -> list[Page]:
     """Return all pages of the chunk in the file's order, the dictionary page first.
 
-    The chunk's bytes are read once and held by the pages. Bodies are decrypted when they are
-    accessed. Raises FormatError if the pages do not hold exactly ``num_values`` values.
+    The chunk's bytes are ``stored``, or they are read, and held by the pages. Bodies are decrypted
+    when they are accessed. Raises FormatError if the pages do not hold exactly ``num_values``
+    values.
     """
     start, length = chunk_extent(chunk)
     try:
-        return _pages(file, chunk, start, length)
+        return pages_in(chunk, file.view_at(start, length) if stored is None else stored)
     except FormatError:
         # The sizes are tried as they are said first: most files say them rightly.
         more = min(length + _FORGOTTEN, file.size - start)
         with suppress(FormatError):
-            pages = _pages(file, chunk, start, more)
+            pages = pages_in(chunk, file.view_at(start, more))
             # Only chunks of those writers are widened: the bytes after any other chunk are not its
             # own.
             if chunk.cipher is None and pages[0].is_dictionary:
                 return pages
         raise
-
-
-def _pages(file: InputFile, chunk: Chunk, start: int, length: int) -> list[Page]:
-    return pages_in(chunk, file.view_at(start, length))
 
 
 def pages_in(chunk: Chunk, stored: memoryview) -> list[Page]:
@@ -202,6 +199,11 @@ def _up_to_data(pages: Iterator[Page]) -> Iterator[Page]:
             yield page
         if not page.is_dictionary and page.num_values > 0:
             return
+
+
+def first_page(chunk: Chunk, stored: memoryview) -> Page:
+    """Return the first page of a chunk that has values and whose bytes are ``stored``."""
+    return next(walk(chunk, _reader(chunk, stored)))
 
 
 def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
@@ -258,7 +260,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
         start = position
         page, position = read(start, place)
         if expects_dictionary:
-            _check_data_follows(chunk.meta_data, position)
+            check_data_follows(chunk.meta_data, position)
         expects_dictionary = False
         # Reserved by the format and written by nobody; its ordinal counts no data page.
         if page.type == PageType.INDEX_PAGE:
@@ -279,7 +281,7 @@ def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[
         raise FormatError(f"the pages hold {seen} values, ColumnMetaData.num_values is {wanted}")
 
 
-def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
+def check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
     """Raise FormatError unless the data pages follow the dictionary page that the footer names."""
     start, data = meta_data.dictionary_page_offset or 0, meta_data.data_page_offset
     # Readers that begin at data_page_offset would else see other pages than those that walk on from

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys import DataKey
+from secure_bloom.errors import IntegrityError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -108,6 +109,28 @@ class ColumnCipher:
         aads = [self.file_aad + suffix for suffix in suffixes]
         gcm = self.gcm or cipher.prepare(self.key.key)
         return cipher.open_bodies(gcm, memoryview(data), bodies, aads)
+
+    def open_pages(
+        self,
+        module_type: ModuleType,
+        data: memoryview,
+        bodies: Iterable[tuple[int, int]],
+        ordinals: range,
+    ) -> list[bytes]:
+        """Return the plaintexts of the modules of consecutive data pages.
+
+        ``bodies`` has the start and end of each module in ``data``, without its length field.
+        Raises IntegrityError if a tag does not match.
+        """
+        if self.uses_ctr and module_type in _PAGE_BODIES:
+            return cipher.open_ctr_bodies(self.key.key, data, bodies)
+        aads = cipher.page_aads(
+            self.file_aad, module_type, self.row_group_ordinal, self.column_ordinal, ordinals
+        )
+        found = cipher.open_bodies(self.gcm or cipher.prepare(self.key.key), data, bodies, aads)
+        if found is None:
+            raise IntegrityError(cipher.WRONG_TAG)
+        return found
 
     def encrypt(
         self, module_type: ModuleType, plaintext: cipher.BytesLike, *, page: int | None = None

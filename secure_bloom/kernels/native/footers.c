@@ -128,7 +128,8 @@ int64_t scan(Arguments *arguments) {
 
 /* A table has an entry for each structure and field id: the wanted wire type, or WIRE_STOP to pass
  * over the field, and an action.  Action -n: the value is structure n of the table.  Action n: its
- * number goes into slot n - 1; other values have two slots, for their start and end. */
+ * number goes into slot n - 1; other values have two slots, for their start and end.  The first entry,
+ * of no field, is for where the outermost structure ends. */
 #define FIELD_IDS 32
 
 typedef struct {
@@ -162,6 +163,8 @@ static int64_t read_structure(Bytes in, int64_t at, Table table, int64_t *row) {
     Field field = {WIRE_STOP, 0};
     while ((at = read_field_header(in, at, &field)) >= 0) {
         if (field.kind == WIRE_STOP) {
+            int slot = table.entries[0].action;
+            if (depth == 0 && slot > 0 && slot <= table.slots) row[slot - 1] = at;
             if (depth == 0) return at;
             structure = above[--depth].structure;
             field.id = above[depth].id;
@@ -237,7 +240,7 @@ static bool is_usual_page(int64_t *page, int64_t room, int64_t held, int64_t lim
 int64_t walk_pages(Arguments *in) {
     Bytes data = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
     Table table = {numbers_of(in, 1), (int64_t)(size_of(in, 1) / (FIELD_IDS * sizeof(Entry))),
-                   PAGE_START};
+                   PAGE_SLOTS};
     const int64_t *n = in->numbers;
     int64_t count = 0, most = (int64_t)count_of(in, 2) / PAGE_SLOTS, at = 0, seen = 0;
     if (table.structures < 1 || n[0] < data.size) return REFUSED;
@@ -247,7 +250,6 @@ int64_t walk_pages(Arguments *in) {
         if (body < 0) break;
         if (!is_usual_page(row, n[0] - body, data.size - body, n[2], n[3] != 0)) break;
         row[PAGE_START] = at;
-        row[PAGE_BODY] = body;
         /* The entries of a dictionary are no values of the chunk. */
         seen += row[DICTIONARY] >= 0 ? 0 : row[DATA];
         at = body + row[STORED_SIZE];
