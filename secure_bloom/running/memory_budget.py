@@ -61,16 +61,26 @@ def refuse_beyond(size: int, what: str) -> None:
 
 
 class DecodedBytes:
-    """Counts the bytes that one subject takes decoded, for example the log of a table."""
+    """Counts the bytes that one subject takes decoded, for example the log of a table.
+
+    Threads may count together.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
         self._size = 0
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[DecodedBytes], tuple[str]]:
+        """Pickle without the count: the other process has decoded nothing yet."""
+        return DecodedBytes, (self.what,)
 
     def add(self, size: int) -> None:
         """Count ``size`` more bytes. Raises MemoryBudgetError beyond the budget."""
-        self._size += size
-        refuse_beyond(self._size, self.what)
+        with self._lock:
+            self._size += size
+            found = self._size
+        refuse_beyond(found, self.what)
 
 
 #: About what Python takes for an object of JSON with a few members, for each further member, and

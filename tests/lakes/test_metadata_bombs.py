@@ -248,8 +248,8 @@ def test_position_deletes(tmp_path: Path) -> None:
     pq.write_table(table, path, compression="zstd", row_group_size=rows, store_schema=False)
     assert path.stat().st_size < 100_000
     refused(
-        "from secure_bloom.lakes.iceberg.deletes import PositionFile as P; "
-        f"P({str(path)!r}).positions('a')"
+        "from secure_bloom.lakes.iceberg.deletes import DecodedBytes as D, PositionFile as P; "
+        f"P({str(path)!r}, D('it')).positions('a')"
     )
 
 
@@ -263,8 +263,24 @@ def test_equality_deletes(tmp_path: Path) -> None:
     pq.write_table(table, path, compression="zstd", store_schema=False)
     assert path.stat().st_size < 4_000
     refused(
-        "from secure_bloom.lakes.iceberg.deletes import EqualityFile as E; "
-        f"E({str(path)!r}, ()).rows()"
+        "from secure_bloom.lakes.iceberg.deletes import DecodedBytes as D, EqualityFile as E; "
+        f"E({str(path)!r}, (), D('it')).rows()"
+    )
+
+
+def test_all_delete_files_of_a_table_count_together(tmp_path: Path) -> None:
+    rows = 600_000
+    for number in range(80):
+        names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), ["a"])
+        table = pa.table(
+            {"file_path": names, "pos": pa.repeat(pa.scalar(number, pa.int64()), rows)}
+        )
+        pq.write_table(table, tmp_path / f"{number}.parquet", store_schema=False)
+    refused(
+        "from secure_bloom.lakes.iceberg.deletes import DecodedBytes as D, PositionFile as P; "
+        f"import pickle; kept = D('it'); "
+        f"files = [P(f'{tmp_path}/{{n}}.parquet', kept) for n in range(80)]; "
+        "files = pickle.loads(pickle.dumps(files)); [it.positions('a') for it in files]"
     )
 
 

@@ -40,16 +40,20 @@ _ROW_BYTES: Final = 32
 
 
 class PositionFile:
-    """A position delete file: the positions of deleted rows, by data file."""
+    """A position delete file: the positions of deleted rows, by data file.
 
-    def __init__(self, path: str) -> None:
+    ``kept`` counts what all delete files of a table keep in memory together.
+    """
+
+    def __init__(self, path: str, kept: DecodedBytes) -> None:
         self.path = path
+        self._kept = kept
         self._lock = threading.Lock()
         self._positions: Mapping[str, NDArray[np.int64]] | None = None
 
-    def __reduce__(self) -> tuple[type[PositionFile], tuple[str]]:
+    def __reduce__(self) -> tuple[type[PositionFile], tuple[str, DecodedBytes]]:
         """Pickle without the content, which the other process reads again if it needs it."""
-        return PositionFile, (self.path,)
+        return PositionFile, (self.path, self._kept)
 
     def positions(self, data_file: str) -> NDArray[np.int64]:
         """Return the positions for a data file, which is named as in the metadata."""
@@ -57,6 +61,7 @@ class PositionFile:
             if self._positions is None:
                 with located(path=self.path):
                     self._positions = _by_path(_parquet(self.path, [_PATH, _POSITION]))
+                    self._kept.add(sum(it.nbytes for it in self._positions.values()))
         return self._positions.get(data_file, np.empty(0, np.int64))
 
 
@@ -117,15 +122,18 @@ class KeyColumn:
 class EqualityFile:
     """An equality delete file: it deletes rows that have its values in the key columns."""
 
-    def __init__(self, path: str, columns: tuple[KeyColumn, ...]) -> None:
+    def __init__(self, path: str, columns: tuple[KeyColumn, ...], kept: DecodedBytes) -> None:
         self.path = path
+        self._kept = kept
         self.columns = columns
         self._lock = threading.Lock()
         self._rows: pa.Table | None = None
 
-    def __reduce__(self) -> tuple[type[EqualityFile], tuple[str, tuple[KeyColumn, ...]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[EqualityFile], tuple[str, tuple[KeyColumn, ...], DecodedBytes]]:
         """Pickle without the content, which the other process reads again if it needs it."""
-        return EqualityFile, (self.path, self.columns)
+        return EqualityFile, (self.path, self.columns, self._kept)
 
     def rows(self) -> pa.Table:
         """Return the deleted values, with one column for each key column, in the table's type."""
@@ -138,6 +146,7 @@ class EqualityFile:
     def _read(self) -> pa.Table:
         data = _parquet(self.path)
         arrays = [_column_of_id(data, it.path).cast(it.type) for it in self.columns]
+        self._kept.add(sum(it.nbytes for it in arrays))
         return pa.Table.from_arrays(arrays, names=[str(it.field_id) for it in self.columns])
 
 
@@ -229,6 +238,7 @@ class DeleteIndex:
     ) -> None:
         #: Why rows cannot be read, if a delete file is of a kind that is not known here.
         self.refused: str | None = None
+        self._kept = DecodedBytes("what the delete files of the table delete")
         self._specs = specs
         self._opened = opened
         self._key_column = key_column
@@ -249,10 +259,12 @@ class DeleteIndex:
         elif file.content == _POSITION_DELETES:
             place = self._opened(file.file_path)
             if path := only_path(file):
-                self._of_path.setdefault(path, []).append((number, PositionFile(place)))
+                self._of_path.setdefault(path, []).append((number, PositionFile(place, self._kept)))
             else:
                 key = partition_of(file)
-                self._of_partition.setdefault(key, []).append((number, PositionFile(place)))
+                self._of_partition.setdefault(key, []).append(
+                    (number, PositionFile(place, self._kept))
+                )
         else:
             self._add_equality(file, number)
 
@@ -296,7 +308,7 @@ class DeleteIndex:
         # A spec whose fields were all removed from a table of version 1 has void transforms.
         is_global = all(str(it.transform) == _VOID for it in fields)
         key = None if is_global else partition_of(file)
-        place = EqualityFile(self._opened(file.file_path), columns)
+        place = EqualityFile(self._opened(file.file_path), columns, self._kept)
         self._equal.setdefault(key, []).append((number, place))
 
 

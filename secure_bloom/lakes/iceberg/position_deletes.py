@@ -22,6 +22,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEn
 from secure_bloom.errors import FormatError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD, PositionFile
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import name_of, sibling
 
 _POSITION_FIELD: Final = 2147483545
@@ -62,6 +63,7 @@ class DeleteCarrier:
         self._table = table
         self._deletes = deletes
         self._files: dict[str, PositionFile] = {}
+        self._kept = DecodedBytes("what the delete files of the table delete")
 
     def place(self, path: str, new: str) -> str | None:
         """Return the location of the deletes of a new data file, or None if it needs none."""
@@ -108,7 +110,7 @@ class DeleteCarrier:
 
     def _file(self, entry: ManifestEntry) -> PositionFile:
         place = self._table.location(entry.data_file.file_path)
-        return self._files.setdefault(place, PositionFile(place))
+        return self._files.setdefault(place, PositionFile(place, self._kept))
 
 
 def _content(path: str, positions: Sequence[int] | np.ndarray) -> bytes:
