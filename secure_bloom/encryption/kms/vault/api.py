@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -14,6 +15,8 @@ from secure_bloom.reports.text import legible
 #: Throttled, sealed, without a leader, or behind a balancer that has nobody to ask just now.
 _TRANSIENT: Final = frozenset({412, 429, 472, 473, 500, 502, 503, 504})
 _LONGEST_TEXT: Final = 200
+#: Answers have a few hundred bytes; a key with thousands of versions has some hundred KB.
+_LARGEST_ANSWER: Final = 4 << 20
 #: A server should repeat neither tokens nor wrapped keys, and what is shown must not if it does.
 _SECRET: Final = re.compile(
     r"\b(?:hv[sbr]|[sbr])\.\S+|vault:v\d+:\S+|[A-Za-z0-9+/_]{40,}=*|[A-Za-z0-9+/]{20,}={1,2}"
@@ -44,6 +47,9 @@ class VaultApi:
         self._session = requests.Session()
         # If hvac gets a session, it takes the session's `verify` and not its own argument.
         self._session.verify = True if settings.ca_file is None else str(settings.ca_file)
+        # An answer that is packed could have any size unpacked.
+        self._session.headers["Accept-Encoding"] = "identity"
+        self._session.hooks["response"].append(self._bounded)
         # requests keeps 10 connections otherwise.
         for scheme in ("https://", "http://"):
             self._session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE))
@@ -82,6 +88,22 @@ class VaultApi:
         if response.status_code == 200 and answer is not None:
             return answer
         raise self._refused(response, answer)
+
+    def _bounded(self, response: Any, **_: object) -> None:
+        """Read the body of an answer. Raises KmsUnavailableError if it is too large."""
+        import requests
+        import urllib3.exceptions
+
+        body = b""
+        try:
+            while piece := response.raw.read(_LARGEST_ANSWER + 1 - len(body), decode_content=False):
+                body += piece
+                if len(body) > _LARGEST_ANSWER:
+                    response.close()
+                    raise self.strange(f"more than {_LARGEST_ANSWER:,} bytes")
+        except urllib3.exceptions.HTTPError as exc:
+            raise requests.ConnectionError(exc) from exc
+        response.raw = io.BytesIO(body)
 
     def strange(self, what: str) -> KmsUnavailableError:
         """Return the error for an answer that Vault's API does not have."""
@@ -123,7 +145,7 @@ class VaultApi:
 def _json_object(response: Any) -> Mapping[str, Any] | None:
     try:
         answer = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import sys
+import threading
+import tracemalloc
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from secure_bloom.encryption.kms import KmsClient, kms_client
+from secure_bloom.encryption.kms.vault.api import VaultApi
+from secure_bloom.encryption.kms.vault.settings import VaultSettings
 from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
@@ -159,3 +166,38 @@ class TestAnswers:
             pytest.raises(KmsUnavailableError, match="no answer: ConnectionError"),
         ):
             self.client(url, retry_seconds=0).unwrap_key(self.SECRET, "k")
+
+
+@pytest.mark.parametrize("form", ["endless", "packed", "nested"])
+def test_an_answer_that_would_take_all_memory_is_refused(form: str) -> None:
+    content = {"nested": b"[" * 1_000_000, "packed": gzip.compress(bytes(64 << 20)), "endless": b""}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if form == "packed":
+                self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            with suppress(OSError):
+                self.wfile.write(content[form])
+                while form == "endless":
+                    self.wfile.write(bytes(1 << 20))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        api = VaultApi(VaultSettings(address=f"http://127.0.0.1:{server.server_port}"))
+        client = api.client("token")
+        tracemalloc.start()
+        with pytest.raises(KmsUnavailableError) as refused:
+            api.request(client.auth.token.lookup_self)
+        assert tracemalloc.get_traced_memory()[1] < 48 << 20
+    finally:
+        tracemalloc.stop()
+        server.shutdown()
+        server.server_close()
+    assert "does not come from Vault" in refused.value.message
+    assert refused.value.hint is not None
