@@ -116,7 +116,7 @@ def add_to_none(spark: SparkSession, sizes: list[int]) -> list[dict[str, Any]]:
 
 def made_up_folders(files: int) -> Any:
     """What the driver finds of the made-up table."""
-    from secure_bloom.storage.split_listing import Branch, UpperPart
+    from secure_bloom.lakes.split_listing import Branch, UpperPart
 
     folders = range(max(files // _FILES_OF_A_FOLDER, 1))
     return UpperPart(

@@ -34,7 +34,7 @@ from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.lakes import snapshot
 from secure_bloom.lakes.deletion_vectors import DeletedRows, decode_z85, positions
-from secure_bloom.lakes.live_file import LiveFile
+from secure_bloom.lakes.delta.live_file import LiveFile
 from secure_bloom.lakes.streaming_sink import committed_files
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate

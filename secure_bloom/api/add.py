@@ -16,13 +16,13 @@ from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import refuse_options_of_tables, table_to_write
+from secure_bloom.lakes.formats import DELTA, ICEBERG
 from secure_bloom.lakes.iceberg.catalog import require_pyiceberg
-from secure_bloom.runs.files import FilesTarget, summary_notes
+from secure_bloom.lakes.managed_tables import refuse_options_of_tables, table_to_write
+from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget
-from secure_bloom.storage import TableLog
 from secure_bloom.storage.paths import Paths, as_paths
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     asked = replace(asked, paths=paths)
     table = table_to_write(paths)
     if table is not None:
-        log, place = table
-        return _add_to_table(*_OPENED[log](place, asked), asked)
+        form, place = table
+        return _add_to_table(*_OPENED[form](place, asked), asked)
     refuse_options_of_tables(
         where=asked.where, since=asked.since, commit_every=asked.commit_every, branch=asked.branch
     )
@@ -219,8 +219,8 @@ def _iceberg_run(path: str, asked: AddRequest) -> tuple[TableTarget, FilterReque
     )
 
 
-#: The log of a table that may be written -> the run on it, and the request for its files.
-_OPENED: Final = {TableLog.DELTA: _delta_run, TableLog.ICEBERG: _iceberg_run}
+#: The format of a table that may be written -> the run on it, and the request for its files.
+_OPENED: Final = {DELTA: _delta_run, ICEBERG: _iceberg_run}
 
 
 def _add_to_files(asked: AddRequest) -> AddReport:

@@ -18,15 +18,15 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import delta_table, table_to_write
+from secure_bloom.lakes.formats import ICEBERG
+from secure_bloom.lakes.managed_tables import delta_table, table_to_write
+from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.rekeying.bare_folder import BareFolder
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, table_notes
 from secure_bloom.rekeying.rekey_work import closed_notes, decryption, reencryption, rotation
-from secure_bloom.runs.files import FilesTarget, summary_notes
 from secure_bloom.runs.loop import Done, run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget
-from secure_bloom.storage import TableLog
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 
@@ -186,7 +186,7 @@ def decrypt(
     )
     choice = TableChoice(where=where, since=since, branch=branch, commit_every=commit_every)
     every, runner = as_paths(paths), LocalRunner(jobs=jobs)
-    found = table_to_write(every, TableLog.ICEBERG)
+    found = table_to_write(every, ICEBERG)
     if found is not None:
         table = open_decryption(*found, choice, output=output is not None)
         open_work = partial(setting, only_changes=True, names=table.opened_names)

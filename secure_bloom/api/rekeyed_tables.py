@@ -16,12 +16,13 @@ from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import refuse_options_of_tables
+from secure_bloom.lakes.formats import ICEBERG
 from secure_bloom.lakes.iceberg.catalog import require_pyiceberg
+from secure_bloom.lakes.managed_tables import refuse_options_of_tables
+from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.protection import check_lookalikes
 from secure_bloom.runs.target import TableTarget
-from secure_bloom.storage import TableLog
 
 if TYPE_CHECKING:
     from secure_bloom.lakes.delta.selection import TableSelection
@@ -61,7 +62,7 @@ class TableChoice:
 
 # The formats are imported inside the functions: most runs are over files, and many are short.
 def open_reencryption(
-    log: TableLog,
+    log: TableFormat,
     place: str,
     policy: KeyPolicy | str | PathLike[str],
     choice: TableChoice,
@@ -70,13 +71,13 @@ def open_reencryption(
 ) -> tuple[TableTarget, KeyPolicy]:
     """Return the run that brings a table under a policy. Raises an error for ``output``."""
     wanted = _loaded(policy)
-    if log is TableLog.ICEBERG:
+    if log is ICEBERG:
         return _reencrypted_iceberg(place, wanted, choice, output=output)
     return _reencrypted_delta(place, wanted, choice, output=output)
 
 
 def open_rotation(
-    log: TableLog,
+    log: TableFormat,
     place: str,
     policy: KeyPolicy | str | PathLike[str],
     moves: Mapping[str, str],
@@ -88,13 +89,13 @@ def open_rotation(
         # Then the policy is asked for its KMS alone.
         older = wanted.older_keys | wanted.master_keys()
         wanted = replace(wanted, columns={}, older_keys=older)
-    if log is TableLog.ICEBERG:
+    if log is ICEBERG:
         return _rotated_iceberg(place, wanted, choice)
     return _rotated_delta(place, wanted, choice)
 
 
 def open_decryption(
-    log: TableLog, place: str, choice: TableChoice, *, output: bool = False
+    log: TableFormat, place: str, choice: TableChoice, *, output: bool = False
 ) -> TableTarget:
     """Return the run that writes the files of a table in clear. Raises an error for ``output``."""
     del log  # of Iceberg: a Delta table is written to a folder without a log

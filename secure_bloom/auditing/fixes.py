@@ -15,14 +15,13 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.lakes import TableListing, is_in_catalog
-from secure_bloom.lakes.formats import ListedTable
-from secure_bloom.storage import TableLog, below, is_object_uri, join, local_path
+from secure_bloom.lakes import TableListing
+from secure_bloom.lakes.table_format import ListedTable, TableFormat
+from secure_bloom.storage import below, is_object_uri, join, local_path
 
 #: A command in the fix of a rule, for the table of the finding.
 _COMMAND = re.compile(r"`secure-bloom (?P<verb>\w+) PATH(?P<rest>[^`]*)`")
@@ -33,38 +32,14 @@ _PATTERN = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class NamedPlace:
-    """The path that a command names, and the log of the table there, None for plain files."""
+    """The path that a command names, and the format of the table there, None for plain files."""
 
     path: str
-    log: TableLog | None = None
+    format: TableFormat | None = None
 
 
-def _reads(_: NamedPlace) -> bool:
-    return True
-
-
-def _takes_commits(target: NamedPlace) -> bool:
-    return target.log is TableLog.DELTA or is_in_catalog(target.path)
-
-
-#: The verbs of fixes -> whether a verb takes a table with a log.
-_TAKES: Final[dict[str, Callable[[NamedPlace], bool]]] = {
-    "add": _takes_commits,
-    "reencrypt": _takes_commits,
-    "rotate": _takes_commits,
-    "inspect": _reads,
-}
-_NOT_WRITTEN: Final[dict[TableLog, str]] = {
-    TableLog.ICEBERG: "give secure-bloom {verb} the table by its catalog, as "
-    "iceberg://CATALOG/NAMESPACE.TABLE: a metadata file takes no commit",
-    TableLog.STREAMING: "no command of secure-bloom writes into a table of Spark Structured "
-    "Streaming, whose log has the sizes of its files: write its rows to another folder, under the "
-    "policy, by a batch job or a new query",
-    TableLog.HUDI: "no command of secure-bloom writes into a Hudi table, whose timeline has the "
-    "sizes of its files: rewrite them with Hudi, in a session that encrypts",
-    TableLog.PAIMON: "no command of secure-bloom changes the keys of a Paimon table: rewrite its "
-    "files with Paimon, then expire its old snapshots",
-}
+#: The verbs of fixes that write files.
+_WRITING = frozenset({"add", "reencrypt", "rotate"})
 
 
 class Targets:
@@ -126,8 +101,9 @@ class Targets:
         policy_path: str | None,
     ) -> str:
         verb, rest = match["verb"], match["rest"]
-        if target.log is not None and not _TAKES[verb](target):
-            return _NOT_WRITTEN[target.log].format(verb=verb)
+        form = target.format
+        if verb in _WRITING and form is not None and not form.takes_verb(verb, target.path):
+            return form.rewritten_by.format(verb=verb)
         # A policy that was made in Python has no file, so the command is a sketch all the same.
         if policy_path is not None:
             if verb == "rotate" and column and policy.key_for(column.split(".")) is None:
@@ -145,12 +121,10 @@ class Targets:
     def _lacks_a_column(self, target: NamedPlace, policy: KeyPolicy) -> bool:
         """Return whether a target may lack a column to which the policy gives a key."""
         sensitive = [name for name, rule in policy.columns.items() if rule.key is not None]
-        if target.log is TableLog.DELTA:
-            from secure_bloom.lakes.delta.names import all_columns
-
-            state = next(it.state for it in self._tables if _named(it) == target)
-            names = all_columns(state.metadata)
-            return any(names.stored(name) is None for name in sensitive)
+        table = next((it for it in self._tables if _named(it) == target), None)
+        lacks = None if table is None else table.format.lacks_a_column(table.state, sensitive)
+        if lacks is not None:
+            return lacks
         columns = self._columns.get(target, ())
         return any(
             not any(it == name or it.startswith(f"{name}.") for it in columns) for name in sensitive
@@ -197,4 +171,4 @@ def _has_filter(policy: KeyPolicy, column: str) -> bool:
 
 
 def _named(table: ListedTable) -> NamedPlace:
-    return NamedPlace(table.named or table.place, table.log)
+    return NamedPlace(table.named or table.place, table.format)

@@ -7,14 +7,13 @@ renamed. Under the current names it is no column, or one that the policy does no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.lakes import Snapshot, TableListing
-from secure_bloom.lakes.formats import ListedTable
-from secure_bloom.storage import TableLog, below
+from secure_bloom.lakes import TableListing
+from secure_bloom.lakes.table_format import ListedTable
+from secure_bloom.storage import below
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 
@@ -45,27 +44,6 @@ def _has_file(table: ListedTable, path: str) -> bool:
 def _mappings(table: ListedTable) -> list[ColumnMapping]:
     # What cannot be read is a finding of the check of the table's log.
     with suppress(SecureBloomError):
-        history = _HISTORIES.get(table.log)
-        found = [] if history is None else history(table.state)
+        found = table.format.older_names(table.state)
         return [it for number, it in enumerate(found) if it not in found[:number]]
     return []
-
-
-def _of_delta(table: Snapshot) -> list[ColumnMapping]:
-    from secure_bloom.lakes.delta.history import metadata_in_log
-    from secure_bloom.lakes.delta.names import column_names
-
-    names = map(column_names, metadata_in_log(table.folder))
-    return [it for it in names if it is not None]
-
-
-def _of_iceberg(table: Any) -> list[ColumnMapping]:
-    from secure_bloom.lakes.iceberg.table import older_names
-
-    return older_names(table)
-
-
-_HISTORIES: Mapping[TableLog, Callable[[Any], list[ColumnMapping]]] = {
-    TableLog.DELTA: _of_delta,
-    TableLog.ICEBERG: _of_iceberg,
-}

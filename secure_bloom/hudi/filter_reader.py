@@ -18,6 +18,8 @@ from secure_bloom.hudi.record_keys.footer_entry import (
     describe_record_keys,
     read_entry,
 )
+from secure_bloom.lakes.formats import HUDI
+from secure_bloom.lakes.managed_tables import find_unmanaged, refuse_managed
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
@@ -25,11 +27,8 @@ from secure_bloom.reports.base import ReportOfFiles, counted_files
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import (
     InputFile,
-    TableLog,
     files_at_once,
-    find_unmanaged,
     open_input,
-    refuse_managed,
 )
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 
@@ -134,7 +133,7 @@ def read_record_key_filter(
     )
     # Reading one file changes nothing, so Hudi's own log need not be asked; another log may say
     # that the file is gone.
-    refuse_managed(name, honoured=[TableLog.HUDI])
+    refuse_managed(name, honoured=[HUDI])
     with located(path=name), open_input(name) as file:
         footer = _footer(file, access.resolver())
         warn_unverified(() if footer.is_verified else (name,))
@@ -163,7 +162,7 @@ def show(
         keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
     )
     resolver = access.resolver()
-    found = find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
+    found = find_unmanaged(as_paths(paths), honoured=[HUDI])
     files = tuple(in_order(lambda path: _show(path, resolver), found, files_at_once(found)))
     warn_unverified(file.path for file in files if not file.verified)
     return RecordKeyReport(files=files)

@@ -34,12 +34,12 @@ from secure_bloom.hudi.record_keys.footer_entry import (
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
+from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.reports.text import counted, named_columns
-from secure_bloom.runs.files import FilesTarget, summary_notes
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.storage import InputFile

@@ -31,13 +31,15 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     java_order,
     keys_bytes,
 )
+from secure_bloom.lakes.formats import HUDI
+from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input
+from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
 #: Files at work at a time: more than cores, because a search waits for the disk or the store.
@@ -208,7 +210,7 @@ def lookup(
     resolver = access.resolver()
     # A Hudi table's own log is left to the caller; that of another format may say that files are
     # gone.
-    files = find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
+    files = find_unmanaged(as_paths(paths), honoured=[HUDI])
     search = partial(_search, searched=searched, column=column, resolver=resolver)
     answers = list(in_order(search, files, _WORKERS, room=len(files)))
     holders: dict[bytes, list[str]] = {}

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.lakes.delta.live_file import DeletionVector
 from secure_bloom.lakes.delta.log_files import resolve
-from secure_bloom.lakes.live_file import DeletionVector
 from secure_bloom.lakes.paimon.table import PaimonVector, read_vector
 from secure_bloom.running.memory_budget import refuse_beyond
 from secure_bloom.storage import join, open_input

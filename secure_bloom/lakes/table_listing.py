@@ -11,19 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
-from secure_bloom.lakes.formats import (
-    NO_VERSIONS,
-    READ_LOGS,
-    ListedTable,
-    TableFormat,
-    below_key,
-    format_of,
-    named_format,
-)
-from secure_bloom.lakes.live_file import TableVersion
+from secure_bloom.lakes.formats import listed_by_log, named_format
+from secure_bloom.lakes.managed_tables import refuse_above, refuse_folder
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, below_key
+from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import (
     InputFile,
-    TableLog,
     find_files,
     is_object_uri,
     join,
@@ -32,11 +25,10 @@ from secure_bloom.storage import (
 )
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import expand
-from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 
 if TYPE_CHECKING:
-    from secure_bloom.lakes.formats import ListedFile
     from secure_bloom.lakes.paimon.table import PaimonFile
+    from secure_bloom.lakes.table_format import ListedFile
     from secure_bloom.storage.column_mapping import ColumnMapping
     from secure_bloom.storage.folder_trees import Tree
 
@@ -101,7 +93,7 @@ def list_tables(
             folders.append(path)
         else:
             found.take_named(path, named)
-    above = refuse_above(folders, READ_LOGS)
+    above = refuse_above(folders, listed_by_log())
     plain: list[str] = []
     for path in folders:
         # Without such folders there is nothing to look for: in a store each look is a request.
@@ -131,7 +123,7 @@ def _matches(path: str) -> list[str]:
         return []
 
 
-def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
+def _table_above(path: str, above: Mapping[str, TableFormat]) -> str | None:
     """Return the innermost folder above a path that has a log, or None."""
     folders = [folder for folder in tree_of(path).parents(path) if folder in above]
     # All of them lie above one path, so the longest is the innermost.
@@ -161,7 +153,10 @@ class _Listed:
     def listing(self) -> TableListing:
         """Return the listing of everything found."""
         if not self._at.is_latest and not self._tables:
-            raise PolicyError(f"a version was asked for, and {NO_VERSIONS}")
+            raise PolicyError(
+                "a version was asked for, and only Delta, Iceberg and Paimon tables have versions "
+                "that can be read"
+            )
         return TableListing(
             paths=tuple(sorted(self._paths.values())),
             folders=tuple(self._folders),
@@ -200,7 +195,7 @@ class _Listed:
         """Return the live files of a folder that is a table, or None for another folder."""
         self._trees[id(tree)] = tree
         try:
-            log = refuse_folder(tree, folder, folders, honoured=READ_LOGS)
+            log = refuse_folder(tree, folder, folders, honoured=listed_by_log())
         except UnsupportedFeatureError as error:
             if self._refused is None or folder.rstrip("/") in self._given:
                 raise
@@ -210,14 +205,14 @@ class _Listed:
 
     def take_named(self, path: str, named: TableFormat) -> None:
         """Add the files of a table that a path names."""
-        table = replace(named.list_files(path, self._at), named=path)
+        table = replace(named.list_table(path, self._at), named=path)
         self._tables[path] = table
         self._files |= table.files
         self._names |= {it: names for it in table.files if (names := table.names_of(it))}
         self.take(table.files)
 
     def take_inside(
-        self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableLog]
+        self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableFormat]
     ) -> None:
         """Add the files for a path inside tables: its matches, each with its table."""
         files = []
@@ -234,7 +229,7 @@ class _Listed:
             )
         self.take(files)
 
-    def _files_of(self, log: TableLog, table: str, path: str) -> list[str]:
+    def _files_of(self, log: TableFormat, table: str, path: str) -> list[str]:
         """Return the live files of a table that are ``path``, or below it.
 
         ``path`` is inside the table.
@@ -250,10 +245,10 @@ class _Listed:
                 self._names[shown] = names
         return found
 
-    def _table(self, log: TableLog, tree: Tree, table: str) -> ListedTable:
+    def _table(self, log: TableFormat, tree: Tree, table: str) -> ListedTable:
         key = tree.key(table)
         if key not in self._tables:
-            self._tables[key] = format_of(log).list_files(table, self._at)
+            self._tables[key] = log.list_table(table, self._at)
         return self._tables[key]
 
 

@@ -11,6 +11,8 @@ from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.formats import PAIMON
+from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.lakes.paimon.names import is_table
 from secure_bloom.paimon.column_filter import BuildReport, IndexReport
 from secure_bloom.paimon.index_builder import (
@@ -21,7 +23,6 @@ from secure_bloom.paimon.index_builder import (
 )
 from secure_bloom.paimon.index_files import table_alone
 from secure_bloom.running.parallelism import chosen_parallelism, each_file
-from secure_bloom.storage import TableLog, find_unmanaged
 from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
 
 
@@ -183,7 +184,7 @@ def build_indexes(
         allow_clear_index=allow_clear_index,
     )
     work = open_work()
-    files = find_unmanaged(given, honoured=[TableLog.PAIMON])
+    files = find_unmanaged(given, honoured=[PAIMON])
     parallelism = chosen_parallelism(
         len(files), jobs, mean_size=mean_size(files), at_once=files_at_once(files)
     )

@@ -6,16 +6,16 @@ from collections.abc import Container, Hashable
 from typing import Final
 
 from secure_bloom.errors import FormatError, PolicyError, located
+from secure_bloom.lakes.formats import PAIMON
+from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.lakes.paimon.names import is_named, is_table
 from secure_bloom.lakes.paimon.table import PaimonFile
 from secure_bloom.paimon.container import MAGIC, FileIndex
 from secure_bloom.storage import (
     DATA_SUFFIXES,
     InputFile,
-    TableLog,
     file_key,
     file_keys,
-    find_unmanaged,
     local_path,
     name_of,
     sibling,
@@ -45,7 +45,7 @@ def find_indexed(paths: Paths) -> list[str]:
     every = find_unmanaged(
         as_paths(paths),
         suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX),
-        honoured=[TableLog.PAIMON],
+        honoured=[PAIMON],
     )
     keys = set(file_keys(every))
     return [path for path in every if not _stands_beside(path, keys)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import MissingPathError, UnsupportedFeatureError
 from secure_bloom.lakes import LiveFile, Snapshot, snapshot
-from secure_bloom.runs.files import FilesTarget
+from secure_bloom.lakes.plain_files import FilesTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.storage import join, local_path, name_of
 from secure_bloom.storage.listing import check_targets, refuse_inside

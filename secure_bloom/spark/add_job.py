@@ -22,8 +22,9 @@ from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.delta.table_run import refuse_options_of_files
-from secure_bloom.lakes.formats import table_to_write
+from secure_bloom.lakes.formats import DELTA, ICEBERG
 from secure_bloom.lakes.iceberg.catalog import absolute_place
+from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.runs.target import TableTarget
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import job_files
@@ -45,7 +46,7 @@ from secure_bloom.spark.table_job import (
     table_selection,
     time_of_files,
 )
-from secure_bloom.storage import TableLog, refuse_append
+from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths, as_paths
 
 if TYPE_CHECKING:
@@ -132,9 +133,9 @@ def add_bloom_filters(
     every = as_paths(paths)
     table = table_to_write([*map(absolute_place, every)])
     if table is not None:
-        log, place = table
+        form, place = table
         chosen = _Chosen(where=where, since=since, branch=branch, in_place=in_place)
-        run, stored = _OPENED[log](place, request, chosen)
+        run, stored = _OPENED[form](place, request, chosen)
         shipped = (stored, access, run.grant)
         job = _beside_job(spark, run, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
@@ -192,7 +193,7 @@ def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
 
 
 #: The log of a table -> the run on it, and the request for its files.
-_OPENED = {TableLog.DELTA: _delta_run, TableLog.ICEBERG: _iceberg_run}
+_OPENED = {DELTA: _delta_run, ICEBERG: _iceberg_run}
 
 
 def _snapshot(since: datetime | str | int | None) -> int | None:

@@ -19,6 +19,8 @@ from secure_bloom.errors import PolicyError, located
 from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
+from secure_bloom.lakes.formats import HUDI
+from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
@@ -26,7 +28,7 @@ from secure_bloom.spark.compat import check_table_arguments
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.tasks import in_partitions
-from secure_bloom.storage import TableLog, find_unmanaged, open_input
+from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
@@ -76,9 +78,7 @@ def hudi_lookup(
     check_table_arguments()
     from pyspark.sql import functions as f
 
-    files = [
-        absolute_path(path) for path in find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
-    ]
+    files = [absolute_path(path) for path in find_unmanaged(as_paths(paths), honoured=[HUDI])]
     groups = _group_count(spark, len(files), file_groups)
     access = Access.of(
         None, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected

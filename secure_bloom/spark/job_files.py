@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.lakes.split_listing import Branch, Entry, list_branch, list_upper_part
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_selection import FileSelection, file_selection
 from secure_bloom.spark.row_schema import RowSchema
@@ -35,7 +36,6 @@ from secure_bloom.spark.tasks import (
 from secure_bloom.storage import summary_files
 from secure_bloom.storage.listing import no_such_files
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths, folder_of
-from secure_bloom.storage.split_listing import Branch, Entry, list_branch, list_upper_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -167,7 +167,7 @@ def job_files(
 ) -> Iterator[JobFiles]:
     """Yield the files that paths or names of tables mean, if ``where`` and ``since`` select them.
 
-    Raises the errors of :func:`secure_bloom.storage.find_unmanaged`. Without a selection, a path
+    Raises UnsupportedFeatureError for a table with a log of its own. Without a selection, a path
     that leads to no file is an error too.
     """
     roots = tuple(absolute_path(table_location(spark, path)) for path in as_paths(paths))

@@ -24,9 +24,9 @@ from weakref import WeakSet
 from secure_bloom.adding.report import file_notes
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError, ReportLostError
+from secure_bloom.lakes.plain_files import stale_summary_notes
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import AT_ONCE
-from secure_bloom.runs.files import stale_summary_notes
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.java_errors import reason_of
 from secure_bloom.spark.job_files import JobFiles

@@ -18,8 +18,8 @@ from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
-from secure_bloom.lakes.formats import table_to_write
 from secure_bloom.lakes.iceberg.catalog import absolute_place
+from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.rekeying.file_work import check_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation

@@ -1,7 +1,6 @@
 """Local paths and object-store URIs: bounded reads, atomic replace, listing.
 
     paths, listing       what a path names, and the Parquet files below it
-    managed_tables       refuses files that the log of a table records
     dispatch             each operation on one file, local or in a store
     inputs, local        a file open for reading; `objects` and `pinned_objects` for stores
     replace, append      new bytes on a local disk: whole or not at all
@@ -40,7 +39,6 @@ from secure_bloom.storage.listing import (
     find_files,
     summary_files,
 )
-from secure_bloom.storage.managed_tables import TableLog, find_unmanaged, refuse_managed
 from secure_bloom.storage.paths import (
     below,
     files_at_once,
@@ -57,14 +55,12 @@ __all__ = [
     "DATA_SUFFIXES",
     "CountedFile",
     "InputFile",
-    "TableLog",
     "append_tail",
     "below",
     "file_key",
     "file_keys",
     "files_at_once",
     "find_files",
-    "find_unmanaged",
     "has_conditional_writes",
     "is_object_uri",
     "join",
@@ -74,7 +70,6 @@ __all__ = [
     "open_input",
     "open_pinned",
     "refuse_append",
-    "refuse_managed",
     "remove_kept",
     "remove_leftover",
     "reopen_pinned",

@@ -9,7 +9,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.api.rekeyed_tables import TableChoice, open_decryption, open_rotation
 from secure_bloom.errors import PolicyError
-from secure_bloom.storage import TableLog
+from secure_bloom.lakes.formats import ICEBERG
 from testing.delta_tables import write_table
 from testing.tables import KEYRING
 from tests.lakes.iceberg.tables import NAME, in_settings, people
@@ -41,8 +41,8 @@ def test_an_iceberg_table_knows_no_time_of_files(
 ) -> None:
     people(in_settings(tmp_path, monkeypatch), files=1)
     for opened in (
-        lambda choice: open_rotation(TableLog.ICEBERG, NAME, POLICY, {}, choice),
-        lambda choice: open_decryption(TableLog.ICEBERG, NAME, choice),
+        lambda choice: open_rotation(ICEBERG, NAME, POLICY, {}, choice),
+        lambda choice: open_decryption(ICEBERG, NAME, choice),
     ):
         with pytest.raises(PolicyError, match="takes the id of a snapshot"):
             opened(TableChoice(written=1))

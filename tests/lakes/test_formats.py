@@ -7,25 +7,26 @@ from pathlib import Path
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes import TableVersion, formats, list_tables
-from secure_bloom.lakes.formats import READ_LOGS, ListedTable, TableFormat, format_of, named_format
-from secure_bloom.storage import TableLog
+from secure_bloom.lakes.formats import DELTA, ICEBERG, STREAMING, named_format
+from secure_bloom.lakes.table_format import ListedTable, TableFormat
 from testing import delta_logs as logs
+from testing.tables import customers, write
 
 
 @pytest.mark.parametrize(
-    ("path", "log"),
+    ("path", "form"),
     [
-        ("iceberg://lake/db.t", TableLog.ICEBERG),
-        ("warehouse/t/metadata/00001-a.metadata.json", TableLog.ICEBERG),
+        ("iceberg://lake/db.t", ICEBERG),
+        ("warehouse/t/metadata/00001-a.metadata.json", ICEBERG),
         ("t", None),
         ("t/part-0.parquet", None),
     ],
 )
-def test_a_path_may_name_a_table_by_itself(path: str, log: TableLog | None) -> None:
-    found = named_format(path)
-    assert (None if found is None else found.log) is log
+def test_a_path_may_name_a_table_by_itself(path: str, form: TableFormat | None) -> None:
+    assert named_format(path) is form
 
 
 def test_a_delta_table_is_listed_by_its_log(tmp_path: Path) -> None:
@@ -37,13 +38,13 @@ def test_a_delta_table_is_listed_by_its_log(tmp_path: Path) -> None:
         logs.add("a", partitionValues={"day": None}),
     )
     logs.commit(tmp_path, 1, logs.remove("a"), logs.add("b", partitionValues={"day": None}))
-    table = format_of(TableLog.DELTA).list_files(str(tmp_path), TableVersion())
+    table = DELTA.list_table(str(tmp_path), TableVersion())
     assert [Path(path).name for path in table.files] == ["b"]
     assert (table.partition_columns, table.column_mapping) == (("day",), None)
-    old = format_of(TableLog.DELTA).list_files(str(tmp_path), TableVersion(version=0))
+    old = DELTA.list_table(str(tmp_path), TableVersion(version=0))
     assert [Path(path).name for path in old.files] == ["a"]
     with pytest.raises(PolicyError, match="not snapshots"):
-        format_of(TableLog.DELTA).list_files(str(tmp_path), TableVersion(snapshot=7))
+        DELTA.list_table(str(tmp_path), TableVersion(snapshot=7))
 
 
 def sink(folder: Path, *files: str) -> str:
@@ -55,36 +56,46 @@ def sink(folder: Path, *files: str) -> str:
 
 def test_a_streaming_sink_has_files_and_no_versions(tmp_path: Path) -> None:
     folder = sink(tmp_path, f"file://{tmp_path}/part-0.parquet")
-    table = format_of(TableLog.STREAMING).list_files(folder, TableVersion())
+    table = STREAMING.list_table(folder, TableVersion())
     assert list(table.files) == [str(tmp_path / "part-0.parquet")]
     with pytest.raises(PolicyError, match="have versions"):
-        format_of(TableLog.STREAMING).list_files(folder, TableVersion(version=1))
+        STREAMING.list_table(folder, TableVersion(version=1))
 
 
 def test_a_streaming_sink_that_was_moved_is_refused(tmp_path: Path) -> None:
     folder = sink(tmp_path, "file:///elsewhere/part-0.parquet")
     with pytest.raises(UnsupportedFeatureError, match="names files elsewhere"):
-        format_of(TableLog.STREAMING).list_files(folder, TableVersion())
+        STREAMING.list_table(folder, TableVersion())
 
 
-def test_every_log_that_is_read_has_a_format() -> None:
-    assert {format_of(log).log for log in READ_LOGS} == READ_LOGS
+class Listed(TableFormat):
+    """A format whose tables list their files in ``_files/list``."""
+
+    title = "a table with a list"
+    log_folder = "_files"
+    is_found_by_log = True
+
+    def recognizes(self, path: str) -> bool:
+        return path.endswith(".listed")
+
+    def list_table(self, path: str, at: TableVersion) -> ListedTable:
+        del at
+        names = Path(path, "_files", "list").read_text().split()
+        files = dict.fromkeys(str(Path(path, name)) for name in names)
+        return ListedTable(format=self, place=path, files=files)
 
 
-def test_a_new_format_is_one_entry_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = tmp_path / "live.parquet"
-    live.write_bytes(b"")
-
-    def list_files(path: str, _at: TableVersion) -> ListedTable:
-        files = dict.fromkeys([str(live)])
-        return ListedTable(log=TableLog.HUDI, place=path, files=files, state=path)
-
-    mine = TableFormat(
-        log=TableLog.HUDI, list_files=list_files, recognize=lambda path: path.endswith(".mine")
-    )
-    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, mine))
-    listing = list_tables(["table.mine"])
-    assert (listing.paths, [table.place for table in listing.tables]) == (
-        (str(live),),
-        ["table.mine"],
-    )
+def test_a_new_format_is_one_class_and_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, Listed()))
+    (tmp_path / "t.listed" / "_files").mkdir(parents=True)
+    (tmp_path / "t.listed" / "_files" / "list").write_text("live.parquet")
+    for name in ("live", "removed"):
+        write(tmp_path / "t.listed" / f"{name}.parquet", customers(10))
+    live = str(tmp_path / "t.listed" / "live.parquet")
+    for given in (tmp_path, tmp_path / "t.listed", live):
+        assert list_tables([str(given)]).paths == (live,)
+    assert sb.read_table(tmp_path / "t.listed").num_rows == 10
+    with pytest.raises(UnsupportedFeatureError, match="a table with a list: its own log"):
+        sb.add_bloom_filters(tmp_path / "t.listed", columns=["id"])

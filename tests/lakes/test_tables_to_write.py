@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.lakes.formats import delta_table, table_to_write
-from secure_bloom.storage import TableLog
+from secure_bloom.lakes.formats import ICEBERG
+from secure_bloom.lakes.managed_tables import delta_table, table_to_write
 
 
 def test_the_folder_with_a_log_is_a_table(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_table_inside_of_another_ones_folder_is_refused(tmp_path: Path) -> Non
 
 def test_a_table_of_a_catalog_is_written_when_it_is_given_alone(tmp_path: Path) -> None:
     table = "iceberg://lake/db.t"
-    assert table_to_write([table]) == (TableLog.ICEBERG, table)
+    assert table_to_write([table]) == (ICEBERG, table)
     with pytest.raises(sb.PolicyError, match="given alone"):
         table_to_write([table, str(tmp_path)])
 

@@ -11,8 +11,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.lakes.plain_files import FilesTarget
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
-from secure_bloom.runs.files import FilesTarget
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from testing.tables import KEYRING

@@ -16,7 +16,8 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
 )
-from secure_bloom.storage import find_files, open_input, refuse_managed, replace_tail
+from secure_bloom.lakes.managed_tables import refuse_managed
+from secure_bloom.storage import find_files, open_input, replace_tail
 from secure_bloom.storage.object_writer import LEAST_PART
 from testing.store_proxy import StoreProxy, store_proxy
 from testing.tables import KEYRING, Mode, customers, read, write

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.storage import find_files, refuse_managed, summary_files
+from secure_bloom.lakes.managed_tables import refuse_managed
+from secure_bloom.storage import find_files, summary_files
 from secure_bloom.storage.listing import output_paths, refuse_inside
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.storage import find_files, open_input, refuse_managed, summary_files
+from secure_bloom.lakes.managed_tables import refuse_managed
+from secure_bloom.storage import find_files, open_input, summary_files
 from secure_bloom.storage.listing import file_sizes
 from secure_bloom.storage.objects import ObjectTree
 from testing.storage import OLD, Bucket

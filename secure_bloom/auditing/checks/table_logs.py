@@ -31,10 +31,12 @@ from secure_bloom.lakes import Snapshot, TableListing
 from secure_bloom.lakes.delta.actions import Action
 from secure_bloom.lakes.delta.history import actions_in, log_paths, stray_actions, texts_of
 from secure_bloom.lakes.delta.log_bounds import bounded_columns, named_path
+from secure_bloom.lakes.formats import DELTA, ICEBERG, PAIMON
+from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
 from secure_bloom.running.bounded_documents import parsed_json
-from secure_bloom.storage import TableLog, open_input
+from secure_bloom.storage import open_input
 
 if TYPE_CHECKING:
     from secure_bloom.lakes.iceberg.table import IcebergTable
@@ -59,7 +61,7 @@ def check_stray_log(path: str, policy: KeyPolicy) -> list[Finding]:
 def check_table_logs(tables: TableListing, policy: KeyPolicy) -> Iterator[Finding]:
     """Yield one finding for each table, sensitive column, and kind of what the log shows of it."""
     for table in tables.tables:
-        check = _CHECKS.get(table.log)
+        check = _CHECKS.get(table.format)
         if check is not None:
             yield from check(table.state, policy)
 
@@ -91,17 +93,17 @@ def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]
 
 
 #: What is checked of a table's log, by its format.
-_CHECKS: Mapping[TableLog, Callable[[Any, KeyPolicy], Iterator[Finding]]] = {
-    TableLog.DELTA: _delta_log,
-    TableLog.ICEBERG: _iceberg_metadata,
-    TableLog.PAIMON: _paimon_metadata,
+_CHECKS: Mapping[TableFormat, Callable[[Any, KeyPolicy], Iterator[Finding]]] = {
+    DELTA: _delta_log,
+    ICEBERG: _iceberg_metadata,
+    PAIMON: _paimon_metadata,
 }
 
 
 def check_table_keys(tables: TableListing) -> Iterator[Finding]:
     """Yield a finding for each table that names a key and has a data file without encryption."""
     for table in tables.tables:
-        if table.log is TableLog.ICEBERG and table.state.key_id is not None:
+        if table.format is ICEBERG and table.state.key_id is not None:
             clear = next(filter(_is_in_clear, table.files), None)
             if clear is not None:
                 what = "the table's encryption.key-id is ignored: a live data file is in clear"

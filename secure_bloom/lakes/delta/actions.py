@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from secure_bloom.errors import FormatError
-from secure_bloom.lakes.live_file import DeletionVector, Protocol, TableMetadata
+from secure_bloom.lakes.delta.live_file import DeletionVector, Protocol, TableMetadata
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import DecodedBytes, json_size
 

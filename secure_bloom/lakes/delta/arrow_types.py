@@ -94,24 +94,3 @@ def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
     except pa.ArrowException:
         # The cause is left out: its text quotes the value.
         raise FormatError(f"a partition value of the log is no {of}") from None
-
-
-def of_table(stored: pa.DataType, table: pa.DataType) -> pa.DataType:
-    """Return the file's type of a column, without members that the table lacks."""
-    if pa.types.is_struct(stored) and pa.types.is_struct(table):
-        return pa.struct([_member(stored, member) for member in table])
-    if pa.types.is_list(stored) and pa.types.is_list(table):
-        value = stored.value_field
-        return pa.list_(value.with_type(of_table(value.type, table.value_type)))
-    if pa.types.is_map(stored) and pa.types.is_map(table):
-        item = stored.item_field
-        return pa.map_(stored.key_field, item.with_type(of_table(item.type, table.item_type)))
-    return stored
-
-
-def _member(stored: pa.StructType, member: pa.Field) -> pa.Field:
-    index = stored.get_field_index(member.name)
-    if index < 0:
-        return member
-    found = stored.field(index)
-    return found.with_type(of_table(found.type, member.type))

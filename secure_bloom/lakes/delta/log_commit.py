@@ -25,7 +25,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.lakes import Snapshot, snapshot
-from secure_bloom.lakes.commit_times import in_commit_timestamp
+from secure_bloom.lakes.delta.commit_times import in_commit_timestamp
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER
 from secure_bloom.lakes.delta.replacements import (
     Operation,

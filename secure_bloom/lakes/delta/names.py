@@ -12,7 +12,7 @@ from typing import Any
 
 from secure_bloom.errors import FormatError
 from secure_bloom.lakes.delta.actions import PHYSICAL_NAME, count, fields_of, text
-from secure_bloom.lakes.live_file import TableMetadata
+from secure_bloom.lakes.delta.live_file import TableMetadata
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 
 #: Schemas of tables are not so deep; a hostile one would exhaust Python's stack.

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
-from secure_bloom.lakes.commit_times import version_at
 from secure_bloom.lakes.delta.actions import (
     Action,
     count,
@@ -22,6 +21,8 @@ from secure_bloom.lakes.delta.actions import (
     text_map,
 )
 from secure_bloom.lakes.delta.checkpoint import checkpoint_actions, log_actions
+from secure_bloom.lakes.delta.commit_times import version_at
+from secure_bloom.lakes.delta.live_file import LiveFile, Protocol, Snapshot, TableMetadata
 from secure_bloom.lakes.delta.log_files import (
     LOG_FOLDER,
     SIDECAR_FOLDER,
@@ -30,7 +31,6 @@ from secure_bloom.lakes.delta.log_files import (
     segment,
     sort_names,
 )
-from secure_bloom.lakes.live_file import LiveFile, Protocol, Snapshot, TableMetadata
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, local_path
 from secure_bloom.storage.dispatch import tree_of

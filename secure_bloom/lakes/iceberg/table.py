@@ -20,7 +20,6 @@ from secure_bloom.errors import (
     imported_for,
     located,
 )
-from secure_bloom.lakes.commit_times import milliseconds
 from secure_bloom.lakes.iceberg.catalog import (
     METADATA_SUFFIX,
     PURPOSE,
@@ -28,7 +27,7 @@ from secure_bloom.lakes.iceberg.catalog import (
     load_table,
     store_grant,
 )
-from secure_bloom.lakes.live_file import TableVersion
+from secure_bloom.lakes.table_version import TableVersion, milliseconds
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName

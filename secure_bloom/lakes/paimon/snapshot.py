@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias
 
 from secure_bloom.errors import FormatError, MissingPathError, PolicyError, located
 from secure_bloom.lakes.avro_files import AvroFile, decode, decoding_room
-from secure_bloom.lakes.commit_times import milliseconds
 from secure_bloom.lakes.paimon.schema import number_in, read_json
+from secure_bloom.lakes.table_version import milliseconds
 from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, join, open_input

@@ -17,7 +17,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.lakes.live_file import TableVersion
 from secure_bloom.lakes.paimon.rows import Value, decode_row, text_of
 from secure_bloom.lakes.paimon.schema import (
     AtomicType,
@@ -34,6 +33,7 @@ from secure_bloom.lakes.paimon.snapshot import (
     read_snapshot,
     snapshot_at,
 )
+from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 

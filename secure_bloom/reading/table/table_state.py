@@ -6,28 +6,20 @@ the deleted rows.  With column mapping, files have other names of columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
-from secure_bloom.lakes import TableListing, column_names
-from secure_bloom.lakes.deletion_vectors import DeletedRows, PaimonDeletedRows
-from secure_bloom.lakes.delta.arrow_types import arrow_field, of_table
-from secure_bloom.lakes.iceberg.table import IcebergFile, IcebergTable
-from secure_bloom.lakes.live_file import LiveFile, Snapshot
-from secure_bloom.lakes.paimon.arrow_types import arrow_field as paimon_field
-from secure_bloom.lakes.paimon.arrow_types import partition_scalar
-from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
-from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
-from secure_bloom.storage import TableLog
+from secure_bloom.errors import PolicyError
+from secure_bloom.lakes import TableListing
+from secure_bloom.lakes.table_format import TableRows
+from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 if TYPE_CHECKING:
-    from secure_bloom.lakes.iceberg.deletes import DeletedPositions, EqualityFile
-
-    Deleted = DeletedRows | PaimonDeletedRows | DeletedPositions
+    from secure_bloom.lakes.iceberg.deletes import EqualityFile
+    from secure_bloom.lakes.table_format import Deleted
 
 _NO_FILLS: Mapping[str, pa.Scalar] = {}
 
@@ -70,91 +62,17 @@ class FolderState:
 class LoggedTable:
     """One version of a table whose log or metadata name its columns.
 
-    ``fields`` are its columns in their order. ``partitions`` and ``deleted`` have an entry for each
-    file.  Names of folders are not used.
+    Names of folders are not used.
     """
 
-    def __init__(
-        self,
-        fields: pa.Schema,
-        names: ColumnMapping | None,
-        partition_columns: Collection[str],
-        partitions: list[Values],
-        deleted: Sequence[Deleted | None],
-        files: Sequence[IcebergFile] = (),
-        fills: Sequence[Mapping[str, pa.Scalar]] = (),
-    ) -> None:
-        self._fields = fields
-        self.names = names
-        self._own = frozenset(partition_columns)
-        self.partitions = partitions
-        self._deleted = deleted
-        self._files = files
-        self._fills = fills or [file.fills for file in files]
-        self.order = tuple(fields.names)
+    def __init__(self, rows: TableRows) -> None:
+        self._rows = rows
+        self._fields = rows.columns
+        self.names = rows.names
+        self._own = frozenset(rows.partition_columns)
+        self.partitions = rows.partitions
+        self.order = tuple(rows.columns.names)
         self._known: dict[int, tuple[pa.Schema, pa.Schema]] = {}
-
-    @classmethod
-    def of_delta(cls, table: Snapshot, files: Sequence[LiveFile]) -> LoggedTable:
-        """Return a Delta table with the live files that are read."""
-        with located(path=table.folder):
-            fields = pa.schema(map(arrow_field, table.metadata.schema["fields"]))
-            names = column_names(table.metadata)
-        vectors = [file.deletion_vector for file in files]
-        return cls(
-            fields=fields,
-            names=names,
-            partition_columns=table.metadata.partition_columns,
-            partitions=[file.partition_values for file in files],
-            deleted=[
-                None if vector is None else DeletedRows(folder=table.folder, vector=vector)
-                for vector in vectors
-            ],
-        )
-
-    @classmethod
-    def of_iceberg(cls, table: IcebergTable, files: Sequence[IcebergFile]) -> LoggedTable:
-        """Return an Iceberg table with the data files that are read.
-
-        Raises UnsupportedFeatureError if its rows cannot be read.
-        """
-        if table.refused is not None:
-            raise UnsupportedFeatureError(
-                table.refused,
-                hint="read the table with its own engine, or compact it; probe, inspect and audit "
-                "look at the files all the same",
-                path=table.path,
-            )
-        return cls(
-            fields=table.columns,
-            names=table.names,
-            partition_columns=(),
-            partitions=[{} for _ in files],
-            deleted=[file.deletes.positions for file in files],
-            files=files,
-        )
-
-    @classmethod
-    def of_paimon(cls, table: PaimonTable, files: Sequence[PaimonFile]) -> LoggedTable:
-        """Return a Paimon table with the data files that are read.
-
-        Raises UnsupportedFeatureError if its rows cannot be read.
-        """
-        table.refuse_unmerged()
-        with located(path=table.folder):
-            fields = pa.schema(map(paimon_field, table.schema.fields))
-            fills = [_partition_fills(table, file) for file in files]
-        return cls(
-            fields=fields,
-            names=table.names(),
-            partition_columns=(),
-            partitions=[{} for _ in files],
-            deleted=[
-                None if file.vector is None else PaimonDeletedRows(vector=file.vector)
-                for file in files
-            ],
-            fills=fills,
-        )
 
     @property
     def partition_fields(self) -> list[pa.Field]:
@@ -163,15 +81,15 @@ class LoggedTable:
 
     def deleted(self, ordinal: int) -> Deleted | None:
         """Return the deleted rows of a file, or None."""
-        return self._deleted[ordinal]
+        return self._rows.deleted[ordinal]
 
     def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:
         """Return the equality deletes that apply to a file."""
-        return self._files[ordinal].deletes.equality if self._files else ()
+        return self._rows.equality_deletes[ordinal] if self._rows.equality_deletes else ()
 
     def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:
         """Return the values, other than null, of columns that a file lacks."""
-        return self._fills[ordinal] if self._fills else _NO_FILLS
+        return self._rows.fills[ordinal] if self._rows.fills else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
         """Return the file's columns, and members of structures, that the table has."""
@@ -197,16 +115,6 @@ class LoggedTable:
         )
 
 
-def _partition_fills(table: PaimonTable, file: PaimonFile) -> dict[str, pa.Scalar]:
-    """Return the values of partition columns, because files of a migrated table lack them."""
-    columns = [table.schema.named(name) for name in table.schema.partition_keys]
-    return {
-        column.name: partition_scalar(value, column)
-        for column, value in zip(columns, file.partition, strict=True)
-        if column is not None and value is not None
-    }
-
-
 TableState = FolderState | LoggedTable
 
 
@@ -219,16 +127,8 @@ def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
         return FolderState(listing.paths, given)
     _refuse_others(listing)
     [table] = listing.tables
-    files: list[Any] = [listing.files[path] for path in listing.paths]
-    return _STATES[table.log](table.state, files)
-
-
-#: How the rows of a table are read, by its format.
-_STATES: Mapping[TableLog, Callable[[Any, list[Any]], LoggedTable]] = {
-    TableLog.DELTA: LoggedTable.of_delta,
-    TableLog.ICEBERG: LoggedTable.of_iceberg,
-    TableLog.PAIMON: LoggedTable.of_paimon,
-}
+    files = [listing.files[path] for path in listing.paths]
+    return LoggedTable(table.format.rows_of(table.state, files))
 
 
 def _refuse_others(listing: TableListing) -> None:
@@ -239,3 +139,24 @@ def _refuse_others(listing: TableListing) -> None:
             hint="read each table by itself",
             path=listing.tables[0].place,
         )
+
+
+def of_table(stored: pa.DataType, table: pa.DataType) -> pa.DataType:
+    """Return the file's type of a column, without members that the table lacks."""
+    if pa.types.is_struct(stored) and pa.types.is_struct(table):
+        return pa.struct([_member(stored, member) for member in table])
+    if pa.types.is_list(stored) and pa.types.is_list(table):
+        value = stored.value_field
+        return pa.list_(value.with_type(of_table(value.type, table.value_type)))
+    if pa.types.is_map(stored) and pa.types.is_map(table):
+        item = stored.item_field
+        return pa.map_(stored.key_field, item.with_type(of_table(item.type, table.item_type)))
+    return stored
+
+
+def _member(stored: pa.StructType, member: pa.Field) -> pa.Field:
+    index = stored.get_field_index(member.name)
+    if index < 0:
+        return member
+    found = stored.field(index)
+    return found.with_type(of_table(found.type, member.type))

@@ -12,9 +12,9 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.lakes.delta.arrow_types import (
     arrow_field,
     arrow_type,
-    of_table,
     partition_value,
 )
+from secure_bloom.reading.table.table_state import of_table
 
 INNER = pa.struct({"a": pa.int64(), "b": pa.string()})
 SCHEMA = pa.schema(

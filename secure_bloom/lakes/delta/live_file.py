@@ -1,34 +1,10 @@
-"""Records of table versions: the wanted version, and a Delta table's metadata and live files."""
+"""Records of a Delta table: its protocol, metadata and live files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
-
-from secure_bloom.errors import PolicyError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableVersion:
-    """The wanted version of a table: a number, the last one until a time, or the latest.
-
-    ``version`` is for a Delta table, ``snapshot`` is the id of an Iceberg snapshot.
-    """
-
-    version: int | None = None
-    timestamp: str | datetime | None = None
-    snapshot: int | None = None
-
-    def __post_init__(self) -> None:
-        if [self.version, self.timestamp, self.snapshot].count(None) < 2:
-            raise PolicyError("several versions of a table are asked for: one is enough")
-
-    @property
-    def is_latest(self) -> bool:
-        """Whether the latest version is wanted."""
-        return self == TableVersion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.lakes.managed_tables import refuse_managed
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.runs.target import DirectPublication, Publication
 from secure_bloom.runs.work import FileReport, FileTask
@@ -21,7 +22,6 @@ from secure_bloom.storage import (
     find_files,
     open_input,
     refuse_append,
-    refuse_managed,
     sibling,
     summary_files,
 )

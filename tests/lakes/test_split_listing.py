@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.lakes.split_listing import Entry, FileFilter, list_branch, list_upper_part
 from secure_bloom.storage import find_files
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.split_listing import Entry, FileFilter, list_branch, list_upper_part
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.runs.files import files_to_write
+from secure_bloom.lakes.plain_files import files_to_write
 
 
 @pytest.fixture

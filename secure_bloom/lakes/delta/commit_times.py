@@ -7,17 +7,17 @@ grow from version to version as the protocol's readers do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.lakes.delta.actions import fields_of, json_lines, optional_count
 from secure_bloom.lakes.delta.checkpoint import read_log_file
 from secure_bloom.lakes.delta.log_files import LogFiles
+from secure_bloom.lakes.table_version import milliseconds
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.dispatch import tree_of
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS_PER_MILLI = 1_000_000
 #: The first line of a commit mostly fits.
 _FIRST_READ = 16 * 1024
@@ -40,17 +40,6 @@ def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
             hint="versions that were cleaned up cannot be read",
         )
     return at
-
-
-def milliseconds(timestamp: str | datetime) -> int:
-    """Return a time as milliseconds after 1970, rounded down. Without a zone it is UTC."""
-    try:
-        at = timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(timestamp)
-    except (TypeError, ValueError) as exc:
-        raise PolicyError(
-            "the timestamp is not a time in ISO 8601", hint="for example 2026-01-31T12:00:00Z"
-        ) from exc
-    return (at.replace(tzinfo=at.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:

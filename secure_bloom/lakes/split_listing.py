@@ -12,10 +12,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from secure_bloom.lakes.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import SUMMARY_NAME, expand, is_data_file, is_data_name
-from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.paths import name_of
 
 #: Files that the first part may hold, and folders that are worth sharing out.

@@ -7,13 +7,14 @@ not committed.
 
 from __future__ import annotations
 
-import enum
 import os
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.lakes import formats
+from secure_bloom.lakes.formats import DELTA
+from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
@@ -23,47 +24,11 @@ from secure_bloom.storage.paths import files_at_once
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-class TableLog(enum.StrEnum):
-    """The kinds of tables that keep a log of their files, as errors name them."""
-
-    DELTA = "a Delta table"
-    HUDI = "a Hudi table"
-    ICEBERG = "an Iceberg table"
-    PAIMON = "a Paimon table"
-    STREAMING = "a table of Spark Structured Streaming"
-
-
-#: The logs of Iceberg and Paimon have common names, so they count for what is in them.
-_MARKS = {
-    # Anywhere in the name: a compressed one ends in .metadata.json.gz.
-    "metadata": re.compile(r".*\.metadata\.json.*", re.DOTALL),
-    "schema": re.compile(r"schema-[0-9]+"),
-}
-#: The folder of each log.
-_FOLDERS = {
-    "_delta_log": TableLog.DELTA,
-    ".hoodie": TableLog.HUDI,
-    "_spark_metadata": TableLog.STREAMING,
-    "metadata": TableLog.ICEBERG,
-    "schema": TableLog.PAIMON,
-}
-_HINT = "read the table with its own engine, or write its rows to plain Parquet files"
-_HINTS = {
-    TableLog.DELTA: "give add, reencrypt or rotate the table's folder alone, with --where for some "
-    "of its partitions: they commit to its log; else read the table with its own engine",
-    TableLog.ICEBERG: "the catalog knows which file counts: give add and the verbs that read "
-    "iceberg://CATALOG/NAMESPACE.TABLE; those that read take the metadata file too, "
-    "metadata/*.metadata.json",
-    TableLog.PAIMON: "secure-bloom paimon build TABLE gives the table's folder indexes that its "
-    "readers ask; give the verbs that read the table's folder, or read it with its own engine",
-}
-
-
 def find_unmanaged(
     paths: Paths,
     *,
     suffixes: tuple[str, ...] = DATA_SUFFIXES,
-    honoured: Collection[TableLog] = (),
+    honoured: Collection[TableFormat] = (),
 ) -> list[str]:
     """Find files as :func:`find_files` does, and refuse files that a table's log records.
 
@@ -80,7 +45,7 @@ def find_unmanaged(
     return find_files(every, suffixes=suffixes, check=check)
 
 
-def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None:
+def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> None:
     """Raise :class:`UnsupportedFeatureError` if a path is, contains or is inside a managed table.
 
     Looks at the folders above each path up to the root, and at all folders below it.  A table whose
@@ -95,7 +60,7 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None
                 refuse_folder(tree, folder, folders, honoured=honoured)
 
 
-def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str, TableLog]:
+def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[str, TableFormat]:
     """Refuse paths inside a managed table, by looking at the folders above them.
 
     Looks at each folder once, and at the folders of a store in parallel.  Returns the folders with
@@ -105,7 +70,7 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
     for path in _there(paths):
         tree = tree_of(path)
         above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
-    looks = [(tree, folder, name) for folder, tree in above.items() for name in _FOLDERS]
+    looks = [(tree, folder, name) for folder, tree in above.items() for name in _log_folders()]
     names: dict[str, dict[str, bool | None]] = defaultdict(dict)
     for (_, folder, name), is_folder in zip(looks, _seen(looks), strict=True):
         names[folder][name] = is_folder
@@ -113,6 +78,10 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
         folder: _refuse(tree, folder, names[folder], honoured) for folder, tree in above.items()
     }
     return {folder: log for folder, log in logs.items() if log is not None}
+
+
+def _log_folders() -> list[str]:
+    return [it.log_folder for it in formats.FORMATS]
 
 
 def _there(paths: Paths) -> Iterable[str]:
@@ -139,52 +108,85 @@ def _find_log(tree: Tree, folder: str, name: str) -> bool | None:
 
 
 def refuse_folder(
-    tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableLog] = ()
-) -> TableLog | None:
+    tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableFormat] = ()
+) -> TableFormat | None:
     """Refuse a folder that has a log among its subfolders. Return the log if it is honoured.
 
     A table may have logs of several formats.  Each of them lists its files, so one is enough.
     """
     names = {
-        name: name in folders or tree.find_unlisted(tree.join(folder, name)) for name in _FOLDERS
+        name: name in folders or tree.find_unlisted(tree.join(folder, name))
+        for name in _log_folders()
     }
     return _refuse(tree, folder, names, honoured)
 
 
 def _refuse(
-    tree: Tree, folder: str, names: Mapping[str, bool | None], honoured: Collection[TableLog]
-) -> TableLog | None:
+    tree: Tree, folder: str, names: Mapping[str, bool | None], honoured: Collection[TableFormat]
+) -> TableFormat | None:
     """Do what :func:`refuse_folder` does, with what was found under the name of each log."""
     _refuse_lost_log(folder, names)
-    present = {
-        log: name for name, log in _FOLDERS.items() if names[name] and _is_log(tree, folder, name)
-    }
-    for log, name in present.items():
-        if present.keys().isdisjoint(honoured):
+    present = [it for it in formats.FORMATS if names[it.log_folder] and _is_log(tree, folder, it)]
+    for found in present:
+        if set(present).isdisjoint(honoured):
             raise UnsupportedFeatureError(
-                f"{log}: its own log ({name}) records which files are part of it, and their "
-                "sizes; a file that is replaced under it breaks the table, and its files without "
-                "the log hold rows that were removed or never committed",
-                hint=_HINTS.get(log, _HINT),
+                f"{found}: its own log ({found.log_folder}) records which files are part of it, "
+                "and their sizes; a file that is replaced under it breaks the table, and its files "
+                "without the log hold rows that were removed or never committed",
+                hint=found.refusal,
                 path=folder,
             )
-    return next((log for log in present if log in honoured), None)
+    return next((it for it in present if it in honoured), None)
 
 
 def _refuse_lost_log(folder: str, names: Mapping[str, bool | None]) -> None:
     """Refuse a folder in which a log should be, but cannot be read."""
     # A link to a disk that is not mounted: without its log, the table would pass for plain files.
-    for name, is_folder in names.items():
-        if is_folder is False and name not in _MARKS:
+    for each in formats.FORMATS:
+        name = each.log_folder
+        if names[name] is False and each.log_mark is None:
             raise UnsupportedFeatureError(
-                f"{_FOLDERS[name]} whose log cannot be read: {name} is a file, or a link that "
-                "leads nowhere",
+                f"{each} whose log cannot be read: {name} is a file, or a link that leads nowhere",
                 hint=f"mend {name}, or remove it if this is no such table",
                 path=folder,
             )
 
 
-def _is_log(tree: Tree, folder: str, name: str) -> bool:
-    if name not in _MARKS:
-        return True
-    return any(_MARKS[name].fullmatch(inside) for inside in tree.names(tree.join(folder, name)))
+def _is_log(tree: Tree, folder: str, of: TableFormat) -> bool:
+    mark = of.log_mark
+    # A folder of a common name counts for what is in it.
+    return mark is None or any(map(mark.fullmatch, tree.names(tree.join(folder, of.log_folder))))
+
+
+def table_to_write(paths: Sequence[str], *wanted: TableFormat) -> tuple[TableFormat, str] | None:
+    """Return the format and the place of the table that paths name, or None if they name files.
+
+    The table takes new files by a commit.  With ``wanted``, only tables of one of them count.
+    """
+    # First the format that a path names: no other one can open such a path.
+    for each in sorted(
+        wanted or formats.FORMATS, key=lambda it: not any(map(it.recognizes, paths))
+    ):
+        place = each.table_to_write(paths)
+        if place is not None:
+            if not each.recognizes(place):
+                # A table inside another one: the outer log would not know of a commit.
+                refuse_above([place])
+            return each, place
+    return None
+
+
+def delta_table(paths: Sequence[str]) -> str | None:
+    """Return the folder of the Delta table that the paths name, or None if they name files."""
+    found = table_to_write(paths, DELTA)
+    return None if found is None else found[1]
+
+
+def refuse_options_of_tables(**given: object) -> None:
+    """Raise PolicyError for options that only make sense for a table with a log."""
+    for name, value in given.items():
+        if value is not None:
+            raise PolicyError(
+                f"{name} is for the folder of a Delta table, given alone",
+                hint="name the files or folders that are wanted instead",
+            )

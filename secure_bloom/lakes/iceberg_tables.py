@@ -1,0 +1,92 @@
+"""Iceberg tables: a table of a catalog, or a metadata file, and its manifests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.lakes.iceberg.catalog import METADATA_SUFFIX, is_in_catalog
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
+from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.storage import local_path, name_of
+
+if TYPE_CHECKING:
+    from secure_bloom.lakes.iceberg.table import IcebergFile, IcebergTable
+    from secure_bloom.storage.column_mapping import ColumnMapping
+
+
+class IcebergTables(TableFormat):
+    """Tables that a path names, because the catalog knows which metadata file counts.
+
+    A run commits new files by a snapshot of the catalog.
+    """
+
+    title = "an Iceberg table"
+    log_folder = "metadata"
+    # Anywhere in the name: a compressed one ends in .metadata.json.gz.
+    log_mark = re.compile(r".*\.metadata\.json.*", re.DOTALL)
+    refusal = (
+        "the catalog knows which file counts: give add and the verbs that read "
+        "iceberg://CATALOG/NAMESPACE.TABLE; those that read take the metadata file too, "
+        "metadata/*.metadata.json"
+    )
+    rewritten_by = (
+        "give secure-bloom {verb} the table by its catalog, as iceberg://CATALOG/NAMESPACE.TABLE: "
+        "a metadata file takes no commit"
+    )
+
+    def recognizes(self, path: str) -> bool:
+        """Return whether a path is a table of a catalog, or a metadata file by its name."""
+        return is_in_catalog(path) or name_of(local_path(path)).endswith(METADATA_SUFFIX)
+
+    def list_table(self, path: str, at: TableVersion) -> ListedTable:
+        """Return the table of a catalog or of a metadata file."""
+        from secure_bloom.lakes.iceberg.table import iceberg_table
+
+        found = iceberg_table(path, at)
+        return ListedTable(
+            format=self,
+            place=found.path,
+            files=found.live,
+            column_mapping=found.names,
+            location=found.location,
+            schema=lambda: frozenset(found.column_names()),
+            state=found,
+        )
+
+    def table_to_write(self, paths: Sequence[str]) -> str | None:
+        """Return the table of a catalog, given alone."""
+        named = next(filter(is_in_catalog, paths), None)
+        if named is not None and len(paths) > 1:
+            raise PolicyError("a table of a catalog is given alone", path=named)
+        return named
+
+    def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - every one
+        """Return whether a path names a table of a catalog, which takes commits."""
+        return is_in_catalog(path)
+
+    def rows_of(self, state: IcebergTable, files: Sequence[IcebergFile]) -> TableRows:
+        """Return the columns of the snapshot's schema, and the deletes that apply to the files."""
+        if state.refused is not None:
+            raise UnsupportedFeatureError(
+                state.refused,
+                hint="read the table with its own engine, or compact it; probe, inspect and audit "
+                "look at the files all the same",
+                path=state.path,
+            )
+        return TableRows(
+            columns=state.columns,
+            names=state.names,
+            partitions=[{} for _ in files],
+            deleted=[file.deletes.positions for file in files],
+            equality_deletes=[file.deletes.equality for file in files],
+            fills=[file.fills for file in files],
+        )
+
+    def older_names(self, state: IcebergTable) -> list[ColumnMapping]:
+        """Return the names in all schemas of the metadata file."""
+        from secure_bloom.lakes.iceberg.table import older_names
+
+        return older_names(state)

@@ -1,0 +1,90 @@
+"""Paimon tables: live files by the manifests of the latest snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from secure_bloom.errors import located
+from secure_bloom.lakes.paimon.names import is_named, table_folder
+from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
+from secure_bloom.lakes.table_version import TableVersion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
+
+
+class PaimonTables(TableFormat):
+    """Tables that are a folder, or named in a warehouse. A run commits indexes of their files."""
+
+    title = "a Paimon table"
+    log_folder = "schema"
+    log_mark = re.compile(r"schema-[0-9]+")
+    is_found_by_log = True
+    refusal = (
+        "secure-bloom paimon build TABLE gives the table's folder indexes that its readers ask; "
+        "give the verbs that read the table's folder, or read it with its own engine"
+    )
+    rewritten_by = (
+        "no command of secure-bloom changes the keys of a Paimon table: rewrite its files with "
+        "Paimon, then expire its old snapshots"
+    )
+
+    def recognizes(self, path: str) -> bool:
+        """Return whether a path names a table of a warehouse."""
+        return is_named(path)
+
+    def list_table(self, path: str, at: TableVersion) -> ListedTable:
+        """Return the table in a folder or of a warehouse."""
+        from secure_bloom.lakes.paimon.table import paimon_table, require_parquet
+
+        found = paimon_table(table_folder(path), at)
+        require_parquet(found)
+        return ListedTable(
+            format=self,
+            place=found.folder,
+            files=found.files,
+            mappings={
+                path: names for path, file in found.files.items() if (names := found.mapping(file))
+            },
+            location=found.folder if is_named(path) else None,
+            schema=found.column_names,
+            state=found,
+        )
+
+    def rows_of(self, state: PaimonTable, files: Sequence[PaimonFile]) -> TableRows:
+        """Return the columns of the table's schema, and the deletion vectors of the files."""
+        import pyarrow as pa
+
+        from secure_bloom.lakes.deletion_vectors import PaimonDeletedRows
+        from secure_bloom.lakes.paimon.arrow_types import arrow_field
+
+        state.refuse_unmerged()
+        with located(path=state.folder):
+            columns = pa.schema(map(arrow_field, state.schema.fields))
+            fills = [_partition_fills(state, file) for file in files]
+        return TableRows(
+            columns=columns,
+            names=state.names(),
+            partitions=[{} for _ in files],
+            deleted=[
+                None if file.vector is None else PaimonDeletedRows(vector=file.vector)
+                for file in files
+            ],
+            fills=fills,
+        )
+
+
+def _partition_fills(table: PaimonTable, file: PaimonFile) -> dict[str, pa.Scalar]:
+    """Return the values of partition columns, because files of a migrated table lack them."""
+    from secure_bloom.lakes.paimon.arrow_types import partition_scalar
+
+    columns = [table.schema.named(name) for name in table.schema.partition_keys]
+    return {
+        column.name: partition_scalar(value, column)
+        for column, value in zip(columns, file.partition, strict=True)
+        if column is not None and value is not None
+    }

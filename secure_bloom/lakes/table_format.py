@@ -1,0 +1,149 @@
+"""The interface of a format of tables, and the records that its methods return.
+
+    format.recognizes("iceberg://lake/db.t")      # a path names a table by itself
+    table = format.list_table(path, TableVersion())
+    table.files                                   # live files, with what the format says of each
+    table.column_mapping, table.schema()          # names of columns
+    format.rows_of(table.state, files)            # columns, partition values and deleted rows
+    format.table_to_write(paths)                  # the table that takes new files by a commit
+    format.refusal, format.rewritten_by           # why files may not be written, and by what else
+
+What a run writes into a table goes through a target of ``runs``: ``publishing`` yields the tasks of
+new files, and commits their sizes.  A format knows no filter and no key.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.storage import below
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from secure_bloom.lakes.deletion_vectors import DeletedRows, PaimonDeletedRows
+    from secure_bloom.lakes.delta.live_file import LiveFile
+    from secure_bloom.lakes.iceberg.deletes import DeletedPositions, EqualityFile
+    from secure_bloom.lakes.iceberg.table import IcebergFile
+    from secure_bloom.lakes.paimon.table import PaimonFile
+    from secure_bloom.storage.column_mapping import ColumnMapping
+
+    ListedFile: TypeAlias = LiveFile | IcebergFile | PaimonFile | None
+    Deleted: TypeAlias = DeletedRows | PaimonDeletedRows | DeletedPositions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTable:
+    """One table at one version.
+
+    ``place`` is the folder or the metadata file, as errors name it.  ``files`` are the live files
+    by their paths.  ``location`` is the folder of a table that was found by another path, and
+    ``named`` the path that a table was named by.
+    ``schema`` has the dotted names of columns that files may lack, ``partition_columns`` those
+    whose values are in the log alone.  ``state`` is the format's own record, None for a log that
+    lists files and no more.
+    """
+
+    format: TableFormat
+    place: str
+    files: Mapping[str, ListedFile]
+    column_mapping: ColumnMapping | None = None
+    #: The names in files that differ from file to file, by the paths of the files.
+    mappings: Mapping[str, ColumnMapping] = field(default_factory=dict)
+    location: str | None = None
+    named: str | None = None
+    schema: Callable[[], frozenset[str]] = frozenset
+    partition_columns: tuple[str, ...] = ()
+    state: Any = field(default=None, repr=False)
+
+    def names_of(self, path: str) -> ColumnMapping | None:
+        """Return what a file calls the columns, or None if it has the table's names."""
+        return self.mappings.get(path, self.column_mapping)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """What makes rows of a table out of its files.
+
+    ``columns`` are those of the table in their order, ``names`` those of all files.  The sequences
+    have an entry for each file, or are empty: ``partitions`` has the values of the
+    ``partition_columns``, ``fills`` other values, except null, of columns that the file lacks.
+    """
+
+    columns: pa.Schema
+    names: ColumnMapping | None
+    partition_columns: Collection[str] = ()
+    partitions: Sequence[Mapping[str, str | None]]
+    deleted: Sequence[Deleted | None]
+    equality_deletes: Sequence[tuple[EqualityFile, ...]] = ()
+    fills: Sequence[Mapping[str, pa.Scalar]] = ()
+
+
+class TableFormat(ABC):
+    """How tables of one format are found, listed, read and written. It has no state.
+
+    ``title`` is how errors call a table.  ``log_folder`` is where its log is.  With ``log_mark``,
+    a folder of that name counts only if it holds a file whose name matches.  ``is_found_by_log``
+    is whether a folder with this log is listed as a table; other tables are named by a path.
+    """
+
+    title: ClassVar[str]
+    log_folder: ClassVar[str]
+    log_mark: ClassVar[re.Pattern[str] | None] = None
+    is_found_by_log: ClassVar[bool] = False
+    #: The hint of an error for a verb that does not honour the log.
+    refusal: ClassVar[str] = (
+        "read the table with its own engine, or write its rows to plain Parquet files"
+    )
+    #: Why ``{verb}`` does not write new files, and what does.
+    rewritten_by: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def recognizes(self, path: str) -> bool:  # noqa: ARG002 - none by default
+        """Return whether a path names a table by itself."""
+        return False
+
+    @abstractmethod
+    def list_table(self, path: str, at: TableVersion) -> ListedTable:
+        """Return the table at a path, with its live files at a version."""
+
+    def table_to_write(self, paths: Sequence[str]) -> str | None:  # noqa: ARG002 - none by default
+        """Return the table that paths name if it takes new data files by a commit, or None."""
+        return None
+
+    def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - none by default
+        """Return whether the verb ``add``, ``reencrypt`` or ``rotate`` takes a table by a path."""
+        return False
+
+    def rows_of(self, state: Any, files: Sequence[Any]) -> TableRows:
+        """Return what makes rows out of some of the table's files.
+
+        Raises UnsupportedFeatureError if its rows cannot be read.
+        """
+        raise NotImplementedError(f"{self.title} has no columns in its log")
+
+    def older_names(self, state: Any) -> list[ColumnMapping]:  # noqa: ARG002 - none by default
+        """Return the names of columns in all schemas that the table's metadata has."""
+        return []
+
+    def lacks_a_column(self, state: Any, names: Collection[str]) -> bool | None:  # noqa: ARG002
+        """Return whether the table lacks one of the columns, or None if only files show it."""
+        return None
+
+
+def below_key(file: Hashable, top: Hashable) -> str | None:
+    """Return the path of a file below another, by their keys, or "" for the file itself."""
+    if file == top:
+        return ""
+    if isinstance(file, str) and isinstance(top, str):
+        return below(file, top)
+    if isinstance(file, tuple) and isinstance(top, tuple) and file[0] == top[0]:
+        return below(f"/{file[1]}", f"/{top[1]}")
+    return None
