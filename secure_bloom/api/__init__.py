@@ -18,7 +18,7 @@ A door that writes chooses the target, and gives it to the loop of ``runs`` with
 verb::
 
     run(open_work, target, LocalRunner(jobs=jobs), progress)
-        files         runs.files.FilesTarget
+        files         lakes.plain_files.FilesTarget
         Delta table   lakes.delta.table_run.open_run   -> new files, a commit of the log
         Iceberg table lakes.iceberg.snapshot_run.open_run -> new files, a snapshot of the catalog
 """

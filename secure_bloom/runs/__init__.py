@@ -5,7 +5,6 @@
     runner    who does it: threads and processes of this machine
     loop      list, check, process, publish, report
     progress  counts the steps of all files
-    files     the target of files that belong to no table
 
 The order of calls::
 
