@@ -163,7 +163,7 @@ def table_to_write(paths: Sequence[str], *wanted: TableFormat) -> tuple[TableFor
 
     The table takes new files by a commit.  With ``wanted``, only tables of one of them count.
     """
-    # First the format that a path names: no other one can open such a path.
+    # First the format that a path names: other formats cannot open it.
     for each in sorted(
         wanted or formats.FORMATS, key=lambda it: not any(map(it.recognizes, paths))
     ):

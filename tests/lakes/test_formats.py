@@ -10,7 +10,12 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes import TableVersion, formats, list_tables
+from secure_bloom.lakes.delta_tables import DeltaTables
 from secure_bloom.lakes.formats import DELTA, ICEBERG, STREAMING, named_format
+from secure_bloom.lakes.hudi_tables import HudiTables
+from secure_bloom.lakes.iceberg_tables import IcebergTables
+from secure_bloom.lakes.paimon_tables import PaimonTables
+from secure_bloom.lakes.streaming_tables import StreamingTables
 from secure_bloom.lakes.table_format import ListedTable, TableFormat
 from testing import delta_logs as logs
 from testing.tables import customers, write
@@ -99,3 +104,27 @@ def test_a_new_format_is_one_class_and_one_row(
     assert sb.read_table(tmp_path / "t.listed").num_rows == 10
     with pytest.raises(UnsupportedFeatureError, match="a table with a list: its own log"):
         sb.add_bloom_filters(tmp_path / "t.listed", columns=["id"])
+
+
+@pytest.mark.parametrize(
+    ("form", "log", "verbs"),
+    [
+        (DeltaTables(), "_delta_log", {"add", "reencrypt", "rotate"}),
+        (HudiTables(), ".hoodie", set()),
+        (StreamingTables(), "_spark_metadata", set()),
+        (IcebergTables(), "metadata", {"add", "reencrypt", "rotate"}),
+        (PaimonTables(), "schema", set()),
+    ],
+    ids=["delta", "hudi", "streaming", "iceberg", "paimon"],
+)
+def test_a_format_says_which_verbs_take_its_tables(
+    form: TableFormat, log: str, verbs: set[str]
+) -> None:
+    taken = {it for it in ("add", "reencrypt", "rotate") if form.takes_verb(it, "iceberg://c/d.t")}
+    assert (form.log_folder, taken) == (log, verbs)
+    assert verbs == {"add", "reencrypt", "rotate"} or "secure-bloom" in form.rewritten_by
+
+
+def test_a_hudi_table_is_not_listed(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="timeline"):
+        HudiTables().list_table(str(tmp_path), TableVersion())
