@@ -5,6 +5,9 @@ and partition spec; in some histories Iceberg's Java library deletes by position
 add filters, and while we do, others write between our look at the table and our commit.  A third
 of pyiceberg's steps were planned on an older look at the table.
 
+In some steps we encrypt the table, rotate its keys and decrypt it again.  Others read nothing that
+is encrypted: they append meanwhile, and the snapshots between are read by us, with the keys.
+
 What a writer was told it had done must be there, and nothing else, after each step, and at each
 snapshot in the end.  No new data file may stay that no snapshot names.
 """
@@ -21,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -39,10 +43,12 @@ from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from campaigns.outcome import Effort, Outcome
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from testing import hadoop_catalog
 from testing.iceberg_java import IcebergSpark
 from testing.storage import Bucket, s3_server
+from testing.tables import KEYRING
 
 #: id -> email: what a table holds.
 Rows = dict[int, str]
@@ -77,18 +83,33 @@ class Lake:
     java: tuple[IcebergSpark, str] | None = None
 
 
+_POLICY: Final = sb.KeyPolicy(
+    footer_key="k_footer", columns={"id": ColumnRule(path="id", key="k_pii")}
+)
+#: Verb -> the call that changes the keys of a table.  What others appended in clear has no keys to
+#: rotate, and fails there.
+_CHANGES_OF_KEYS: Final[dict[str, Callable[..., sb.RekeyReport]]] = {
+    "reencrypt": partial(sb.reencrypt, policy=_POLICY),
+    "rotate": partial(sb.rotate_keys, policy=_POLICY, moves={"k_pii": "k_finance"}),
+    "decrypt": sb.decrypt,
+}
+
+
 class History:
     """One table, and what was done to it."""
 
     def __init__(self, lake: Lake, seed: int) -> None:
         self._lake, self._chance = lake, random.Random(seed)
         self._name = f"db.t{seed}"
+        self._uri = f"iceberg://lake/{self._name}"
         self._next = 0
         self._rows: Rows = {}
         self._stale: Table | None = None
         self._has_values_deleted = False
         #: The rows that each snapshot must have.
         self.snapshots: dict[int, Rows] = {}
+        #: Those of them that have encrypted files.
+        self._encrypted: set[int] = set()
         self.done: Counter[str] = Counter()
         version = 2 if lake.java else self._chance.choice([1, 2])
         deletes = {"write.delete.mode": "merge-on-read"} if lake.java else {}
@@ -106,10 +127,7 @@ class History:
     def play(self, steps: int) -> None:
         """Do this many steps, of others or of us; raise AssertionError if a row is wrong."""
         for _ in range(steps):
-            if self._chance.random() < 0.5:
-                self._write()
-            else:
-                self._add()
+            self._chance.choices([self._write, self._add, self._change_keys], [10, 8, 2])[0]()
             assert self._found() == self._rows, "other rows than the writers wrote"
         for snapshot, rows in self.snapshots.items():
             assert self._found(snapshot) == rows, f"snapshot {snapshot} has other rows"
@@ -117,7 +135,7 @@ class History:
 
     def _check_files(self) -> None:
         """The next run ends well, and every new data file is that of a snapshot."""
-        report = sb.add_bloom_filters(f"iceberg://lake/{self._name}", columns=["id"], jobs=1)
+        report = sb.add_bloom_filters(self._uri, columns=["id"], jobs=1)
         assert not report.failed, report.failed
         table = self._fresh()
         named = {
@@ -131,6 +149,8 @@ class History:
 
     def _found(self, snapshot: int | None = None) -> Rows:
         """The rows as others read them: pyiceberg, or Java if values were deleted."""
+        if snapshot in self._encrypted:
+            return _rows(sb.read_table(self._uri, keys=KEYRING, snapshot=snapshot))
         if self._has_values_deleted:
             return self._found_by_java(snapshot)
         return _rows(self._fresh().scan(snapshot_id=snapshot).to_arrow())
@@ -145,9 +165,9 @@ class History:
         """We add filters, and others write before our commit and while it is tried."""
         email = self._email(self._fresh())
         try:
-            with self._others_before_the_commit():
+            with self._others_before_the_commit(self._write):
                 report = sb.add_bloom_filters(
-                    f"iceberg://lake/{self._name}",
+                    self._uri,
                     columns=self._chance.choice([[email], ["id"], ["id", email]]),
                     replace_filters=self._chance.random() < 0.3,
                     commit_every=self._chance.choice([None, 1, 2]),
@@ -161,6 +181,42 @@ class History:
             self.done["add that gave up"] += 1
         self._note()
 
+    def _change_keys(self) -> None:
+        """We encrypt the table, rotate its keys and decrypt it; others append meanwhile."""
+        for verb, change in _CHANGES_OF_KEYS.items():
+            before = set(self.snapshots)
+            every = self._chance.choice([None, 1, 2])
+            while True:
+                try:
+                    with self._others_before_the_commit(self._append_meanwhile):
+                        change(self._uri, keys=KEYRING, commit_every=every, jobs=1)
+                    break
+                except sb.FileChangedError:
+                    self.done[f"{verb} that gave up"] += 1
+            self.done[verb] += 1
+            new = {it.snapshot_id for it in self._fresh().snapshots()} - before
+            self._encrypted |= new
+            for snapshot in new:
+                self.snapshots.setdefault(snapshot, dict(self._rows))
+            assert _rows(sb.read_table(self._uri, keys=KEYRING)) == self._rows, f"after {verb}"
+        head = self._fresh().current_snapshot()
+        assert head is not None
+        # In clear again, so others judge it.
+        self._encrypted.discard(head.snapshot_id)
+
+    def _append_meanwhile(self) -> None:
+        """Others append rows, and the snapshots until then have the rows of before."""
+        known = {it.snapshot_id for it in self._fresh().snapshots()} - set(self.snapshots)
+        for snapshot in known:
+            self.snapshots[snapshot] = dict(self._rows)
+        self._encrypted |= known
+        self._append(self._fresh())
+        self.done["append"] += 1
+        head = self._fresh().current_snapshot()
+        assert head is not None
+        self.snapshots[head.snapshot_id] = dict(self._rows)
+        self._encrypted.add(head.snapshot_id)
+
     def _others_after_the_work(self) -> Callable[[int, int], None]:
         inside = self._chance.random() < 0.5
 
@@ -171,12 +227,12 @@ class History:
         return progress
 
     @contextmanager
-    def _others_before_the_commit(self) -> Iterator[None]:
+    def _others_before_the_commit(self, write: Callable[[], None]) -> Iterator[None]:
         asked = CommitTable.commit
 
         def commit(table: CommitTable, *given: Any) -> None:
             if self._chance.random() < 0.3:
-                self._write()
+                write()
             asked(table, *given)
 
         with mock.patch.object(CommitTable, "commit", commit):
