@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,8 +102,11 @@ def sleepy_rewrite(path: str, *, marks: str, **options: Any) -> object:
 
 
 def fall_asleep(marks: Path) -> None:
-    """Stop the first executor's Python before its sixth file, with the daemon that could end it."""
-    if Path.cwd().name != "0" or (marks / "asleep").exists():
+    """Stop one executor's Python before its sixth file, with the daemon that could end it."""
+    # The first that comes.  Not the one numbered 0, which an earlier case may have lost.
+    with suppress(FileExistsError):
+        (marks / "executor").symlink_to(Path.cwd())
+    if (marks / "executor").readlink() != Path.cwd() or (marks / "asleep").exists():
         return
     begun = len(list(marks.glob("begun-*")))
     (marks / f"begun-{begun}").touch()
