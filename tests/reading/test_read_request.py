@@ -20,7 +20,11 @@ PUBLIC = [sb.read_table, sb.read_batches, sb.explain, sb.plan_read]
 def test_the_public_functions_show_what_they_take(function: Any) -> None:
     shown = inspect.signature(function)
     assert shown.parameters == inspect.signature(ReadRequest).parameters
-    assert str(shown).startswith("(paths: 'Paths', *, where: ")
+    assert str(shown).startswith("(paths: 'Paths', where: ")
+    assert [it.name for it in shown.parameters.values() if it.kind is it.POSITIONAL_OR_KEYWORD] == [
+        "paths",
+        "where",
+    ]
     assert shown.return_annotation in {
         "pa.Table",
         "pa.RecordBatchReader",
