@@ -128,8 +128,7 @@ int64_t scan(Arguments *arguments) {
 
 /* A table has an entry for each structure and field id: the wanted wire type, or WIRE_STOP to pass
  * over the field, and an action.  Action -n: the value is structure n of the table.  Action n: its
- * number goes into slot n - 1; other values have two slots, for their start and end.  The first entry,
- * of no field, is for where the outermost structure ends. */
+ * number goes into slot n - 1; texts have two slots, start and end.  Entry 0: the slot of the end. */
 #define FIELD_IDS 32
 
 typedef struct {
@@ -158,12 +157,11 @@ static int64_t read_structure(Bytes in, int64_t at, Table table, int64_t *row) {
         int64_t structure;
         int id;
     } above[MAX_DEPTH];
-    int depth = 0;
+    int depth = 0, slot = table.entries[0].action;
     int64_t structure = 0;
     Field field = {WIRE_STOP, 0};
     while ((at = read_field_header(in, at, &field)) >= 0) {
         if (field.kind == WIRE_STOP) {
-            int slot = table.entries[0].action;
             if (depth == 0 && slot > 0 && slot <= table.slots) row[slot - 1] = at;
             if (depth == 0) return at;
             structure = above[--depth].structure;
