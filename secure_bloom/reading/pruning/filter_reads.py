@@ -25,7 +25,7 @@ from secure_bloom.errors import FormatError, located
 from secure_bloom.kernels import extension, numpy_loops
 from secure_bloom.parquet.file_ciphers import bounds_of, open_run
 from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.reading.table.coalesced_reads import GAP, read_extents
+from secure_bloom.reading.table.coalesced_reads import GAP, read_extents, read_pooled
 from secure_bloom.storage import InputFile
 
 #: A row group and the ordinal of a column.
@@ -180,7 +180,7 @@ def filter_runs(
         return
     for start, end, first, until in reads:
         part, bounds = slice(first, until), extents[first:until]
-        data: bytes | memoryview = file.view_at(start, end - start)
+        data: bytes | memoryview = read_pooled(file, start, end - start)
         if cipher is None:
             yield FilterRun(part, data, start, bounds, False)
             continue

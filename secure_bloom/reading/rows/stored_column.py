@@ -11,7 +11,6 @@ alone.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ from secure_bloom.parquet.page_values import (
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, decoded_rows
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
-from secure_bloom.reading.table.coalesced_reads import read_extents
+from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.inputs import Extent
@@ -211,11 +210,8 @@ class StoredColumn:
         start, length = chunk_extent(self._chunk)
         if length > _LARGEST_POOLED:
             return read_pages(self._file, self._chunk)
-        # Arrow's pool takes memory again that was freed; the system would give out empty pages.
-        stored = memoryview(pa.allocate_buffer(length)).cast("B")
-        self._file.read_into(start, stored)
         try:
-            return pages_in(self._chunk, stored)
+            return pages_in(self._chunk, read_pooled(self._file, start, length))
         except FormatError:
             return read_pages(self._file, self._chunk)
 
@@ -300,14 +296,23 @@ def _refer_to_dictionary(pages: Iterable[_Placed]) -> bool:
     return all(it.page.encoding in DICTIONARY_ENCODINGS for it in pages)
 
 
+def _array(ranges: Ranges) -> Positions:
+    """Return a row of start and end for each range."""
+    return np.array(ranges, np.int64).reshape(-1, 2)
+
+
 def _positions(ranges: Ranges) -> Positions:
     if len(ranges) == 1:
         return np.arange(*ranges[0])
-    return np.concatenate([np.arange(start, end) for start, end in ranges])
+    starts, ends = _array(ranges).T
+    lengths = ends - starts
+    # What was counted before a range is taken off its start, so that one count serves all ranges.
+    return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
 
 
 def _rows_in(ranges: Ranges) -> int:
-    return sum(end - start for start, end in ranges)
+    starts, ends = _array(ranges).T
+    return int((ends - starts).sum())
 
 
 def _wanted_spans(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
@@ -316,12 +321,8 @@ def _wanted_spans(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
 
 def _wanted(spans: Sequence[tuple[int, int]], ranges: Ranges) -> list[int]:
     """Return the ordinals of the pages that have rows of ``ranges``. Both are ascending."""
-    found, starts = list[int](), [start for start, _ in spans]
-    for start, end in ranges:
-        first = max(bisect_right(starts, start) - 1, found[-1] + 1 if found else 0)
-        for ordinal in range(first, len(spans)):
-            if spans[ordinal][0] >= end:
-                break
-            if spans[ordinal][1] > start:
-                found.append(ordinal)
+    (firsts, lasts), (starts, ends) = _array(spans).T, _array(ranges).T
+    # A page has rows of a range if more ranges begin before its end than end before its start.
+    begun, done = np.searchsorted(starts, lasts), np.searchsorted(ends, firsts, side="right")
+    found: list[int] = np.flatnonzero((begun > done) & (lasts > firsts)).tolist()
     return found

@@ -31,6 +31,23 @@ def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[
     return found
 
 
+def read_pooled(file: InputFile, offset: int, length: int) -> memoryview:
+    """Return the bytes of an extent, in memory of Arrow's pool.
+
+    The pool takes memory again that was freed.  malloc gives large blocks back to the system, and
+    each page of a new block costs a fault.
+    """
+    # Imported here: filters are probed without pyarrow.
+    import pyarrow as pa
+
+    # Checked before memory is taken: both numbers come from the file.
+    if not 0 <= offset <= offset + length <= file.size:
+        return file.view_at(offset, length)
+    stored = memoryview(pa.allocate_buffer(length)).cast("B")
+    file.read_into(offset, stored)
+    return stored
+
+
 def _runs(extents: Mapping[K, tuple[int, int]]) -> Iterable[list[K]]:
     run: list[K] = []
     start = end = 0
