@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-import numpy as np
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError, located
@@ -23,7 +22,13 @@ from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows.decoded_sizes import DecodedSize, decoded_size
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings
 from secure_bloom.reading.rows.opened_file import OpenedFile
-from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column
+from secure_bloom.reading.rows.page_reads import (
+    Ranges,
+    ReadWholeError,
+    as_array,
+    positions_in,
+    read_column,
+)
 from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.inputs import Extent
@@ -81,15 +86,18 @@ class ColumnDecoder:
             return self.rows(groups, names)
         if len(group.ranges) > _MAX_RUNS:
             raise ReadWholeError
-        self._read_ahead(group, names, group.ranges)
-        found = {name: self._read_slices(group, name, group.ranges) for name in names}
+        ranges = as_array(group.ranges)
+        self._read_ahead(group, names, ranges)
+        found = {name: self._read_slices(group, name, ranges) for name in names}
         left = [name for name, column in found.items() if column is None]
-        whole = self._rows_of_whole(group, left, group.ranges)
+        whole = self._rows_of_whole(group, left, ranges)
         return whole | {name: column for name, column in found.items() if column is not None}
 
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
         found = {}
+        # Made once for all columns.
+        ranges = as_array(ranges)
         self._read_ahead(group, names, ranges)
         for name in names if len(ranges) <= _MAX_RUNS else ():
             with suppress(ReadWholeError):
@@ -156,7 +164,7 @@ class ColumnDecoder:
     ) -> dict[str, pa.ChunkedArray]:
         if not names:
             return {}
-        indices = pa.array(np.concatenate([np.arange(start, end) for start, end in ranges]))
+        indices = pa.array(positions_in(ranges))
         whole = self._whole([group.row_group], names)
         return {name: column.take(indices) for name, column in whole.items()}
 

@@ -30,8 +30,9 @@ from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder, Columns, DecodeInPartsError
 from secure_bloom.reading.rows.equality_deletes import EqualityDeletes
 from secure_bloom.reading.rows.opened_file import OpenedFile
-from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError
+from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, positions_in
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.rows.stored_column import MOST_WALKED
 from secure_bloom.reading.rows.table_rows import conformed, with_read_columns
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.storage import InputFile, open_input
@@ -223,18 +224,25 @@ class FileReader:
 
     def _searched(self, predicate: BoundPredicate, group: RowGroupPlan) -> RowGroupPlan | None:
         """Return a row group with the rows that may match, or None if no row does."""
-        row_group = group.row_group
+        row_group, most = group.row_group, self._most_taken(group)
         rows = self._value_scan.rows(
             lambda ordinal: self._opened.column(row_group, ordinal),
             self.plan.footer,
             predicate,
-            row_group,
+            most,
         )
-        if rows is None or len(rows) > _DENSE * group.rows:
+        if rows is None or len(rows) > most:
             return group
         if not len(rows):
             return None
         return replace(group, ranges=tuple(_runs(rows)))
+
+    def _most_taken(self, group: RowGroupPlan) -> float:
+        """Return the most rows that are read by themselves, and not with their row group."""
+        chunks = self.plan.footer.row_groups[group.row_group].columns
+        leaves = (i for name in self._decoded for i in self.plan.footer.columns.below(name))
+        has_index = any(chunks[ordinal].offset_index_offset is not None for ordinal in leaves)
+        return _DENSE * group.rows if has_index else MOST_WALKED
 
     def _read_each(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         """Return the matching rows of row groups, of which some may have ranges."""
@@ -371,13 +379,12 @@ def _count(group: RowGroupPlan) -> int:
 
 def _rows(group: RowGroupPlan) -> Positions:
     """Return the positions, in its row group, of the rows that are decoded."""
-    ranges = [(0, group.rows)] if group.ranges is None else group.ranges
-    return np.concatenate([np.arange(start, end) for start, end in ranges])
+    return positions_in([(0, group.rows)] if group.ranges is None else group.ranges)
 
 
 def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
     """Return ranges of rows of the row group, from positions among the decoded rows."""
-    return _runs(_rows(group)[looked_at])
+    return _runs(looked_at if group.ranges is None else _rows(group)[looked_at])
 
 
 def _runs(rows: Positions) -> Ranges:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.decoded_bounds import size_of_pages
@@ -25,7 +27,23 @@ from secure_bloom.storage import InputFile
 
 #: The first row, and the row after the last one.
 Span = tuple[int, int]
-Ranges = Sequence[Span]
+#: Spans, or an array with a row of start and end for each.
+Ranges = Sequence[Span] | NDArray[np.int64]
+
+
+def as_array(ranges: Ranges) -> NDArray[np.int64]:
+    """Return a row of start and end for each range."""
+    return np.asarray(ranges, np.int64).reshape(-1, 2)
+
+
+def positions_in(ranges: Ranges) -> NDArray[np.int64]:
+    """Return the rows of the ranges, one by one."""
+    if len(ranges) == 1:
+        return np.arange(*ranges[0])
+    starts, ends = as_array(ranges).T
+    lengths = ends - starts
+    # What was counted before a range is taken off its start, so that one count serves all ranges.
+    return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
 
 
 class ReadWholeError(Exception):

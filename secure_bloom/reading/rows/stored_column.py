@@ -41,7 +41,13 @@ from secure_bloom.parquet.page_values import (
     joined,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
-from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, decoded_rows
+from secure_bloom.reading.rows.page_reads import (
+    Ranges,
+    ReadWholeError,
+    as_array,
+    decoded_rows,
+    positions_in,
+)
 from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.running.memory_budget import reserved
@@ -52,6 +58,8 @@ from secure_bloom.storage.inputs import Extent
 _LARGE = 1024 * 1024
 #: What is read at least of a dictionary page, to find its header.
 _FIRST_HEADER = 1024
+#: The most rows that are taken out of a chunk without an offset index: more are decoded with it.
+MOST_WALKED = 16
 #: A chunk of more bytes is read in pieces.
 _LARGEST_POOLED = 64 * 1024 * 1024
 
@@ -220,7 +228,7 @@ class StoredColumn:
         chunk = self._chunk
         if self._every is None and self._spans is not None:
             return self._indexed(self._spans, ranges)
-        if _rows_in(ranges) > MOST_FOUND or chunk.leaf.is_repeated or self._is_coded:
+        if _rows_in(ranges) > MOST_WALKED or chunk.leaf.is_repeated or self._is_coded:
             return None
         every = self._walked()
         if every is None:
@@ -268,7 +276,7 @@ class StoredColumn:
         """Return rows that are copied out of the pages, or None if pyarrow must decode one."""
         if self._maker is None or _rows_in(ranges) > MOST_FOUND:
             return None
-        rows, parts = _positions(ranges), list[Taken]()
+        rows, parts = positions_in(ranges), list[Taken]()
         for it in placed:
             values = self._page_values(it)
             if values is None:
@@ -296,22 +304,8 @@ def _refer_to_dictionary(pages: Iterable[_Placed]) -> bool:
     return all(it.page.encoding in DICTIONARY_ENCODINGS for it in pages)
 
 
-def _array(ranges: Ranges) -> Positions:
-    """Return a row of start and end for each range."""
-    return np.array(ranges, np.int64).reshape(-1, 2)
-
-
-def _positions(ranges: Ranges) -> Positions:
-    if len(ranges) == 1:
-        return np.arange(*ranges[0])
-    starts, ends = _array(ranges).T
-    lengths = ends - starts
-    # What was counted before a range is taken off its start, so that one count serves all ranges.
-    return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-
-
 def _rows_in(ranges: Ranges) -> int:
-    starts, ends = _array(ranges).T
+    starts, ends = as_array(ranges).T
     return int((ends - starts).sum())
 
 
@@ -321,7 +315,7 @@ def _wanted_spans(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
 
 def _wanted(spans: Sequence[tuple[int, int]], ranges: Ranges) -> list[int]:
     """Return the ordinals of the pages that have rows of ``ranges``. Both are ascending."""
-    (firsts, lasts), (starts, ends) = _array(spans).T, _array(ranges).T
+    (firsts, lasts), (starts, ends) = as_array(spans).T, as_array(ranges).T
     # A page has rows of a range if more ranges begin before its end than end before its start.
     begun, done = np.searchsorted(starts, lasts), np.searchsorted(ends, firsts, side="right")
     found: list[int] = np.flatnonzero((begun > done) & (lasts > firsts)).tolist()

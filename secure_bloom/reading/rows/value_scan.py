@@ -33,8 +33,6 @@ _TOO_MANY, _FEW = 10_000, 8
 #: A condition must leave few rows in this share of the row groups to be scanned on.  It starts with
 #: a credit of this many row groups, so that the first few do not decide.
 _WORTH, _CREDIT = 0.75, 8
-#: Few rows are at most this share of a row group.
-_FEW_ROWS = 0.1
 #: Physical types that are scanned.  INT96 is not compared as stored; BOOLEANs are single bits.
 _TYPES = {
     Type.INT32,
@@ -68,12 +66,15 @@ class _ScannedCondition:
             return False
         return self.helped + _CREDIT >= _WORTH * (self.tried + _CREDIT)
 
-    def find(self, column: StoredColumn, rows: int) -> Positions | None:
-        """Return the rows for which the condition may be true, or None if they are not known."""
+    def find(self, column: StoredColumn, most: float) -> Positions | None:
+        """Return the rows for which the condition may be true, or None if they are not known.
+
+        More than ``most`` rows are no help.
+        """
         found = None if self.sought is None else column.find(self.sought)
         # Count when it is done: a scan that still runs in another thread says nothing yet.
         self.tried += 1
-        self.helped += found is not None and len(found) <= _FEW_ROWS * rows
+        self.helped += found is not None and len(found) <= most
         return found
 
 
@@ -94,25 +95,25 @@ class ValueScan:
         column_of: Callable[[int], StoredColumn],
         footer: Footer,
         predicate: BoundPredicate,
-        row_group: int,
+        most: float,
     ) -> Positions | None:
         """Return the rows of the row group for which the predicate may be true.
 
         Other rows do not match.  Return None if any row may match.  ``column_of`` returns a column
-        of the row group by its ordinal.  Raises IntegrityError for a page that does not
-        authenticate, with row group and column.
+        of the row group by its ordinal.  More than ``most`` rows are not read by themselves.
+        Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
         lookups = self._worth_scanning(footer)
         if not lookups:
             return None
-        count, left = footer.rows[row_group], dict[int, _ScannedCondition]()
+        left = dict[int, _ScannedCondition]()
         for scanned in self._scanned_conditions(footer, lookups):
             if scanned.is_worth_it:
                 left[scanned.condition] = scanned
 
         def found(condition: BoundCondition) -> Positions | None:
             scanned = left[condition.ordinal]
-            return scanned.find(column_of(scanned.column), count)
+            return scanned.find(column_of(scanned.column), most)
 
         return _rows(predicate, left.keys(), found)
 

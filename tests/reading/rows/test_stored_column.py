@@ -23,7 +23,7 @@ from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.rows.page_reads import ReadWholeError
-from secure_bloom.reading.rows.stored_column import StoredColumn
+from secure_bloom.reading.rows.stored_column import MOST_WALKED, StoredColumn
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.surgery import flip, opened
 from testing.tables import KEYRING, Mode, customers, write
@@ -298,3 +298,15 @@ def test_an_index_that_contradicts_a_page_is_not_believed(tmp_path: Path) -> Non
     path.write_bytes(content)
     with pytest.raises(ReadWholeError):
         taken(path, "a", [(5, 6)])
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_many_rows_are_taken_only_where_an_index_locates_their_pages(
+    tmp_path: Path, indexed: bool
+) -> None:
+    path = written(tmp_path, pa.table({"a": COLUMNS["int64"]}), write_page_index=indexed)
+    few = [(n, n + 1) for n in range(0, 2 * MOST_WALKED, 2)]
+    many = [*few, (ROWS - 1, ROWS)]
+    assert len(taken(path, "a", few) or ()) == len(few)
+    found = taken(path, "a", many)
+    assert (None if found is None else len(found)) == (len(many) if indexed else None)
