@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.auditing import file_audit
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.policy import ColumnRule
 from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.predicates.bound_request import request, whole_schema
 from secure_bloom.storage import open_input
+from testing import tables
 from testing.growth import calls, growth
+from testing.tables import Mode
 
 
 def wide(path: Path, columns: int) -> Path:
@@ -114,3 +119,16 @@ def test_a_small_page_takes_few_calls(tmp_path: Path, dictionary: bool) -> None:
         )
     assert growth(read, 1000) < 4.5
     assert calls(lambda: read(4000)) < 2 * 4000
+
+
+def test_an_audit_with_values_opens_each_chunk_a_few_times(tmp_path: Path) -> None:
+    """It reads the values of one column after the other, and opens no other column for them."""
+    table = pa.table({f"c{n}": [n] for n in range(40)})
+    path = tables.write(
+        tmp_path / "x.parquet", table, Mode.ENCRYPTED, column_keys={"k_pii": table.column_names}
+    )
+    rules = {name: ColumnRule(path=name, key="k_pii") for name in table.column_names}
+    policy = sb.KeyPolicy(footer_key="k_footer", columns=rules)
+    with mock.patch.object(file_audit, "_open_chunk", wraps=file_audit._open_chunk) as opened:
+        sb.audit(str(path), policy=policy, keys=tables.KEYRING, check_values=True)
+    assert opened.call_count < 8 * 40

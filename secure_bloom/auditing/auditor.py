@@ -58,7 +58,7 @@ def _words(plan: AuditPlan) -> WordIndex | None:
     from secure_bloom.auditing.checks.traced_values import sensitive_words
 
     run = AuditRun(request=request, resolver=KeyResolver(plan.keys))
-    chunks = partial(sensitive_chunks, plan.files, run, plan.tables.open)
+    chunks = partial(sensitive_chunks, plan.files, run, open_file=plan.tables.open)
     return sensitive_words(chunks, request.policy)
 
 

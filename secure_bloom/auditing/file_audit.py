@@ -154,15 +154,22 @@ def audit_file(
 
 
 def sensitive_chunks(
-    paths: Iterable[str], run: AuditRun, open_file: Callable[[str], InputFile] = open_input
+    paths: Iterable[str],
+    run: AuditRun,
+    column: str | None,
+    *,
+    open_file: Callable[[str], InputFile] = open_input,
 ) -> Iterator[tuple[InputFile, ChunkSubject]]:
-    """Yield the chunks of sensitive columns in files that can be read, each with its open file."""
+    """Yield the chunks of sensitive columns in files that can be read, each with its open file.
+
+    With ``column`` only its chunks are opened: the columns of a table are read one after the other.
+    """
     for path in paths:
         try:
             with located(path=path), open_file(path) as file:
                 subject = _subject(file, run)
                 footer, _ = _unlocked(subject)
-                for chunk in () if footer is None else _opened(subject, footer).chunks:
+                for chunk in () if footer is None else _opened(subject, footer, column).chunks:
                     if chunk.is_sensitive:
                         yield file, chunk
         except KmsUnavailableError:
@@ -249,11 +256,15 @@ def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
     return rule_of(error)
 
 
-def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
+def _opened(subject: FileSubject, footer: Footer, column: str | None = None) -> FooterSubject:
+    """Return the subject with all chunks, or with those of one column."""
     wanted = subject.request.wanted(footer.leaves)
+    names = [leaf.name for leaf in footer.leaves]
+    ordinals = [n for n, name in enumerate(names) if column in (None, name)]
     chunks = []
     for row_group, column_chunks in enumerate(footer.column_chunks):
-        for ordinal, column_chunk in enumerate(column_chunks):
+        for ordinal in ordinals:
+            column_chunk = column_chunks[ordinal]
             chunk, error = _open_chunk(footer, row_group, ordinal)
             chunks.append(
                 ChunkSubject(

@@ -53,7 +53,7 @@ from secure_bloom.tracing.subjects import SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
 
 #: Yields the sensitive chunks of all files, with the file open.
-SensitiveChunks = Callable[[], Iterator[tuple[InputFile, ChunkSubject]]]
+SensitiveChunks = Callable[[str | None], Iterator[tuple[InputFile, ChunkSubject]]]
 _OTHER = "a file that is no part of the table holds values of the column"
 _NAMES = "names of files or folders hold values of the column"
 
@@ -77,15 +77,15 @@ def sensitive_words(chunks: SensitiveChunks, policy: KeyPolicy) -> WordIndex:
 
     Columns that cannot be read are left out: the audit of their files says why.
     """
-    names = dict.fromkeys(chunk.leaf.name for _, chunk in chunks())
+    names = dict.fromkeys(chunk.leaf.name for _, chunk in chunks(None))
     columns = [_searched(name, chunks, policy) for name in names]
     return WordIndex.build(columns, memory_budget())
 
 
 def _searched(name: str, chunks: SensitiveChunks, policy: KeyPolicy) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
-        for file, chunk in chunks():
-            if chunk.leaf.name == name and chunk.chunk is not None:
+        for file, chunk in chunks(name):
+            if chunk.chunk is not None:
                 yield from _arrays(file, chunk.chunk)
 
     rule = policy.columns.get(name)
