@@ -26,7 +26,8 @@ FORMATS: tuple[TableFormat, ...] = (DELTA, HUDI, STREAMING, ICEBERG, PAIMON)
 
 def named_format(path: str) -> TableFormat | None:
     """Return the format of a table that a path names by itself, or None."""
-    return next((it for it in FORMATS if it.recognizes(path)), None)
+    # Backwards: the last have schemes of their own, which the others cannot read.
+    return next((it for it in reversed(FORMATS) if it.recognizes(path)), None)
 
 
 def listed_by_log() -> frozenset[TableFormat]:
