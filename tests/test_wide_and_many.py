@@ -12,7 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing import file_audit
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import read_footer
