@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import below
 
@@ -122,12 +123,14 @@ class TableFormat(ABC):
         """Return whether the verb ``add``, ``reencrypt`` or ``rotate`` takes a table by a path."""
         return False
 
-    def rows_of(self, state: Any, files: Sequence[Any]) -> TableRows:
+    def rows_of(self, state: Any, files: Sequence[Any]) -> TableRows:  # noqa: ARG002
         """Return what makes rows out of some of the table's files.
 
         Raises UnsupportedFeatureError if its rows cannot be read.
         """
-        raise NotImplementedError(f"{self.title} has no columns in its log")
+        raise UnsupportedFeatureError(
+            f"the log of {self.title} does not say how to read its files", hint=self.refusal
+        )
 
     def older_names(self, state: Any) -> list[ColumnMapping]:  # noqa: ARG002 - none by default
         """Return the names of columns in all schemas that the table's metadata has."""

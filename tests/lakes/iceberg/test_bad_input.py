@@ -17,12 +17,7 @@ from secure_bloom.errors import (
     MissingPathError,
     PolicyError,
 )
-from tests.lakes.iceberg.tables import NAME, committed_meanwhile, in_settings, local, people
-
-
-@pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    return in_settings(tmp_path, monkeypatch)
+from tests.lakes.iceberg.tables import NAME, committed_meanwhile, local, people
 
 
 def _files(table: Table) -> dict[str, bytes]:

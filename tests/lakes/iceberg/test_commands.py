@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from testing.command_line import run
-from tests.lakes.iceberg.tables import NAME, in_settings, people
-
-
-@pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    return in_settings(tmp_path, monkeypatch)
+from tests.lakes.iceberg.tables import NAME, people
 
 
 @pytest.mark.parametrize("verbose", [(), ("--verbose",)])

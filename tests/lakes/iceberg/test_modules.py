@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import fastavro
 import pyarrow.parquet as pq
 import pytest
@@ -34,15 +32,9 @@ from tests.lakes.iceberg.tables import (
     delete_by_vector,
     delete_positions,
     entries,
-    in_settings,
     local,
     people,
 )
-
-
-@pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    return in_settings(tmp_path, monkeypatch)
 
 
 def test_conditions_become_filters_of_files() -> None:

@@ -28,7 +28,6 @@ from tests.lakes.iceberg.tables import (
     delete_equal,
     delete_positions,
     entries,
-    in_settings,
     local,
     people,
     rows,
@@ -44,11 +43,6 @@ def policy(email: str = "k_pii", column: str = "email", **options: Any) -> sb.Ke
         columns={column: ColumnRule(path=column, key=email)},
         encryption=EncryptionOptions(**options),
     )
-
-
-@pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    return in_settings(tmp_path, monkeypatch)
 
 
 def read(snapshot: int | None = None) -> list[dict[str, Any]]:

@@ -25,18 +25,12 @@ from tests.lakes.iceberg.tables import (
     delete_equal,
     delete_positions,
     entries,
-    in_settings,
     local,
     people,
     rows,
 )
 
 BY_CITY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "city"))
-
-
-@pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCatalog:
-    return in_settings(tmp_path, monkeypatch)
 
 
 def files_with_filters() -> list[str]:
