@@ -6,12 +6,15 @@ A wrapped key is the base64 text of AWS's CiphertextBlob.  Needs the extra ``aws
 from __future__ import annotations
 
 import base64
+import io
 import re
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.kms.answers import answer_body, strange_answer
 from secure_bloom.encryption.kms.calls import (
     AT_ONCE,
     RETRY_SECONDS,
@@ -137,8 +140,9 @@ class AwsKmsClient:
         Raises KeyUnavailableError with AWS's error code.
         """
         region, key_id = self._located(master_key_identifier)
-        answer = self._ask("encrypt", region, KeyId=key_id, Plaintext=key_bytes, **self._in_context)
-        return _text(answer)
+        return _text(
+            self._ask("encrypt", region, KeyId=key_id, Plaintext=key_bytes, **self._in_context)
+        )
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """Return the key that :meth:`wrap_key` wrapped.
@@ -148,8 +152,7 @@ class AwsKmsClient:
         blob = _blob(wrapped_key)
         region, key_id = self._located(master_key_identifier)
         # KeyId makes AWS refuse a blob that another key wrapped, whatever the blob itself says.
-        answer = self._ask("decrypt", region, KeyId=key_id, CiphertextBlob=blob, **self._in_context)
-        return bytes(answer["Plaintext"])
+        return self._ask("decrypt", region, KeyId=key_id, CiphertextBlob=blob, **self._in_context)
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
         """Return the key wrapped by the newest version of its master key.
@@ -187,13 +190,17 @@ class AwsKmsClient:
 
     def _made(self, region: str | None) -> Any:
         try:
-            return self._session.client("kms", region_name=region, **self._settings)
+            client = self._session.client("kms", region_name=region, **self._settings)
         # botocore raises a bare ValueError for an endpoint that is no URL.
         except (*self._errors, ValueError) as exc:
             raise PolicyError(
                 f"the AWS KMS client cannot be made: {type(exc).__name__}",
                 hint="give region, and endpoint_url if need be, in [kms], or configure AWS",
             ) from exc
+        # botocore has no public way to choose how answers are read.
+        endpoint = client._endpoint
+        endpoint.http_session = _LimitedSession(endpoint.http_session, client.meta.endpoint_url)
+        return client
 
     def _client(self, region: str) -> Any:
         """Return the client of a region. It is created at its first use."""
@@ -213,14 +220,17 @@ class AwsKmsClient:
             return self._region, f"{arn[1]}:{self._region}:{arn[3]}"
         return arn[2], master_key_id
 
-    def _ask(self, operation: str, region: str, **parameters: object) -> Any:
+    def _ask(self, operation: str, region: str, **parameters: object) -> bytes:
+        """Return the key in the answer to an operation, in clear or wrapped."""
         kms = self._client(region)
         # A re-encryption has no KeyId: its errors name the key that should open the blob.
         key_id = str(parameters.get("KeyId", parameters.get("SourceKeyId")))
 
-        def call() -> Any:
+        field = "Plaintext" if operation == "decrypt" else "CiphertextBlob"
+
+        def call() -> bytes:
             try:
-                return getattr(kms, operation)(**parameters)
+                return bytes(getattr(kms, operation)(**parameters)[field])
             except self._errors as exc:
                 raise self._failure(operation, key_id, exc) from exc
 
@@ -259,6 +269,32 @@ class AwsKmsClient:
         )
 
 
+class _LimitedSession:
+    """The session of a client of botocore, which reads no answer beyond the limit."""
+
+    def __init__(self, session: Any, address: str) -> None:
+        self._session, self._place = session, f"AWS KMS at {address}"
+
+    def send(self, request: Any) -> Any:
+        """Return the answer to a request. Raises KmsUnavailableError if it is too large."""
+        import urllib3
+        from botocore.exceptions import HTTPClientError
+
+        # The body is read here, and not before the answer is returned.
+        request.stream_output = True
+        response = self._session.send(request)
+        try:
+            body = answer_body(response.raw, partial(strange_answer, self._place))
+        except urllib3.exceptions.HTTPError as exc:
+            raise HTTPClientError(error=exc) from exc
+        response.raw = urllib3.HTTPResponse(io.BytesIO(body), preload_content=False)
+        return response
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._session.close()
+
+
 def encryption_context(table: ConfigTable) -> dict[str, str]:
     """Return ``encryption_context`` as a mapping of texts. Raises PolicyError for anything else."""
     context = table.table("encryption_context", "'encryption_context' of [kms]")
@@ -279,8 +315,8 @@ def _is_no_answer(exc: Exception) -> bool:
     return isinstance(exc, NoConnectionError | HTTPClientError)
 
 
-def _text(answer: Mapping[str, Any]) -> str:
-    return base64.b64encode(answer["CiphertextBlob"]).decode("ascii")
+def _text(blob: bytes) -> str:
+    return base64.b64encode(blob).decode("ascii")
 
 
 def _blob(wrapped_key: str) -> bytes:

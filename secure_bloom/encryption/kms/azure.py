@@ -10,11 +10,14 @@ import base64
 import re
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.kms.answers import limit_answers, strange_answer
 from secure_bloom.encryption.kms.calls import (
+    AT_ONCE,
     RETRY_SECONDS,
     TIMEOUT_SECONDS,
     Calls,
@@ -47,7 +50,9 @@ class AzureKmsClient:
 
     def __init__(self, *, vault_url: str, retry_seconds: float = RETRY_SECONDS) -> None:
         with imported_for("the KMS client 'azure'", "azure"):
+            import requests
             from azure.core.exceptions import AzureError, ClientAuthenticationError
+            from azure.core.pipeline.transport import RequestsTransport
             from azure.identity import DefaultAzureCredential
             from azure.keyvault.keys.crypto import CryptographyClient, KeyWrapAlgorithm
         parts = urlsplit(vault_url)
@@ -61,6 +66,11 @@ class AzureKmsClient:
         self._error, self._login_error = AzureError, ClientAuthenticationError
         self._client, self._algorithm = CryptographyClient, KeyWrapAlgorithm.rsa_oaep_256
         self._credential = DefaultAzureCredential()
+        session = requests.Session()
+        limit_answers(session, partial(strange_answer, self._url))
+        # All clients share its connections, of which requests keeps 10 otherwise.
+        session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE))
+        self._transport = RequestsTransport(session=session, session_owner=False)
         self._calls = Calls(self._url, retry_seconds=retry_seconds)
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
@@ -81,11 +91,11 @@ class AzureKmsClient:
 
         Raises KeyUnavailableError with Azure's status.
         """
-        answer = self._ask("wrap_key", master_key_identifier, "", key_bytes)
+        key_id, encrypted_key = self._ask("wrap_key", master_key_identifier, "", key_bytes)
         # RSA's ciphertext does not show which version of the key made it, so the version is stored
         # beside it.
-        version = str(answer.key_id).rpartition("/")[2]
-        wrapped = f"azure:{version}:{base64.b64encode(answer.encrypted_key).decode('ascii')}"
+        version = key_id.rpartition("/")[2]
+        wrapped = f"azure:{version}:{base64.b64encode(encrypted_key).decode('ascii')}"
         # Checked before anyone writes it into a file: without a version nobody could unwrap it
         # again.
         if not _WRAPPED.fullmatch(wrapped):
@@ -100,14 +110,14 @@ class AzureKmsClient:
         Raises KeyUnavailableError with Azure's status.
         """
         version, content = _parts(wrapped_key)
-        answer = self._ask("unwrap_key", master_key_identifier, version, content)
-        return bytes(answer.key)
+        return self._ask("unwrap_key", master_key_identifier, version, content)[1]
 
     def key_version(self, wrapped_key: str) -> str:
         """Return the version of the master key, which the text of a wrapped key contains."""
         return _parts(wrapped_key)[0]
 
-    def _ask(self, operation: str, name: str, version: str, content: bytes) -> Any:
+    def _ask(self, operation: str, name: str, version: str, content: bytes) -> tuple[str, bytes]:
+        """Return the id of the version that did an operation, and the key in its answer."""
         if not _NAME.fullmatch(name):
             raise KeyUnavailableError(
                 f"master key {name!r} cannot be one of {self._url}: names have letters, digits "
@@ -115,11 +125,14 @@ class AzureKmsClient:
             )
         client = self._client_of(name, version)
 
-        def call() -> Any:
+        field = "encrypted_key" if operation == "wrap_key" else "key"
+
+        def call() -> tuple[str, bytes]:
             try:
-                return getattr(client, operation)(self._algorithm, content)
+                answer = getattr(client, operation)(self._algorithm, content)
             except self._error as exc:
                 raise self._failure(operation, name, exc) from exc
+            return str(answer.key_id), bytes(getattr(answer, field))
 
         return self._calls.run(call)
 
@@ -133,6 +146,7 @@ class AzureKmsClient:
                     # A path that ends at the name means the newest version.
                     f"{self._url}/keys/{name}/{version}".rstrip("/"),
                     self._credential,
+                    transport=self._transport,
                     # Repeating is done in one place for all providers.
                     retry_total=0,
                     connection_timeout=TIMEOUT_SECONDS,
@@ -155,6 +169,8 @@ class AzureKmsClient:
             )
         if status is None or status in _TRANSIENT:
             return TransientFailureError(reason, answered=status is not None)
+        if status < _BAD_REQUEST:
+            return strange_answer(self._url, reason)
         # Azure has no code of its own for a ciphertext that does not decrypt.
         if status == _BAD_REQUEST and operation == "unwrap_key":
             return misfit(name)

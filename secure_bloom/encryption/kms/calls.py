@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from secure_bloom.encryption.kms.answers import strange_answer
 from secure_bloom.errors import KmsUnavailableError
 
 T = TypeVar("T")
@@ -23,6 +24,9 @@ RETRY_SECONDS: Final = 30
 AT_ONCE: Final = 32
 #: One call waits this long for an answer.
 TIMEOUT_SECONDS: Final = 10
+
+#: Errors of reading a field that is missing, of another type, or nested deeply.
+_STRANGE: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 #: A KMS that never answered is tried for this time only: most likely its address is wrong.
@@ -70,7 +74,7 @@ class Calls:
         """Return the answer of ``call``. Repeats the call while it raises TransientFailureError.
 
         Raises KmsUnavailableError when the failures last for ``retry_seconds``. For a while after
-        that, every call raises it at once.
+        that, every call raises it at once. Also raises it for an answer that no KMS gives.
         """
         self._check_rest()
         # Monotonic: a clock that is set during the wait must make it neither endless nor empty.
@@ -89,6 +93,9 @@ class Calls:
                     raise self._unavailable(failure.reason) from failure
                 time.sleep(pause)
                 attempt += 1
+            # SDKs take the form of an answer for granted. Without the text, which may quote it.
+            except _STRANGE as exc:
+                raise strange_answer(self._kms, type(exc).__name__) from None
             else:
                 self._gave_up, self._has_answered = None, True
                 return answer

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.kms.answers import LARGEST_ANSWER, strange_answer
 from secure_bloom.encryption.kms.calls import (
     RETRY_SECONDS,
     TIMEOUT_SECONDS,
@@ -39,6 +41,8 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _TRANSIENT: Final = frozenset(
     {"ABORTED", "DEADLINE_EXCEEDED", "INTERNAL", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "UNKNOWN"}
 )
+#: With this text gRPC refuses an answer, as if the server had been throttled.
+_TOO_LARGE: Final = "essage larger than max"
 
 
 class GcpKmsClient:
@@ -151,6 +155,8 @@ class GcpKmsClient:
         It has Google's status code only, because Google's text may repeat what was sent.
         """
         code = getattr(getattr(exc, "grpc_status_code", None), "name", type(exc).__name__)
+        if _TOO_LARGE in str(exc):
+            return strange_answer(self._place, f"more than {LARGEST_ANSWER:,} bytes")
         if code in _TRANSIENT:
             return TransientFailureError(code)
         if code == "UNAUTHENTICATED":
@@ -175,10 +181,19 @@ def _project(ring: str) -> str:
 
 
 def _client(kms: Any, endpoint: str | None) -> Any:
+    import grpc
+    from google.cloud.kms_v1.services.key_management_service.transports import (
+        KeyManagementServiceGrpcTransport as Transport,
+    )
+
     if endpoint is None or "://" not in endpoint:
         # A host alone is asked with TLS, like the default one.
         options = {"api_endpoint": endpoint} if endpoint else None
-        return kms.KeyManagementServiceClient(client_options=options)
+        # Google's own channel has no limit.
+        channel = partial(_with_limit, Transport.create_channel)
+        return kms.KeyManagementServiceClient(
+            transport=partial(Transport, channel=channel), client_options=options
+        )
     parts = urlsplit(endpoint)
     # Without TLS keys would cross the network in clear, so the endpoint must be on this
     # machine.
@@ -187,12 +202,12 @@ def _client(kms: Any, endpoint: str | None) -> Any:
             "'endpoint' of [kms] is neither a host nor http://127.0.0.1:PORT",
             hint=f'wanted: "{_DEFAULT_ENDPOINT}" or another host, which is called with TLS',
         )
-    import grpc
-    from google.cloud.kms_v1.services.key_management_service.transports import (
-        KeyManagementServiceGrpcTransport,
-    )
+    channel = _with_limit(grpc.insecure_channel, parts.netloc)
+    return kms.KeyManagementServiceClient(transport=Transport(channel=channel))
 
-    channel = grpc.insecure_channel(parts.netloc)
-    return kms.KeyManagementServiceClient(
-        transport=KeyManagementServiceGrpcTransport(channel=channel)
-    )
+
+def _with_limit(create: Callable[..., Any], *where: object, **settings: Any) -> Any:
+    """Return a new channel of gRPC that reads no answer beyond the limit, unpacked."""
+    given = dict(settings.pop("options", ()))
+    options = {**given, "grpc.max_receive_message_length": LARGEST_ANSWER}
+    return create(*where, **settings, options=list(options.items()))

@@ -189,9 +189,9 @@ def test_aws_is_asked_in_no_region_and_account_that_only_a_file_names(
     client = AwsKmsClient(region="eu-central-1", endpoint_url="http://127.0.0.1:9")
     asked: list[object] = []
 
-    def answer(operation: str, region: str, **parameters: object) -> dict[str, bytes]:
+    def answer(operation: str, region: str, **parameters: object) -> bytes:
         asked.append((region, parameters["KeyId"]))
-        return {"Plaintext": KEY}
+        return KEY
 
     monkeypatch.setattr(client, "_ask", answer)
     multi = "arn:aws:kms:{}:111111111111:key/mrk-1234"

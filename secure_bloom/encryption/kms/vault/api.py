@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from secure_bloom.encryption.kms.answers import limit_answers
 from secure_bloom.encryption.kms.calls import AT_ONCE, TIMEOUT_SECONDS, TransientFailureError
 from secure_bloom.encryption.kms.vault.settings import VaultSettings
 from secure_bloom.errors import KmsUnavailableError, PolicyError, imported_for
@@ -15,8 +15,6 @@ from secure_bloom.reports.text import legible
 #: Throttled, sealed, without a leader, or behind a balancer that has nobody to ask just now.
 _TRANSIENT: Final = frozenset({412, 429, 472, 473, 500, 502, 503, 504})
 _LONGEST_TEXT: Final = 200
-#: Answers have a few hundred bytes; a key with thousands of versions has some hundred KB.
-_LARGEST_ANSWER: Final = 4 << 20
 #: A server should repeat neither tokens nor wrapped keys, and what is shown must not if it does.
 _SECRET: Final = re.compile(
     r"\b(?:hv[sbr]|[sbr])\.\S+|vault:v\d+:\S+|[A-Za-z0-9+/_]{40,}=*|[A-Za-z0-9+/]{20,}={1,2}"
@@ -47,9 +45,7 @@ class VaultApi:
         self._session = requests.Session()
         # If hvac gets a session, it takes the session's `verify` and not its own argument.
         self._session.verify = True if settings.ca_file is None else str(settings.ca_file)
-        # An answer that is packed could have any size unpacked.
-        self._session.headers["Accept-Encoding"] = "identity"
-        self._session.hooks["response"].append(self._bounded)
+        limit_answers(self._session, self.strange)
         # requests keeps 10 connections otherwise.
         for scheme in ("https://", "http://"):
             self._session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE))
@@ -88,22 +84,6 @@ class VaultApi:
         if response.status_code == 200 and answer is not None:
             return answer
         raise self._refused(response, answer)
-
-    def _bounded(self, response: Any, **_: object) -> None:
-        """Read the body of an answer. Raises KmsUnavailableError if it is too large."""
-        import requests
-        import urllib3.exceptions
-
-        body = b""
-        try:
-            while piece := response.raw.read(_LARGEST_ANSWER + 1 - len(body), decode_content=False):
-                body += piece
-                if len(body) > _LARGEST_ANSWER:
-                    response.close()
-                    raise self.strange(f"more than {_LARGEST_ANSWER:,} bytes")
-        except urllib3.exceptions.HTTPError as exc:
-            raise requests.ConnectionError(exc) from exc
-        response.raw = io.BytesIO(body)
 
     def strange(self, what: str) -> KmsUnavailableError:
         """Return the error for an answer that Vault's API does not have."""

@@ -1,0 +1,51 @@
+"""Read the answer of a KMS within a limit, whatever its server sends.
+
+A server is named by a policy, and may be a proxy, or somebody else by now.  Its answer is read as
+it was sent and never unpacked: packed bytes could have any size unpacked.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, Final
+
+from secure_bloom.errors import KmsUnavailableError
+
+#: Answers have a few hundred bytes; a key with thousands of versions has some hundred KB.
+LARGEST_ANSWER: Final = 4 << 20
+
+
+def strange_answer(place: str, what: str) -> KmsUnavailableError:
+    """Return the error for an answer that the KMS at ``place`` does not give."""
+    return KmsUnavailableError(
+        f"the answer of {place} does not come from its KMS: {what}",
+        hint="check the address in [kms], and the proxies on the way to it",
+    )
+
+
+def answer_body(raw: Any, strange: Callable[[str], Exception]) -> bytes:
+    """Return the body of an answer of urllib3. Raises ``strange`` if the body is too large."""
+    body = b""
+    while piece := raw.read(LARGEST_ANSWER + 1 - len(body), decode_content=False):
+        body += piece
+        if len(body) > LARGEST_ANSWER:
+            # Not given back to its pool: the rest of the body would be read first.
+            raw.close()
+            raise strange(f"more than {LARGEST_ANSWER:,} bytes")
+    return body
+
+
+def limit_answers(session: Any, strange: Callable[[str], Exception]) -> None:
+    """Limit the answers that a session of requests reads. Larger ones raise ``strange``."""
+    import requests
+    import urllib3.exceptions
+
+    def limited(response: Any, **_: object) -> None:
+        try:
+            response.raw = io.BytesIO(answer_body(response.raw, strange))
+        except urllib3.exceptions.HTTPError as exc:
+            raise requests.ConnectionError(exc) from exc
+
+    session.headers["Accept-Encoding"] = "identity"
+    session.hooks["response"].append(limited)
