@@ -156,6 +156,7 @@ def in_growing_threads(
         grown()
         team.start()
         while team.is_at_work:
+            team.wait()
             yield from team.news()
             if len(team.threads) < most and team.mostly_waits():
                 grown()
@@ -202,11 +203,14 @@ class _Team(Generic[A, B]):
         for thread in self.threads:
             thread.join()
 
-    def news(self) -> Iterator[B]:
-        """Yield the results whose turn it is, after a short wait. Raise the error that is next."""
+    def wait(self) -> None:
+        """Wait until a thread has ended, at most for a window."""
         # Woken for each result, the caller would take Python's lock from the thread at work.
         self._ended.wait(_WINDOW)
         self._ended.clear()
+
+    def news(self) -> Iterator[B]:
+        """Yield the results whose turn it is. Raise the error that is next."""
         while self._given in self._done:
             yield self._done.pop(self._given)
             self._given += 1

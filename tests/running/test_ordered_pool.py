@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -169,6 +170,13 @@ def test_stop_is_called_before_the_work_under_way_is_waited_for(fails: bool) -> 
 def test_growing_threads_give_results_in_order() -> None:
     assert list(in_growing_threads(str, range(500), 8)) == [str(i) for i in range(500)]
     assert list(in_growing_threads(str, [], 8)) == []
+
+
+def test_growing_threads_give_the_last_result_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered_pool, "_WINDOW", _PATIENCE)
+    started = time.monotonic()
+    assert list(in_growing_threads(str, [1], 8)) == ["1"]
+    assert time.monotonic() - started < _PATIENCE / 2
 
 
 def test_a_process_that_computes_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
