@@ -20,6 +20,10 @@ class Verdict(enum.StrEnum):
     NO_FILTER = "no_filter"
 
 
+#: A later verdict of one row group is that of all of them.
+_SURENESS = (Verdict.ABSENT, Verdict.NO_FILTER, Verdict.MAYBE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupProbe:
     """One row group: whether it has a filter, and the verdict of each value as it was given."""
@@ -62,6 +66,19 @@ class ProbeReport(ReportOfFiles[FileProbe]):
         groups = (group for file in self.files for group in file.row_groups)
         return frozenset(verdict for group in groups for verdict in group.verdicts.values())
 
+    @property
+    def values(self) -> dict[object, Verdict]:
+        """The answer for each value: maybe if any row group may have it, absent if none has.
+
+        It is no_filter for a value that no filter finds while some row group has none.
+        """
+        found: dict[object, Verdict] = {}
+        for file in self.files:
+            for group in file.row_groups:
+                for value, verdict in group.verdicts.items():
+                    found[value] = max(found.get(value, verdict), verdict, key=_SURENESS.index)
+        return found
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield one row for each file, row group and value."""
         for row in ReportOfFiles.records(self):
@@ -69,7 +86,11 @@ class ProbeReport(ReportOfFiles[FileProbe]):
             yield from (row | {"value": v, "verdict": verdict} for v, verdict in verdicts.items())
 
     def _document(self) -> dict[str, Any]:
-        return {"column": self.column, "files": [_file_json(file) for file in self.files]}
+        return {
+            "column": self.column,
+            "values": {str(value): str(verdict) for value, verdict in self.values.items()},
+            "files": [_file_json(file) for file in self.files],
+        }
 
     def _summary(self) -> str:
         groups = [group for file in self.files for group in file.row_groups]

@@ -22,7 +22,7 @@ from secure_bloom.cli.shared_arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.terminal_tables import print_table
+from secure_bloom.cli.terminal_tables import print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
@@ -116,28 +116,49 @@ def _column(rows: Sequence[Sequence[str]], column: str, path: str) -> list[str]:
     return [row[place] for row in rows[1:] if len(row) > place and row[place]]
 
 
+#: The order in which values are printed.
+_SHOWN_FIRST = (Verdict.MAYBE, Verdict.NO_FILTER, Verdict.ABSENT)
+#: Row groups that are named of a single value without -v.
+_SHOWN_PLACES = 5
+
+
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
-    """Print each value, how many row groups gave each verdict, and where the value may be."""
-    counts: dict[str, Counter[Verdict]] = {}
-    places: dict[str, list[str]] = {}
+    """Print one line for each value, those that may be there first, then where they may be.
+
+    Of several values the places are printed with ``verbose`` only.
+    """
+    counts: dict[object, Counter[Verdict]] = {value: Counter() for value in report.values}
+    places: dict[object, list[str]] = {}
+    names = short_names([file.path for file in report.files])
     for file in report.files:
         for group in file.row_groups:
             for value, verdict in group.verdicts.items():
-                counts.setdefault(str(value), Counter())[verdict] += 1
+                counts[value][verdict] += 1
                 if verdict is Verdict.MAYBE:
-                    place = f"{file.path}, row group {group.row_group}"
-                    places.setdefault(str(value), []).append(place)
-    headers = ("value", *(f"{verdict.replace('_', ' ')}>" for verdict in Verdict))
-    rows = ((value, *(count[verdict] for verdict in Verdict)) for value, count in counts.items())
+                    place = f"{names[file.path]}, row group {group.row_group}"
+                    places.setdefault(value, []).append(place)
+    headers = ("value", "answer", *(f"{_word(verdict)}>" for verdict in _SHOWN_FIRST))
+    ordered = sorted(report.values.items(), key=lambda it: _SHOWN_FIRST.index(it[1]))
+    rows = [
+        (value, _word(verdict), *(counts[value][each] for each in _SHOWN_FIRST))
+        for value, verdict in ordered
+    ]
     files = counted(len(report.files), "file")
     title = f"row groups of {files}, by what the filter of {report.column} says"
     # If every file failed there is nothing to count: the errors are printed.
-    if counts:
+    if rows:
         print_table(headers, rows, title=title)
     for note in sorted({file.note for file in report.files if file.note}):
         print_note(note)
+    if places and len(rows) > 1 and not verbose:
+        print_line("-v names the row groups that may have a value")
+        return
     for value, found in places.items():
-        _print_places(value, found, limit=None if verbose else 5)
+        _print_places(str(value), found, limit=None if verbose else _SHOWN_PLACES)
+
+
+def _word(verdict: Verdict) -> str:
+    return verdict.replace("_", " ")
 
 
 def _print_places(value: str, found: list[str], *, limit: int | None) -> None:

@@ -15,6 +15,7 @@ from secure_bloom.cli.row_formats import (
     TABLE_ROWS,
     format_of,
     output_file,
+    print_written,
     refuse_part_of_table,
     rows_of,
     with_row_options,
@@ -41,7 +42,6 @@ from secure_bloom.reports.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.reading import FileReadReport, ReadReport, TableRead
-    from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
 
 
 @click.command("read", short_help="Read the rows for which a condition is true.")
@@ -109,7 +109,7 @@ def read_command(
     """
     from secure_bloom.reading import ReadRequest, Table
 
-    file = None if output is None else output_file(output)
+    file = output_file(output, stdout_is_free=not (explain or as_json))
     form = None if (explain or as_json) and file is None else format_of(form, file)
     cut = form == "table" and (limit is None or limit > TABLE_ROWS)
     request = ReadRequest(
@@ -132,6 +132,8 @@ def read_command(
         return _plan(read, explain=explain, output=output, as_json=as_json, verbose=verbose)
     writing = partial(write_rows, for_spreadsheets=for_spreadsheets)
     document = _carry_out(read, form, file, writing, keep=as_json and not explain)
+    if file is not None and not as_json:
+        print_written(document["rows"], file)
     if as_json:
         _print_document(document, read.report() if explain else None)
     elif explain:
@@ -204,87 +206,12 @@ _SHOWN_FILES = 20
 
 
 def print_report(report: ReadReport, *, verbose: bool) -> None:
-    """Print what was skipped, why not more was, and advice. Then print the files."""
-    rows = "none read: this is the plan" if report.rows is None else f"{report.rows:,}"
-    print_line(f"rows:       {rows}")
-    print_line(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
-    for step, count in report.skipped.items():
-        print_line(f"            {count:,} skipped by {step}")
-    if report.files_left:
-        left = counted(report.files_left, "file")
-        print_line(f"            {left} not looked at: there were rows enough")
-    _print_bytes(report)
-    steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
-    print_line(f"seconds:    {steps}")
-    if report.hidden:
-        print_line(f"hidden:     {legible(', '.join(report.hidden))}: their keys are missing")
-    for line in _reasons(report):
-        print_line(f"not skipped: {legible(line)}")
-    for line in report.advice:
-        print_line(f"advice: {legible(line)}")
+    """Print what was read and why, and advice. Then print the files."""
+    for line in report.lines:
+        print_line(line)
     for note, count in Counter(note for file in report.files for note in file.notes).items():
         print_note(f"{note} ({counted(count, 'file')})")
     _print_files(report, verbose=verbose)
-
-
-def _print_bytes(report: ReadReport) -> None:
-    read, full = human_bytes(report.bytes_read), human_bytes(report.bytes_full_scan)
-    share = 100 * report.bytes_read / max(1, report.bytes_full_scan)
-    if report.bytes_read <= report.bytes_full_scan:
-        print_line(f"bytes:      {read} of {full} that a full scan reads ({share:.1f} %)")
-    else:
-        print_line(
-            f"bytes:      {read}, {share - 100:.1f} % more than a full scan ({full}): filters and "
-            "indexes took more than was skipped"
-        )
-    parts = {
-        "footers": sum(file.bytes_footer for file in report.files),
-        "filters, dictionaries and indexes": sum(file.bytes_judged_by for file in report.files),
-        "pages": sum(file.bytes_pages for file in report.files),
-    }
-    sizes = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
-    print_line(f"            {sizes or 'none'}")
-
-
-def _reasons(report: ReadReport) -> list[str]:
-    """Return why row groups were read, by column and step, with their numbers."""
-    found: dict[tuple[str, Step | None, str], list[tuple[RowGroupPlan, list[Note]]]] = {}
-    for file in report.files:
-        for group in file.row_groups:
-            if group.skipped_by is None:
-                for kind, notes in _by_kind(group.notes).items():
-                    found.setdefault(kind, []).append((group, notes))
-    return [
-        f"{column}, {'' if step is None else f'{step}: '}{_together(places)} "
-        f"({counted(len(places), 'row group')})"
-        for (column, step, _), places in found.items()
-    ]
-
-
-def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[Note]]:
-    """Return notes grouped by column, step and kind: the reason, or the text of the note."""
-    found: dict[tuple[str, Step | None, str], list[Note]] = {}
-    for note in notes:
-        kind = note.reason or ("rows" if note.rows is not None else note.text)
-        found.setdefault((note.column, note.step, kind), []).append(note)
-    return found
-
-
-def _together(places: Sequence[tuple[RowGroupPlan, list[Note]]]) -> str:
-    """Return notes of one kind as one text, with the sum or the range of their numbers."""
-    from secure_bloom.reading.pruning.plan import percent
-
-    first = places[0][1][0]
-    if first.rows is not None:
-        left = sum(min(note.rows or 0 for note in notes) for _, notes in places)
-        return f"leaves {left:,} of {sum(group.rows for group, _ in places):,} rows"
-    chances = sorted({n.chance for _, notes in places for n in notes if n.chance is not None})
-    if len(chances) > 1:
-        return (
-            "maybe: the filters' false-positive probabilities are "
-            f"{percent(chances[0])} to {percent(chances[-1])} %"
-        )
-    return first.text
 
 
 def _print_files(report: ReadReport, *, verbose: bool) -> None:

@@ -1,4 +1,4 @@
-"""Write rows as a table, CSV, JSON lines or a Parquet file.
+"""Write rows as a table, CSV, TSV, JSON lines, Arrow IPC or Parquet.
 
 A program can read the exact values back from CSV and JSON lines.  No character of a value may act
 on a terminal, so tables, and CSV printed on a terminal, have such characters escaped.
@@ -9,6 +9,7 @@ name at the end.  So a crash, a full disk or an error on the way leaves the old 
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import stat
@@ -17,14 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 import click
 
-from secure_bloom.cli.terminal_tables import print_table, terminal_width
+from secure_bloom.cli.terminal_tables import is_too_wide, print_table
+from secure_bloom.cli.verbosity import is_quiet, print_line
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reading.rows.python_texts import text_of
-from secure_bloom.reports.text import legible
+from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.storage import is_object_uri, local_path
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.staged_file import staged_file
@@ -41,7 +43,12 @@ def with_row_options(function: Callable[..., int]) -> Callable[..., int]:
         type=click.Choice(FORMATS),
         help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
     )
-    output = click.option("-o", "--output", metavar="FILE", help="Where to write rows, in clear.")
+    output = click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Where to write rows, in clear; - is stdout. Texts are packed if it ends in .gz.",
+    )
     harmless = click.option(
         "--for-spreadsheets",
         is_flag=True,
@@ -50,11 +57,18 @@ def with_row_options(function: Callable[..., int]) -> Callable[..., int]:
     return form(output(harmless(function)))
 
 
-def output_file(text: str) -> Path:
-    """Return the path of the file that ``text`` names.
+def output_file(text: str | None, *, stdout_is_free: bool = True) -> Path | None:
+    """Return the path of the file that ``text`` names, or None for stdout.
 
     Raises PolicyError, before anything is read, if it cannot be written.
     """
+    if text == "-" and not stdout_is_free:
+        raise PolicyError(
+            "the rows and the report would both be written to stdout",
+            hint="write the rows to a file: --output found.parquet",
+        )
+    if text in (None, "-"):
+        return None
     if is_object_uri(text):
         raise PolicyError(
             "the output is an object, and rows are written to local files",
@@ -156,32 +170,50 @@ def flushed() -> Iterator[None]:
 #: Record batches of pyarrow.
 Batches = Iterable[Any]
 
-FILE_FORMATS = ("csv", "jsonl", "parquet")
-FORMATS = ("table", *FILE_FORMATS)
+#: Formats of texts, and of bytes, by the ending of a file's name.
+_TEXTS, _BINARIES = ("csv", "tsv", "jsonl"), ("arrow", "parquet")
+FORMATS = ("table", *_TEXTS, *_BINARIES)
+_PACKED = ".gz"
 #: A table shows no more rows than these.
 TABLE_ROWS = 100
-#: A table whose columns would be narrower is shown row by row instead.
-_NARROWEST = 12
 #: A table shows no more characters of a value than these.
 _LONGEST = 10_000
 
 
 def format_of(given: str | None, output: Path | None) -> str:
-    """Return the format: from the option, else from the output's name, else the one for stdout."""
-    if given is None and output is not None:
-        given = output.suffix.lstrip(".").lower()
-        if given not in FILE_FORMATS:
+    """Return the format: from the option, else from the output's name, else the one for stdout.
+
+    Raises PolicyError for a format that cannot be written there.
+    """
+    on_terminal = output is None and sys.stdout.isatty()
+    if output is not None:
+        given = given or _format_in(output.name.lower().removesuffix(_PACKED))
+        if given not in _TEXTS and output.suffix.lower() == _PACKED:
             raise PolicyError(
-                "the format of the output is not known from its name",
-                hint="end the name in .csv, .jsonl or .parquet, or give --format",
+                f"{given} is not packed again: its columns are packed already",
+                hint="leave .gz out of the output's name",
             )
-    if given is None:
-        given = "table" if sys.stdout.isatty() else "csv"
-    if given == "table" and output is not None:
-        raise PolicyError("a table is for the terminal", hint="--format csv, jsonl or parquet")
-    if given == "parquet" and output is None:
-        raise PolicyError("a Parquet file is not written to stdout: name a file by --output FILE")
-    return given
+    form = given or ("table" if on_terminal else "csv")
+    if form == "table" and output is not None:
+        raise PolicyError(
+            "a table is for the terminal", hint=f"--format {', '.join(_TEXTS)} or parquet"
+        )
+    if form in _BINARIES and on_terminal:
+        raise PolicyError(
+            f"the format {form} is not for a terminal",
+            hint=f"name a file, --output found.{form}, or write into a pipe",
+        )
+    return form
+
+
+def _format_in(name: str) -> str:
+    ending = name.rpartition(".")[2]
+    if ending not in (*_TEXTS, *_BINARIES):
+        raise PolicyError(
+            "the format of the output is not known from its name",
+            hint="end the name in .csv, .tsv, .jsonl, .arrow or .parquet, or give --format",
+        )
+    return ending
 
 
 def write_rows(
@@ -192,24 +224,58 @@ def write_rows(
     With ``for_spreadsheets`` no text in CSV can be taken for a formula.  An old file is replaced
     only after all rows were written, and stays if that fails.
     """
-    write = _WRITERS.get(form)
-    if form == "csv":
-        on_terminal = output is None and sys.stdout.isatty()
-        write = partial(_write_csv, for_spreadsheets=for_spreadsheets, on_terminal=on_terminal)
+    write = _writer(form, to_stdout=output is None, for_spreadsheets=for_spreadsheets)
     if output is None:
-        if write is None:
-            raise PolicyError(
-                "a Parquet file is not written to stdout: name a file by --output FILE"
-            )
         with output_errors(output), flushed():
-            return write(schema, batches, sys.stdout)
+            file: Any = sys.stdout.buffer if form in _BINARIES else sys.stdout
+            return write(schema, batches, file)
     with output_errors(output), replaced(output) as file:
-        if write is None:
-            from secure_bloom.reading.rows.export import write_parquet
-
-            return write_parquet(file, schema, batches)
-        with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+        if form in _BINARIES:
+            return write(schema, batches, file)
+        with _packed(file, output) as bytes_, _text(bytes_) as text:
             return write(schema, batches, text)
+
+
+def _text(file: BinaryIO) -> io.TextIOWrapper:
+    return io.TextIOWrapper(file, encoding="utf-8", newline="")
+
+
+@contextmanager
+def _packed(file: BinaryIO, output: Path) -> Iterator[BinaryIO]:
+    """Yield a file whose bytes are packed if the output's name ends in .gz."""
+    if output.suffix.lower() != _PACKED:
+        yield file
+        return
+    # Without a time, so that the same rows are the same bytes.
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+        yield cast(BinaryIO, packed)
+
+
+def print_written(rows: int, output: Path) -> None:
+    """Print on stderr what was written, but not with ``-q``."""
+    if not is_quiet():
+        size = human_bytes(output.stat().st_size)
+        print_line(f"wrote {counted(rows, 'row')} to {output} ({size})", err=True)
+
+
+def _writer(form: str, *, to_stdout: bool, for_spreadsheets: bool) -> Callable[..., int]:
+    from secure_bloom.reading.rows import export
+
+    text_form = partial(
+        _write_separated,
+        for_spreadsheets=for_spreadsheets,
+        on_terminal=to_stdout and sys.stdout.isatty(),
+    )
+    writers: dict[str, Callable[..., int]] = {
+        "table": _write_table,
+        "csv": partial(text_form, separator=","),
+        "tsv": partial(text_form, separator="\t"),
+        "jsonl": _write_jsonl,
+        # Of a file a reader may take any batch; a pipe is read from its start.
+        "arrow": partial(export.write_arrow, as_stream=to_stdout),
+        "parquet": export.write_parquet,
+    }
+    return writers[form]
 
 
 def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
@@ -219,12 +285,10 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
     return python_rows(batch)
 
 
-def _write_csv(
-    schema: Any, batches: Batches, file: IO[str], *, for_spreadsheets: bool, on_terminal: bool
-) -> int:
+def _write_separated(schema: Any, batches: Batches, file: IO[str], **options: Any) -> int:
     from secure_bloom.reading.rows.value_texts import CsvForm
 
-    form = CsvForm(for_spreadsheets=for_spreadsheets, on_terminal=on_terminal)
+    form = CsvForm(**options)
     # An error before the first row leaves no header behind.
     header: str | None = form.header(schema.names)
     count = 0
@@ -252,36 +316,28 @@ def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
 _NUMBERS = ("int", "uint", "halffloat", "float", "double", "decimal")
 
 
-def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
+def _write_table(schema: Any, batches: Batches, _file: IO[str]) -> int:
     rows = [row for batch in batches for row in rows_of(batch)]
     shown = [[_cell(value) for value in row.values()] for row in rows[:TABLE_ROWS]]
-    width = terminal_width()
-    if len(schema.names) * _NARROWEST > width and file is sys.stdout and sys.stdout.isatty():
-        _print_records(schema.names, shown)
+    names = [legible(name) for name in schema.names]
+    if is_too_wide(names, shown):
+        _print_records(names, shown)
     else:
-        names = [legible(name) for name in schema.names]
         right = [str(kind).startswith(_NUMBERS) for kind in schema.types]
-        print_table(names, shown, may_cut=True, right=right)
+        print_table(names, shown, right=right)
     if len(rows) > TABLE_ROWS:
-        click.echo(f"the first {TABLE_ROWS} rows; --format csv or jsonl gives all")
+        click.echo(f"the first {TABLE_ROWS} rows; --format csv gives all")
     else:
         click.echo(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
     return len(rows)
 
 
-def _print_records(columns: list[str], rows: list[list[str]]) -> None:
-    names = [legible(name) for name in columns]
+def _print_records(names: list[str], rows: list[list[str]]) -> None:
     longest = max(map(len, names))
     for number, row in enumerate(rows, 1):
         click.echo(f"row {number}")
         for name, cell in zip(names, row, strict=True):
             click.echo(f"  {name:{longest}}  {cell}")
-
-
-_WRITERS: dict[str, Callable[[Any, Any, IO[str]], int]] = {
-    "table": _write_table,
-    "jsonl": _write_jsonl,
-}
 
 
 def _cell(value: object) -> str:

@@ -12,6 +12,7 @@ from secure_bloom.cli.row_formats import (
     TABLE_ROWS,
     format_of,
     output_file,
+    print_written,
     rows_of,
     with_row_options,
     write_rows,
@@ -80,7 +81,7 @@ def sql_command(
     """
     from secure_bloom.api.sql import SqlRequest, answered
 
-    file = None if output is None else output_file(output)
+    file = output_file(output, stdout_is_free=not as_json)
     form = None if as_json and file is None else format_of(form, file)
     request = SqlRequest(
         _query(query, query_from, parameters),
@@ -101,6 +102,8 @@ def sql_command(
             document = {"rows": count, "output": output}
     if as_json:
         print_json(document)
+    elif file is not None:
+        print_written(document["rows"], file)
     return 0
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import click
@@ -16,7 +18,10 @@ from secure_bloom.reports.text import counted, without_commands, written_out
 
 _WIDE = 240
 
+#: Names of files are never cut to fewer characters.
 _NAME_LENGTH = 26
+#: Columns of a terminal for what is beside the names.
+_BESIDE_NAMES = 54
 #: Files that are named one by one without -v.
 SHOWN_FILES: Final = 20
 
@@ -32,14 +37,12 @@ def print_table(
     rows: Iterable[Sequence[object]],
     *,
     title: str | None = None,
-    may_cut: bool = False,
     right: Sequence[bool] | None = None,
 ) -> None:
     """Print rows under headers. Headers that end in ``>`` mark columns of numbers.
 
     Cells never wrap. Names of a file's columns may end in ``>`` too: then ``right`` says which
-    columns hold numbers.  If the terminal is too narrow, each row is printed as a paragraph, unless
-    its cells may be cut.
+    columns hold numbers.  If the terminal is too narrow, each row is printed as a paragraph.
     """
     if right is None:
         right = [header.endswith(">") for header in headers]
@@ -48,7 +51,7 @@ def print_table(
     cells = [["" if cell is None else written_out(str(cell)) for cell in row] for row in rows]
     shown_title = title and written_out(title)
     color = wanted_color()
-    if not may_cut and is_too_wide(headers, cells):
+    if is_too_wide(headers, cells):
         _print_row_by_row(heads, cells, shown_title)
     elif sys.stdout.isatty() or color:
         _draw(heads, right, cells, shown_title, color=color)
@@ -164,20 +167,34 @@ def _extra_column(char: str) -> int:
 
 
 def short_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return short names for a terminal: without their common folder, shortened in the middle."""
+    """Return short names for a terminal: without the folder that all share, and cut in the middle.
+
+    Names that a cut would make equal stay whole.
+    """
     if not sys.stdout.isatty():
         return {path: path for path in paths}
-    folders = {path.rpartition("/")[0] for path in paths}
-    common = f"{folders.pop()}/" if len(folders) == 1 else ""
-    return {path: _shortened(path.removeprefix(common)) for path in paths}
+    common = common_folder(paths)
+    longest = max(_NAME_LENGTH, terminal_width() - _BESIDE_NAMES)
+    cut = {path: _shortened(path.removeprefix(common), longest) for path in paths}
+    uses = Counter(cut.values())
+    return {
+        path: name if uses[name] == 1 else path.removeprefix(common) for path, name in cut.items()
+    }
 
 
-def _shortened(name: str) -> str:
+def common_folder(paths: Sequence[str]) -> str:
+    """Return the folder that all paths share, with a slash at its end, or an empty text."""
+    levels = zip(*(path.split("/")[:-1] for path in paths), strict=False)
+    common = "".join(f"{names[0]}/" for names in takewhile(lambda it: len(set(it)) == 1, levels))
+    return "" if common == "/" or common.endswith("://") else common
+
+
+def _shortened(name: str, longest: int) -> str:
     """Return the name, shortened in the middle if it is long."""
-    if len(name) <= _NAME_LENGTH:
+    if len(name) <= longest:
         return name
-    tail = _NAME_LENGTH // 3
-    return f"{name[: _NAME_LENGTH - tail - 1]}…{name[-tail:]}"
+    tail = longest // 3
+    return f"{name[: longest - tail - 1]}…{name[-tail:]}"
 
 
 def percent(share: float | None) -> str | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from secure_bloom.reading.advice import advice
 from secure_bloom.reading.file_reports import ReadTotals
+from secure_bloom.reading.report_lines import report_lines
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted
 
@@ -18,7 +20,8 @@ class ReadReport(Report, ReadTotals):
     ``files_left`` is the number of files that were not read because there were enough rows.
     ``unverified`` are the paths of signed files whose key was not available: their content may be
     forged.  ``hidden`` are columns, and members of structures, whose key is missing: they are null
-    or left out.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
+    or left out.  ``seconds`` is wall-clock time by pass: footers, planning, rows.  ``str`` of a
+    report, and a notebook, say what the command line says.
     """
 
     rows: int | None
@@ -33,6 +36,18 @@ class ReadReport(Report, ReadTotals):
     def advice(self) -> list[str]:
         """Sentences on how the read could be faster, or [] if it could not."""
         return advice(self)
+
+    @property
+    def lines(self) -> list[str]:
+        """What was read and why, for people: what was not skipped comes first."""
+        return list(report_lines(self))
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def _repr_html_(self) -> str:
+        said = html.escape(str(self))
+        return f'<pre style="white-space: pre-wrap">{said}</pre>{Report._repr_html_(self)}'
 
     def _document(self) -> dict[str, Any]:
         return {

@@ -55,7 +55,9 @@ class Report(ABC):
     def to_arrow(self) -> pa.Table:
         """Return a table with one row for each of the innermost parts of the report.
 
-        The table has no columns if there is no part.
+        The table has no columns if there is no part.  The numbers of what contains several parts,
+        such as the bytes of a file, are in the first of their rows and null in the others, so that
+        sums are right.
         """
         # Imported here: most users of a report only look at it.
         import pyarrow as pa
@@ -180,8 +182,15 @@ def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else value
 
 
+#: A number that is a name, and no amount.
+_ORDINAL = "row_group"
+
+
 def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yield each row of the first list, once for every row of the lists inside it."""
+    """Yield each row of the first list, once for every row of the lists inside it.
+
+    Amounts of the outer row are in the first of its rows alone.
+    """
     for part in document.get(lists[0]) or ():
         if len(lists) == 1:
             yield part
@@ -193,6 +202,12 @@ def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict
                 for name, value in inner.items()
             }
             yield outer | named
+            outer = {name: None if _is_amount(name, it) else it for name, it in outer.items()}
+
+
+def _is_amount(name: str, value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and name.rpartition("s_")[2] != _ORDINAL
 
 
 def _names(rows: list[dict[str, Any]]) -> list[str]:

@@ -117,3 +117,22 @@ def test_a_narrow_terminal_gets_lines_for_each_file(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     text = shown(capsys, report(file(read(), SKIPPED)))
     assert "a.parquet\n  1 of 2 read, 2.0 KiB\n  skipped by Bloom filter 1\n" in text
+
+
+def test_python_and_notebooks_say_what_the_command_line_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    it = report(file(read(maybe(0.01)), SKIPPED))
+    lines = shown(capsys, it).splitlines()
+    assert lines[1] == "not skipped: email, Bloom filter: maybe 0.01 (1 row group)"
+    assert str(it).splitlines() == lines[: len(it.lines)]
+    assert "\n".join(lines[:4]) in it._repr_html_()
+
+
+def test_the_bytes_of_a_file_are_in_one_of_its_rows() -> None:
+    it = report(file(read(), SKIPPED), file(read(), SKIPPED, path="lake/b.parquet"))
+    rows = it.to_arrow().to_pylist()
+    assert len(rows) == 4
+    assert sum(row["bytes_read"] or 0 for row in rows) == it.bytes_read
+    assert [row["row_group"] for row in rows] == [0, 1, 0, 1]
+    assert [row["path"] for row in rows][:2] == ["lake/a.parquet"] * 2

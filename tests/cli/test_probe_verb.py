@@ -46,3 +46,22 @@ def test_five_are_named_and_all_with_verbose(capsys: pytest.CaptureFixture[str])
 
 def test_a_value_that_is_nowhere_has_no_place(capsys: pytest.CaptureFixture[str]) -> None:
     assert "may be in" not in shown(capsys, report(Verdict.ABSENT), verbose=True)
+
+
+def test_of_several_values_each_has_one_line_and_those_that_may_be_there_come_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verdicts = {"1": Verdict.ABSENT, "2": Verdict.NO_FILTER, "3": Verdict.MAYBE}
+    group = RowGroupProbe(row_group=0, filter=True, verdicts=verdicts)
+    several = ProbeReport(column="id", files=(FileProbe(path="a.parquet", row_groups=(group,)),))
+    lines = shown(capsys, several, verbose=False).splitlines()
+    assert [line.split()[:2] for line in lines if line.strip()][3:] == [
+        ["3", "maybe"],
+        ["2", "no"],
+        ["1", "absent"],
+        ["-v", "names"],
+    ]
+    assert "a.parquet" not in "".join(lines)
+    assert "3 may be in\n  a.parquet, row group 0" in shown(capsys, several, verbose=True)
+    answers = {"1": "absent", "2": "no_filter", "3": "maybe"}
+    assert several.to_dict()["values"] == answers

@@ -160,10 +160,6 @@ def on_terminal(lake: Path, width: int, *arguments: object) -> str:
     [
         (("--where", "email ~ 'user7'"), "error: the condition needs an operator at character 7"),
         (("--where", "emial = 'x'"), "error: there is no column emial"),
-        (
-            ("--format", "parquet"),
-            "error: a Parquet file is not written to stdout: name a file by --output",
-        ),
         (("--output", "found.dat"), "error: the format of the output is not known from its name"),
         (("--limit", "-1"), "--limit"),
         (("--columns", ""), "error: --columns has an empty name"),

@@ -281,6 +281,83 @@ def test_a_folder_that_takes_no_file_is_named(lake: Path) -> None:
     assert "/proc/found.csv: the output cannot be written: " in error
 
 
+def written_and_read(path: Path) -> list[dict[str, Any]]:
+    """The rows of an output, by a reader that is not this package."""
+    if path.name.endswith(".arrow"):
+        found: list[dict[str, Any]] = pa.ipc.open_file(path).read_all().to_pylist()
+        return found
+    if path.name.endswith(".parquet"):
+        return pq.read_table(path).to_pylist()
+    # DuckDB unpacks .gz by the name.
+    table = f"read_json('{path}')" if ".jsonl" in path.name else f"read_csv('{path}')"
+    return duckdb.sql(f"select * from {table}").to_arrow_table().to_pylist()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x.tsv", "x.arrow", "x.parquet", "x.csv.gz", "x.TSV.GZ", "x.jsonl.gz"],
+)
+def test_a_name_says_the_format_and_what_was_written_is_said(tmp_path: Path, name: str) -> None:
+    rows = [{"a": 1, "t": "tab\there"}, {"a": 2, "t": 'say "hi", you'}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    said = read(tmp_path / "in.parquet", "--output", tmp_path / name)
+    output = tmp_path / name
+    size = f"({output.stat().st_size} bytes)"
+    assert said == f"wrote 2 rows to {output} {size}\n"
+    assert written_and_read(output.rename(tmp_path / name.lower())) == rows
+    assert read(tmp_path / "in.parquet", "-q", "--output", output) == ""
+
+
+@pytest.mark.parametrize("verb", ["read", "sql"])
+@pytest.mark.parametrize("form", ["parquet", "arrow", "tsv"])
+def test_rows_go_into_a_pipe_in_each_format(lake: Path, verb: str, form: str) -> None:
+    asked = [str(lake)] if verb == "read" else [f"select * from '{lake}'"]
+    command = [sys.executable, "-m", "secure_bloom", verb, *asked, "--format", form, "-o", "-"]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    assert done.stderr == b""
+    content = io.BytesIO(done.stdout)
+    rows = {
+        "parquet": pq.read_table,
+        "arrow": lambda it: pa.ipc.open_stream(it).read_all(),
+        "tsv": pc.read_csv,
+    }[form](content)
+    assert rows.to_pylist() == [{"a": number} for number in range(5)]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_bytes_are_not_sent_to_a_terminal(lake: Path, form: str) -> None:
+    assert on_terminal("read", str(lake), "--format", form) == ""
+
+
+def test_the_rows_and_a_report_are_not_mixed_on_stdout(lake: Path) -> None:
+    for option in ("--json", "--explain"):
+        error = read(lake, option, "-o", "-", code=2)
+        assert "the rows and the report would both be written to stdout" in error
+
+
+def test_parquet_is_not_packed_twice(lake: Path, tmp_path: Path) -> None:
+    error = read(lake, "--output", tmp_path / "x.parquet.gz", code=2)
+    assert "parquet is not packed again" in error
+    assert not (tmp_path / "x.parquet.gz").exists()
+
+
+def test_on_80_columns_rows_become_records_and_no_cell_is_cut(tmp_path: Path) -> None:
+    row = {"email": "somebody@customers.example", "iban": "IT60X0542811101000000123456", "n": 1}
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    assert "row 1" not in on_terminal("read", str(path), columns=80)
+    pq.write_table(pa.Table.from_pylist([row | {"address": "Via Appia Antica 1, Roma"}]), path)
+    text = on_terminal("read", str(path), columns=80)
+    assert text.splitlines() == [
+        "row 1",
+        "  email    somebody@customers.example",
+        "  iban     IT60X0542811101000000123456",
+        "  n        1",
+        "  address  Via Appia Antica 1, Roma",
+        "1 row",
+    ]
+
+
 def test_a_table_is_for_the_terminal(lake: Path, tmp_path: Path) -> None:
     error = read(lake, "--format", "table", "--output", tmp_path / "x.txt", code=2)
     assert "a table is for the terminal" in error
@@ -309,6 +386,7 @@ def test_beside_a_single_file_is_no_table(lake: Path) -> None:
 
 def test_until_the_last_row_the_old_file_stands(tmp_path: Path) -> None:
     path = output_file(f"{tmp_path}/found.csv")
+    assert path is not None
     path.write_text("what was there")
 
     def interrupted() -> None:

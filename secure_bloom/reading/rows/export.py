@@ -1,4 +1,4 @@
-"""Write rows into a Parquet file, or convert them to Python values."""
+"""Write rows as Parquet or Arrow IPC, or convert them to Python values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet.texts import temporal_text
 
 
-def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
     """Write the batches to an open file, in clear. Return the number of rows."""
-    count = 0
     with pq.ParquetWriter(file, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            count += batch.num_rows
+        return _written(writer, batches)
+
+
+def write_arrow(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: BinaryIO, *, as_stream: bool
+) -> int:
+    """Write the batches in the file format of Arrow IPC, or as a stream. Return as above."""
+    with (pa.ipc.new_stream if as_stream else pa.ipc.new_file)(file, schema) as writer:
+        return _written(writer, batches)
+
+
+def _written(writer: Any, batches: Iterable[pa.RecordBatch]) -> int:
+    count = 0
+    for batch in batches:
+        writer.write_batch(batch)
+        count += batch.num_rows
     return count
 
 

@@ -27,8 +27,6 @@ _TEXT = pa.large_string()
 _ROWS = 16 * 1024
 #: First characters of formulas in some spreadsheet.
 _FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-#: A field of CSV that is put in quotes.
-_QUOTED = r'^$|[,"\r\n]'
 #: What may be a command to a CI runner.
 _COMMANDS = "::|##|\x7f"
 #: What JSON has between quotes as it is: printable ASCII without quotes and backslashes.
@@ -43,7 +41,7 @@ _DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvForm:
-    """CSV (RFC 4180): a null is an empty field, an empty text is two quotes.
+    """CSV (RFC 4180) or TSV: a null is an empty field, an empty text is two quotes.
 
     ``for_spreadsheets``: a text that a spreadsheet would run gets an apostrophe. ``on_terminal``:
     characters that would act on a terminal are escaped.
@@ -51,6 +49,7 @@ class CsvForm:
 
     for_spreadsheets: bool = False
     on_terminal: bool = False
+    separator: str = ","
 
     def header(self, names: Sequence[str]) -> str:
         """Return the first line."""
@@ -63,7 +62,7 @@ class CsvForm:
             fields = [
                 self._fields(name, part.column(i)) for i, name in enumerate(part.schema.names)
             ]
-            rows = _together(*fields, by=",")
+            rows = _together(*fields, by=self.separator)
             yield _joined(rows)
 
     def _fields(self, name: str, column: pa.Array) -> pa.Array:
@@ -77,7 +76,7 @@ class CsvForm:
         elif pa.types.is_primitive(column.type):
             # Numbers and times need no quotes.
             return texts.fill_null("")
-        return _quoted(texts).fill_null("")
+        return _quoted(texts, self.separator).fill_null("")
 
 
 def json_lines(batch: pa.RecordBatch) -> Iterator[str]:
@@ -113,13 +112,14 @@ def _joined(rows: pa.Array) -> str:
     return text
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quoted(texts: pa.Array, separator: str) -> pa.Array:
     """Return the fields of CSV, those in quotes that need them."""
     content = _content(texts)
-    if not any(mark in content for mark in (b",", b'"', b"\r", b"\n")) and _shortest(texts) > 0:
+    marks = (separator.encode(), b'"', b"\r", b"\n")
+    if not any(mark in content for mark in marks) and _shortest(texts) > 0:
         return texts
     doubled = pc.replace_substring(texts, '"', '""') if b'"' in content else texts
-    is_quoted = pc.match_substring_regex(texts, _QUOTED)
+    is_quoted = pc.match_substring_regex(texts, f'^$|[{separator}"\r\n]')
     return pc.if_else(is_quoted, _together('"', doubled, '"'), texts)
 
 
