@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack
+from typing import Final
 
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.reading.kept_table import Table
-from secure_bloom.reading.read_request import OpenRequest, TableRequest
+from secure_bloom.reading.read_request import OpenRequest
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import candidates, search_files
@@ -67,22 +68,30 @@ def trace(
         False
     """
     columns = [_column(text) for text in as_texts("values_of", values_of)]
+    most = OpenRequest("", memory=memory).most_bytes()
+    paths = list(dict.fromkeys(path for path, _ in columns))
+    # Footers and filters of the tables are kept, for words that are looked up.
     access = {
         "keys": keys,
         "policy": policy,
         "allow_unverified": allow_unverified,
         "allow_unprotected": allow_unprotected,
+        "memory": most // _KEPT // max(len(paths), 1),
     }
-    most = OpenRequest("", memory=memory).most_bytes()
+    most -= most // _KEPT
     with ExitStack() as opened:
         tables = {
-            path: opened.enter_context(Table(TableRequest(path, **access)))  # type: ignore[arg-type]
-            for path in dict.fromkeys(path for path, _ in columns)
+            path: opened.enter_context(Table(OpenRequest(path, **access)))  # type: ignore[arg-type]
+            for path in paths
         }
         subjects = [table_subject(tables[path], name, tuple(parts)) for path, name in columns]
         index = WordIndex.build(subjects, most)
         found = list(candidates(as_paths(files)))
         return search_files(found, index, jobs=jobs or os.cpu_count() or 1, progress=progress)
+
+
+#: The part of the memory that footers and filters may take.
+_KEPT: Final = 4
 
 
 def _column(text: str) -> tuple[str, str]:

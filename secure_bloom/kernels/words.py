@@ -135,6 +135,17 @@ def fold(text: bytes) -> bytes:
     return b"".join(map(_small, _KEPT.findall(text)))
 
 
+def spelling(text: Bytes, place: int, length: int) -> bytes:
+    """Return what is written at a place of a text, up to ``length`` bytes that are kept."""
+    written = text[place : place + length * (_WIDEST_GAP + 1)].tobytes()
+    left = length
+    for match in _KEPT.finditer(written):
+        left -= len(match[0])
+        if left <= 0:
+            return written[: match.end()]
+    return written
+
+
 def first_of_both(word: bytes) -> bytes:
     """Return a folded word or the same word backwards: the one that comes first."""
     return min(word, _turned(word))

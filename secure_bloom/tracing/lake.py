@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from secure_bloom.errors import MissingPathError, SecureBloomError
 from secure_bloom.running.ordered_pool import in_order
@@ -61,7 +64,8 @@ def search_files(
     """Search files for words of an index, and confirm what was found."""
     traces: list[FileTrace] = []
     searched = asked = size = 0
-    for pair in in_order(partial(_traced, index=index), found, jobs, room=jobs):
+    many = _ManyThreads(jobs)
+    for pair in in_order(partial(_traced, index=index, many=many), found, jobs, room=jobs):
         searched += 1
         for trace in pair:
             asked += trace.asked
@@ -83,11 +87,35 @@ def search_files(
     )
 
 
-def _traced(candidate: FoundFile, index: WordIndex) -> tuple[FileTrace, FileTrace]:
+class _ManyThreads:
+    """The threads that one large file gets at a time, beside those that search whole files."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, size: int) -> Iterator[int]:
+        """Yield how many threads search a file of ``size`` bytes."""
+        is_free = size >= _LARGE and self._jobs > 1 and self._lock.acquire(blocking=False)
+        try:
+            yield self._jobs if is_free else 1
+        finally:
+            if is_free:
+                self._lock.release()
+
+
+#: Bytes of a file that several threads search.
+_LARGE: Final = 8 << 20
+
+
+def _traced(
+    candidate: FoundFile, index: WordIndex, many: _ManyThreads
+) -> tuple[FileTrace, FileTrace]:
     name = trace_text(candidate.path, NAME, _encoded(candidate.name), index)
     try:
-        with open_input(candidate.path) as file:
-            return trace_file(file, index), name
+        with open_input(candidate.path) as file, many.of(file.size) as threads:
+            return trace_file(file, index, threads), name
     except SecureBloomError as error:
         # An empty file holds nothing.
         unread = [] if error.message == "the file is empty" else [("", error.message)]

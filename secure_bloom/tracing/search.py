@@ -9,9 +9,12 @@ to a digest of one.
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final, cast
+from functools import partial
+from itertools import islice
+from typing import BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +31,7 @@ from secure_bloom.kernels.words import (
     find_words,
     first_of_both,
     fold_values,
+    spelling,
 )
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
@@ -36,6 +40,7 @@ from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import DISTINCTIVE, FOLDERS, WordIndex, binary_parts
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.sources import DEEPEST, Opened, Part, parts_of
+from secure_bloom.tracing.subjects import SearchedColumn
 
 #: Bytes of a text that are asked at a time: what the kernel writes stays in the cache.
 _STEP: Final = 1 << 18
@@ -63,10 +68,17 @@ class PartTrace:
     size: int = 0
     distinct: int | None = None
     entries: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    words: dict[int, dict[int, bytes]] = field(default_factory=dict, repr=False)
+    words: dict[int, dict[int, Word]] = field(default_factory=dict, repr=False)
     digests: dict[bytes, None] = field(default_factory=dict, repr=False)
     confirmed: dict[int, tuple[int, int]] = field(default_factory=dict)
     confirmed_digests: dict[int, int] = field(default_factory=dict)
+
+
+class Word(NamedTuple):
+    """A word of a text: folded, the way round that comes first, and as it is written there."""
+
+    folded: bytes
+    written: bytes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,20 +92,27 @@ class FileTrace:
     unread: list[tuple[str, str]] = field(default_factory=list)
 
 
-def trace_file(file: InputFile, index: WordIndex) -> FileTrace:
-    """Return which words of the columns are in a file, in any part of it."""
+def trace_file(file: InputFile, index: WordIndex, threads: int = 1) -> FileTrace:
+    """Return which words of the columns are in a file, in any part of it.
+
+    ``threads`` search one text together.
+    """
     stream = cast("BinaryIO", io.BufferedReader(_Reader(file), PIECE))
     opened = Opened.of(file.size)
-    trace = trace_parts(file.path, parts_of(stream, opened), index, opened)
+    trace = trace_parts(file.path, parts_of(stream, opened), index, opened, threads)
     trace.size = file.size
     return trace
 
 
 def trace_parts(
-    path: str, parts: Iterable[Part], index: WordIndex, opened: Opened | None = None
+    path: str,
+    parts: Iterable[Part],
+    index: WordIndex,
+    opened: Opened | None = None,
+    threads: int = 1,
 ) -> FileTrace:
     """Return which words of the columns are in parts of a file."""
-    trace, scan = FileTrace(path=path), _Scan(index)
+    trace, scan = FileTrace(path=path), _Scan(index, threads)
     opened = Opened.of(0) if opened is None else opened
     try:
         for part in parts:
@@ -173,38 +192,51 @@ class _Reader(io.RawIOBase):
 
 
 class _Scan:
-    """Asks the words of the parts of one file. One thread uses it."""
+    """Asks the words of the parts of one file."""
 
-    def __init__(self, index: WordIndex) -> None:
+    def __init__(self, index: WordIndex, threads: int) -> None:
         self._index = index
-        self._room = Room(_STEP)
+        self._threads = threads
+        #: Each thread has memory of its own.
+        self._own = threading.local()
         self.asked = 0
 
     def part(self, part: Part) -> PartTrace:
         """Return what a part has."""
         seen = _Seen(self._index, part.place)
         if part.pieces is not None:
-            for text in _blocks(_as_utf8(part.pieces, seen)):
-                self._take_text(text, seen, 0)
+            blocks = _blocks(_as_utf8(part.pieces, seen))
+            for found in in_order(partial(self._in_block, part.place), blocks, self._threads):
+                seen.join(found)
         if part.arrays is not None:
             self._take_arrays(part.arrays, seen)
+        self.asked += seen.asked
         return seen.trace()
 
+    def _in_block(self, place: str, block: bytes) -> _Seen:
+        seen = _Seen(self._index, place)
+        self._take_text(block, seen, 0)
+        return seen
+
+    def _room(self) -> Room:
+        if not hasattr(self._own, "room"):
+            self._own.room = Room(_STEP)
+        return cast("Room", self._own.room)
+
     def _take_text(self, text: bytes, seen: _Seen, depth: int) -> None:
-        data, start = np.frombuffer(text, np.uint8), 0
+        data, start, room = np.frombuffer(text, np.uint8), 0, self._room()
         while start < len(data):
-            step = data[start : start + self._room.size]
+            step = data[start : start + room.size]
             is_end = start + len(step) == len(data)
             found = find_words(
                 step,
-                self._room,
+                room,
                 self._index.longest,
                 self._index.shapes,
                 self._index.blocks,
                 is_last=is_end,
             )
-            self.asked += found.asked
-            seen.take(found)
+            seen.take(step, found)
             # A gap of a step and more has no atom to go on with.
             start += found.done or len(step)
         if depth < _DEEPEST_ENCODING:
@@ -285,26 +317,45 @@ class _Seen:
         self._entries: list[NDArray[np.intp]] = []
         self._count = 0
         self._values: list[NDArray[np.uint64]] | None = None
-        self.size = 0
+        self.size = self.asked = 0
 
-    def take(self, found: Found) -> None:
+    def join(self, other: _Seen) -> None:
+        """Take what was seen of a block of the same part."""
+        self.asked += other.asked
+        for entries in other._entries:
+            self._take_entries(entries)
+        for owner, words in other._trace.words.items():
+            kept = self._trace.words.setdefault(owner, {})
+            kept |= dict(islice(words.items(), _MOST_KEPT - len(kept)))
+        left = _MOST_DIGESTS - len(self._trace.digests)
+        self._trace.digests |= dict(islice(other._trace.digests.items(), left))
+
+    def take(self, text: NDArray[np.uint8], found: Found) -> None:
         """Take the hits in a text."""
+        self.asked += found.asked
         if not len(found.hits):
             return
         hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
         for owner, at, entries in self._index.matches(hashes):
-            self._entries.append(np.unique(entries))
-            self._count += len(self._entries[-1])
-            if self._count > 1 << 21:
-                self._entries = [np.unique(np.concatenate(self._entries))]
-                self._count = len(self._entries[0])
-            self._keep(owner, found, at)
+            self._take_entries(np.unique(entries))
+            self._keep(owner, text, found, at)
 
-    def _keep(self, owner: int, found: Found, at: NDArray[np.intp]) -> None:
+    def _take_entries(self, entries: NDArray[np.intp]) -> None:
+        self._entries.append(entries)
+        self._count += len(entries)
+        if self._count > 1 << 21:
+            self._entries = [np.unique(np.concatenate(self._entries))]
+            self._count = len(self._entries[0])
+
+    def _keep(
+        self, owner: int, text: NDArray[np.uint8], found: Found, at: NDArray[np.intp]
+    ) -> None:
         kept = self._trace.words.setdefault(owner, {})
         for row in found.hits[at[: 4 * _MOST_KEPT]].tolist() if len(kept) < _MOST_KEPT else ():
-            if row[0] not in kept and len(kept) < _MOST_KEPT:
-                kept[row[0]] = first_of_both(found.folded[row[1] : row[1] + row[2]].tobytes())
+            hashed, start, length, place = row
+            if hashed not in kept and len(kept) < _MOST_KEPT:
+                folded = first_of_both(found.folded[start : start + length].tobytes())
+                kept[hashed] = Word(folded, spelling(text, place, length))
 
     def take_digest(self, digest: bytes) -> None:
         """Take what may be the digest of a value."""
@@ -347,25 +398,56 @@ class _Seen:
 
 
 def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
-    """Compare the kept words and digests of all files with the values of their columns."""
+    """Compare the kept words and digests of all files with the values of their columns.
+
+    Where the filters of a column's row groups rule most of them out, the others alone are read.
+    Digests, and words that are written in another way than the value, need all values.
+    """
     parts = [part for trace in traces for part in trace.parts]
     wanted_digests = {digest for part in parts for digest in part.digests}
     for owner, subject in enumerate(index.subjects):
-        wanted = {h for part in parts for h in part.words.get(owner, ())}
+        left = [part for part in parts if part.words.get(owner)]
+        if not wanted_digests:
+            left = _looked_up(left, owner, subject)
+        wanted = {h for part in left for h in part.words[owner]}
         if wanted or wanted_digests:
             texts = (it.texts for it in subject.texts())
             words, equal = _compared(texts, wanted, wanted_digests)
+            for part in left:
+                _confirm_words(part, owner, words, _MOST_KEPT)
             for part in parts:
-                _confirm_part(part, owner, words, equal)
+                count = sum(digest in equal for digest in part.digests)
+                if count:
+                    part.confirmed_digests[owner] = count
 
 
-def _confirm_part(part: PartTrace, owner: int, words: set[bytes], equal: set[bytes]) -> None:
-    kept = part.words.get(owner, {})
-    if kept:
-        part.confirmed[owner] = len(kept), sum(word in words for word in kept.values())
-    count = sum(digest in equal for digest in part.digests)
-    if count:
-        part.confirmed_digests[owner] = count
+def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> list[PartTrace]:
+    """Look words up where the filters of their column say maybe. Return the parts with others."""
+    for most in _FEWER if subject.lookup is not None and parts else ():
+        some = {word.written: None for part in parts for word in _first(part, owner, most)}
+        arrays = None if subject.lookup is None else subject.lookup(list(some))
+        if arrays is not None:
+            wanted = {h for part in parts for h in part.words[owner]}
+            texts = (texts for array in arrays for texts in plain_texts(array))
+            words, _ = _compared(texts, wanted, set())
+            return [part for part in parts if not _confirm_words(part, owner, words, most)]
+    return parts
+
+
+#: The words of a part that are looked up: the fewer there are, the more row groups are ruled out.
+_FEWER: Final = (100, 16)
+
+
+def _first(part: PartTrace, owner: int, most: int) -> Iterator[Word]:
+    return islice(part.words[owner].values(), most)
+
+
+def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) -> bool:
+    """Count the first words that are among ``words``, and return whether all are."""
+    kept = list(_first(part, owner, most))
+    equal = sum(word.folded in words for word in kept)
+    part.confirmed[owner] = len(kept), equal
+    return equal == len(kept)
 
 
 def _compared(

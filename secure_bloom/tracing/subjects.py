@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,6 +30,11 @@ def _matches(texts: pa.Array, pattern: str) -> pa.Array:
     return found.field(0).drop_null().cast(pa.large_binary()) if len(found) else strings
 
 
+#: The share of the rows up to which words are looked up; above it all values are read.
+WORTH: Final = 0.5
+Where = list[tuple[str, str, list[str]]] | None
+
+
 class Texts(NamedTuple):
     """Texts of values: the dates and times among them, and whether each is a value of its own."""
 
@@ -42,12 +47,17 @@ class Texts(NamedTuple):
 class SearchedColumn:
     """A column. ``values`` reads its values and can be called again; ``parts`` count as values.
 
-    No repr shows a value, because none is kept here.
+    ``lookup`` asks the filters of the row groups for some texts, as they are written, and reads the
+    row groups that may have one.  It returns None where they have most of the rows, and for columns
+    of other types.  No repr shows a value, because none is kept here.
     """
 
     name: str
     values: Callable[[], Iterator[pa.Array]] = field(repr=False)
     parts: tuple[str, ...] = ()
+    lookup: Callable[[Sequence[bytes]], Iterator[pa.Array] | None] | None = field(
+        default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         unknown = [part for part in self.parts if part not in PARTS]
@@ -76,9 +86,32 @@ def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> Sea
     depth = next((n for n in range(len(path), 0, -1) if ".".join(path[:n]) in names), 1)
     top, members = ".".join(path[:depth]), path[depth:]
 
-    def values() -> Iterator[pa.Array]:
-        for batch in table.read_batches(columns=[top]):
+    def values(where: Where = None) -> Iterator[pa.Array]:
+        for batch in table.read_batches(columns=[top], where=where):
             array = batch.column(0)
             yield pc.struct_field(array, members) if members else array
 
-    return SearchedColumn(name=column, values=values, parts=parts)
+    def lookup(texts: Sequence[bytes]) -> Iterator[pa.Array] | None:
+        wanted = _typed(texts, kind)
+        where = [(column, "in", wanted)]
+        if not wanted or _rows(table, where) > WORTH * _rows(table):
+            return None
+        return values(where)
+
+    kind = table.schema.field(top).type
+    for member in members:
+        kind = kind.field(member).type if pa.types.is_struct(kind) else pa.null()
+    return SearchedColumn(name=column, values=values, parts=parts, lookup=lookup)
+
+
+def _typed(texts: Sequence[bytes], kind: pa.DataType) -> list[str]:
+    """Return texts as values of a column of texts; nothing for another column."""
+    if kind not in (pa.string(), pa.large_string(), pa.string_view()):
+        return []
+    return [text.decode("utf-8", "replace") for text in texts]
+
+
+def _rows(table: Table, where: Where = None) -> int:
+    """Return how many rows are in the row groups that bounds and filters leave."""
+    files = table.plan(where=where).files
+    return sum(group.rows for file in files for group in file.row_groups)

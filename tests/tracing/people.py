@@ -66,8 +66,8 @@ def subject(name: str, *parts: str) -> SearchedColumn:
 INDEX = WordIndex.build([subject(name) for name in PEOPLE], 1 << 30)
 
 
-def search(path: Path, index: WordIndex = INDEX) -> TraceReport:
-    return search_files(list(candidates([str(path)])), index)
+def search(path: Path, index: WordIndex = INDEX, jobs: int = 1) -> TraceReport:
+    return search_files(list(candidates([str(path)])), index, jobs=jobs)
 
 
 def found_in(file: TracedFile) -> set[str]:

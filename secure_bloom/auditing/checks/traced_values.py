@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from secure_bloom.auditing.checks.clear_structures import chunk_texts, footer_texts, open_texts
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FooterSubject
@@ -28,12 +29,14 @@ from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.rules.leak_rules import VALUES_IN_CLEAR, VALUES_MENTIONED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY, UNCHECKED_VALUES
 from secure_bloom.bloom.entries import hashes_of
+from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.logical_arrays import logical_array
+from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import fixed_type
 from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.storage import InputFile
@@ -49,7 +52,7 @@ from secure_bloom.tracing.search import (
     trace_text,
 )
 from secure_bloom.tracing.sources import Part
-from secure_bloom.tracing.subjects import SearchedColumn
+from secure_bloom.tracing.subjects import WORTH, SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
 
 #: Yields the sensitive chunks of all files, with the file open.
@@ -84,12 +87,37 @@ def sensitive_words(chunks: SensitiveChunks, policy: KeyPolicy) -> WordIndex:
 
 def _searched(name: str, chunks: SensitiveChunks, policy: KeyPolicy) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
-        for file, chunk in chunks(name):
-            if chunk.chunk is not None:
+        return of_chunks(repeat(True))
+
+    def lookup(texts: Sequence[bytes]) -> Iterator[pa.Array] | None:
+        hashes = np.array([hash_value(text) for text in texts], np.uint64)
+        asked = [(chunk, _may_have(file, chunk.chunk, hashes)) for file, chunk in chunks(name)]
+        rows = [chunk.chunk.num_rows if chunk.chunk else 0 for chunk, _ in asked]
+        left = sum(count for count, (_, found) in zip(rows, asked, strict=True) if found)
+        return of_chunks(found for _, found in asked) if left <= WORTH * sum(rows) else None
+
+    def of_chunks(wanted: Iterable[bool]) -> Iterator[pa.Array]:
+        for (file, chunk), is_wanted in zip(chunks(name), wanted, strict=False):
+            if is_wanted and chunk.chunk is not None:
                 yield from _arrays(file, chunk.chunk)
 
     rule = policy.columns.get(name)
-    return SearchedColumn(name=name, values=values, parts=() if rule is None else rule.parts)
+    parts = () if rule is None else rule.parts
+    return SearchedColumn(name=name, values=values, parts=parts, lookup=lookup)
+
+
+def _may_have(file: InputFile, chunk: Chunk | None, hashes: NDArray[np.uint64]) -> bool:
+    """Return whether a chunk may have a text with one of some hashes: its filter says so."""
+    if chunk is None or chunk.leaf.type is not Type.BYTE_ARRAY:
+        return chunk is not None
+    try:
+        stored = read_bloom_filter(file, chunk)
+    except KmsUnavailableError:
+        raise
+    # Another check says what is wrong with the filter.
+    except SecureBloomError:
+        return True
+    return stored is None or bool(stored.filter.check_hashes(hashes).any())
 
 
 def _arrays(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
