@@ -18,17 +18,18 @@ import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import secure_bloom as sb
 from campaigns.outcome import Effort, Outcome
-from secure_bloom.encryption.access import Access
 from secure_bloom.lakes.avro_files import decode, decoding_room
-from secure_bloom.paimon.table_files import IndexSelection
-from secure_bloom.paimon.table_run import IndexRequest, build_table, run_here
-from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork
+from secure_bloom.paimon.build import BuildOptions, build_table
+from secure_bloom.runs.progress import Meter
+from secure_bloom.runs.runner import LocalRunner
+from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 from testing.paimon_tables import Warehouse, latest
 
 #: id -> name: what a table holds.
@@ -37,6 +38,22 @@ _FULL: Final = {"append": 350, "primary key": 150}
 _QUICK: Final = {"append": 3, "primary key": 2}
 _STEPS: Final = 6
 _OPTIONS: Final = sb.paimon.IndexOptions(fpp=0.001)
+
+
+@dataclass(frozen=True)
+class _Between:
+    """The work of this machine; others write once, between our look at the table and our commit."""
+
+    others: list[Callable[[], None]]
+
+    def process(
+        self, work: Work[R], open_work: OpenWork[R], tasks: Sequence[FileTask], meter: Meter
+    ) -> dict[str, R]:
+        """Return the results, after the others have written."""
+        results = LocalRunner(jobs=1).process(work, open_work, tasks, meter)
+        while self.others:
+            self.others.pop()()
+        return results
 
 
 class PaimonHistory:
@@ -140,26 +157,17 @@ class PaimonHistory:
         columns = dict.fromkeys(
             self.random.sample(["id", self.column], self.random.choice([1, 2])), _OPTIONS
         )
-        others = [self.other] if self.random.random() < 0.5 else []
-
-        def runner(work: IndexWork, tasks: Sequence[IndexTask]) -> Iterator[IndexResult]:
-            results = list(run_here(1)(work, tasks))
-            while others:
-                others.pop()()
-                self.done["between"] += 1
-            yield from results
-
-        request = IndexRequest(
-            columns=columns,
-            access=Access.of(None, None, allow_unverified=False, allow_unprotected=False),
-            selection=IndexSelection(),
-            commit_every=self.random.choice([None, 1, 2]),
-        )
-        report = build_table(self.folder, request, runner)
+        between = _Between([self._between] if self.random.random() < 0.5 else [])
+        asked = BuildOptions(commit_every=self.random.choice([None, 1, 2]))
+        report = build_table(self.folder, columns, asked, between)
         self.done["build"] += 1
         self.done["commits"] += len(report.commits)
         for file in report.failed:
             raise AssertionError(f"a file failed: {file.error}")
+
+    def _between(self) -> None:
+        self.other()
+        self.done["between"] += 1
 
     def check(self) -> None:
         """Compare the table with the history: all rows, and lookups of some ids and names."""

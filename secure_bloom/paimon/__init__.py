@@ -7,8 +7,8 @@
     index_files, index_readers    find the index of a file, and ask the indexes of a column
     index_probe                   the data files that a predicate rules out
     build                         the doors: files get an index beside them, a table gets a commit
-    table_files, table_work       the files of a table that get an index, and the work on one
-    table_run, manifest_commit    the run on a table, and the snapshot that lists the indexes
+    table_files, index_work       the files of a table that get an index, and the work on a file
+    table_run                     the target of ``runs``: tasks, and snapshots that list the indexes
 
 The order of calls::
 

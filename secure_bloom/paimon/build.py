@@ -2,47 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from os import PathLike
+from typing import TYPE_CHECKING
 
-from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.arguments import check_fields, takes
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.lakes.paimon.names import is_table
-from secure_bloom.paimon.column_filter import BuildReport, IndexReport
-from secure_bloom.paimon.index_builder import (
-    Columns,
-    IndexMerge,
-    failed_report,
-    file_builder,
-)
+from secure_bloom.lakes.plain_files import FilesTarget
+from secure_bloom.paimon.column_filter import BuildReport, IndexCommit, IndexReport
+from secure_bloom.paimon.index_builder import Columns, as_options
 from secure_bloom.paimon.index_files import table_alone
-from secure_bloom.running.parallelism import chosen_parallelism, each_file
-from secure_bloom.storage.paths import Paths, as_path, as_paths, files_at_once, mean_size
+from secure_bloom.paimon.index_work import BesideWork, beside_work
+from secure_bloom.runs.loop import run
+from secure_bloom.runs.runner import LocalRunner
+from secure_bloom.runs.target import GONE
+from secure_bloom.runs.work import FileTask
+from secure_bloom.storage.paths import Paths, as_path, as_paths
+
+if TYPE_CHECKING:
+    from secure_bloom.runs.runner import Runner
+
+_NOT_READ = "the table's option file-index.read.enabled is false: Paimon does not ask its indexes"
 
 
-@checked_arguments
-def build_index(
-    data_file: str | PathLike[str],
-    columns: Columns | None = None,
-    *,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    allow_clear_index: bool = False,
-    replace_damaged: bool = False,
-    dry_run: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    where: str | None = None,
-    since: int | None = None,
-    commit_every: int | None = None,
-    jobs: int | None = None,
-) -> IndexReport | BuildReport:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BuildOptions:
+    """The arguments that builds of files and of tables share, as :func:`build_indexes` has them."""
+
+    keys: GivenKeys = None
+    policy: GivenPolicy = None
+    allow_clear_index: bool = False
+    replace_damaged: bool = False
+    dry_run: bool = False
+    allow_unverified: bool = False
+    allow_unprotected: bool = False
+    where: str | None = None
+    since: int | None = None
+    commit_every: int | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def access(self) -> Access:
+        """Return the keys and the policy."""
+        return Access.of(
+            self.keys,
+            self.policy,
+            allow_unverified=self.allow_unverified,
+            allow_unprotected=self.allow_unprotected,
+        )
+
+    def of_work(self) -> dict[str, bool]:
+        """Return what a work must know beside its columns and keys."""
+        names = ("allow_clear_index", "replace_damaged", "dry_run")
+        return {name: getattr(self, name) for name in names}
+
+    def refuse_options_of_tables(self) -> None:
+        """Raise PolicyError for options that files without a table cannot have."""
+        for name in ("where", "since", "commit_every"):
+            if getattr(self, name) is not None:
+                raise PolicyError(
+                    f"{name} is for a Paimon table, given alone",
+                    hint="name the files or folders that are wanted instead",
+                )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FileRequest(BuildOptions):
+    """The arguments of :func:`build_index`."""
+
+    data_file: str | PathLike[str]
+    columns: Columns | None = None
+    _: KW_ONLY
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IndexRequest(BuildOptions):
+    """The arguments of :func:`build_indexes`."""
+
+    paths: Paths
+    columns: Columns | None = None
+    _: KW_ONLY
+
+
+@takes(FileRequest)
+def build_index(asked: FileRequest) -> IndexReport | BuildReport:
     """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
 
     Other indexes in an existing index file are kept.  The index file is written whole or not at
@@ -74,51 +126,17 @@ def build_index(
         PolicyError: A column is encrypted, and ``allow_clear_index`` is not given.
         FormatError: The existing index is damaged.
     """
-    path = as_path(data_file)
+    path = as_path(asked.data_file)
     if is_table(path):
-        return build_indexes(
-            path,
-            columns,
-            keys=keys,
-            policy=policy,
-            allow_clear_index=allow_clear_index,
-            replace_damaged=replace_damaged,
-            dry_run=dry_run,
-            allow_unverified=allow_unverified,
-            allow_unprotected=allow_unprotected,
-            where=where,
-            since=since,
-            commit_every=commit_every,
-            jobs=jobs,
-        )
-    _refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-    access = Access.of(
-        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-    )
-    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
-    build = file_builder(_named(columns), access, merge, allow_clear_index=allow_clear_index).build
-    report = build(path)
+        return build_table(path, asked.columns, asked, LocalRunner(jobs=asked.jobs))
+    asked.refuse_options_of_tables()
+    report = _open_work(asked.columns, asked)().build(FileTask(path)).report
     warn_unverified(() if report.verified else (report.path,))
     return report
 
 
-@checked_arguments
-def build_indexes(
-    paths: Paths,
-    columns: Columns | None = None,
-    *,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    allow_clear_index: bool = False,
-    replace_damaged: bool = False,
-    dry_run: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    where: str | None = None,
-    since: int | None = None,
-    commit_every: int | None = None,
-    jobs: int | None = None,
-) -> BuildReport:
+@takes(IndexRequest)
+def build_indexes(asked: IndexRequest) -> BuildReport:
     """Build the index of each data file at ``paths``, as :func:`build_index` does.
 
     A file that fails is reported and does not stop the others.  Many small files are shared by
@@ -155,65 +173,74 @@ def build_indexes(
         >>> sb.paimon.build_indexes("plain/", "email")
         <BuildReport: 1 file (1 built)>
     """
-    given = as_paths(paths)
-    access = Access.of(
-        keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-    )
+    given = as_paths(asked.paths)
+    runner = LocalRunner(jobs=asked.jobs)
     table = table_alone(given)
     if table is not None:
-        # Imported for tables alone: most runs are over files.
-        from secure_bloom.paimon.table_files import IndexSelection
-        from secure_bloom.paimon.table_run import IndexRequest, build_table, run_here
-
-        request = IndexRequest(
-            columns=columns,
-            access=access,
-            selection=IndexSelection(where=where, since=since),
-            commit_every=commit_every,
-            allow_clear_index=allow_clear_index,
-            replace_damaged=replace_damaged,
-            dry_run=dry_run,
-        )
-        return build_table(table, request, run_here(jobs))
-    _refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-    open_work = partial(
-        _reporter,
-        _named(columns),
-        access,
-        IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run),
-        allow_clear_index=allow_clear_index,
-    )
-    work = open_work()
-    files = find_unmanaged(given, honoured=[PAIMON])
-    parallelism = chosen_parallelism(
-        len(files), jobs, mean_size=mean_size(files), at_once=files_at_once(files)
-    )
-    done = each_file(work, open_work, files, parallelism, lost=failed_report)
-    with closing(done):
-        found = dict(done)
-    # Files are done in any order, and reported in that of their paths.
-    reports = tuple(found[index] for index in range(len(files)))
+        return build_table(table, asked.columns, asked, runner)
+    asked.refuse_options_of_tables()
+    done = run(_open_work(asked.columns, asked), _IndexedFiles(paths=given), runner)
+    reports = tuple(it.report for it in done.reports)
     warn_unverified(file.path for file in reports if not file.verified)
-    return BuildReport(files=reports, dry_run=dry_run)
+    return BuildReport(files=reports, dry_run=asked.dry_run)
 
 
-def _refuse_options_of_tables(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise PolicyError(
-                f"{name} is for a Paimon table, given alone",
-                hint="name the files or folders that are wanted instead",
+def build_table(
+    path: str, columns: Columns | None, asked: BuildOptions, runner: Runner
+) -> BuildReport:
+    """Build the indexes of the table at ``path``, and commit them. Return the report of all files.
+
+    Errors of the request come before anything is written.
+    """
+    # Imported for tables alone: most runs are over files.
+    from secure_bloom.lakes.paimon.names import table_folder
+    from secure_bloom.lakes.paimon.table import paimon_table
+    from secure_bloom.paimon.index_work import table_work
+    from secure_bloom.paimon.table_files import IndexSelection, options_of_table, threshold_of
+    from secure_bloom.paimon.table_run import open_run
+
+    table = paimon_table(table_folder(path))
+    wanted = options_of_table(table) if columns is None else as_options(columns)
+    selection = IndexSelection(where=asked.where, since=asked.since)
+    target = open_run(table, wanted, selection, commit_every=asked.commit_every)
+    open_work = partial(table_work, threshold_of(table), asked.access(), **asked.of_work())
+    done = run(open_work, target, runner)
+    # A file that was done again has two reports, and the later one counts.
+    reports = {it.path: it.report for it in done.reports} | {
+        path: IndexReport(path=path, status="unchanged", note=f"skipped: {reason}")
+        for path, reason in target.chosen.skipped.items()
+    }
+    for path in done.gone:
+        reports[path] = IndexReport(path=path, status="unchanged", note=GONE)
+    warn_unverified(path for path, it in reports.items() if not it.verified)
+    is_read = table.schema.options.get("file-index.read.enabled", "true")
+    return BuildReport(
+        files=tuple(reports[path] for path in sorted(reports)),
+        dry_run=asked.dry_run,
+        commits=tuple(
+            IndexCommit(
+                snapshot=it.version,
+                operation=it.operation,
+                files=tuple(file.added for file in it.files),
             )
+            for it in done.commits
+        ),
+        table_notes=() if is_read.strip().lower() == "true" else (_NOT_READ,),
+    )
 
 
-def _named(columns: Columns | None) -> Columns:
+class _IndexedFiles(FilesTarget):
+    """Data files that get an index beside them, also those in the folder of a Paimon table."""
+
+    def listed(self) -> Sequence[str]:
+        """Return the data files."""
+        files = find_unmanaged(self.paths, honoured=[PAIMON])
+        self.tasks = [FileTask(path) for path in files]
+        return files
+
+
+def _open_work(columns: Columns | None, asked: BuildOptions) -> partial[BesideWork]:
+    """Return the function that makes the work on files, in this process or another."""
     if columns is None:
         raise PolicyError("no column is named for an index", hint="name columns: --column id")
-    return columns
-
-
-def _reporter(
-    columns: Columns, access: Access, merge: IndexMerge, *, allow_clear_index: bool
-) -> Callable[[str], IndexReport]:
-    """Return the function that works on one file, in this process or another."""
-    return file_builder(columns, access, merge, allow_clear_index=allow_clear_index).report
+    return partial(beside_work, as_options(columns), asked.access(), **asked.of_work())

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from secure_bloom.calling.options import Names, as_names
-from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import (
     FileChangedError,
@@ -22,7 +21,6 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
     failure_of,
-    located,
 )
 from secure_bloom.paimon.column_filter import (
     ColumnReport,
@@ -131,13 +129,13 @@ class FilterBuilder:
     """Builds the filters of the files of one run, which has one set of keys."""
 
     def __init__(self, resolver: KeyResolver, *, allow_clear_index: bool) -> None:
-        self._resolver = resolver
+        self.resolver = resolver
         self._allow_clear_index = allow_clear_index
 
     def filters(self, file: InputFile, columns: Mapping[str, IndexOptions]) -> BuiltFilters:
         """Return the filters of these columns of a file. Nothing is written."""
         refuse_other_formats(file)
-        footer = unlock_to_read(read_tail(file), file_keys(self._resolver, file))
+        footer = unlock_to_read(read_tail(file), file_keys(self.resolver, file))
         built = [build_filter(file, source) for source in self._sources(footer, columns)]
         return BuiltFilters(
             reports=tuple(report for report, _ in built),
@@ -161,49 +159,8 @@ class FilterBuilder:
             )
         if not self._allow_clear_index:
             clear = {chunk.leaf.path for it in sources for group in it.chunks for chunk in group}
-            self._resolver.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
+            self.resolver.trust.check_names(clear, [leaf.path for leaf in footer.leaves])
         return sources
-
-
-class FileBuilder:
-    """Builds the indexes of one run, which has one request, and writes them beside the files."""
-
-    def __init__(
-        self, columns: Columns, resolver: KeyResolver, *, allow_clear_index: bool, merge: IndexMerge
-    ) -> None:
-        self._columns = as_options(columns)
-        self._filters = FilterBuilder(resolver, allow_clear_index=allow_clear_index)
-        self._merge = merge
-
-    def report(self, path: str) -> IndexReport:
-        """Return the report of :meth:`build`, or of its failure with an error of this package."""
-        try:
-            return self.build(path)
-        except SecureBloomError as error:
-            return failed_report(path, error)
-
-    def build(self, path: str) -> IndexReport:
-        """Build one index and write it."""
-        with located(path=path), open_input(path) as file:
-            built = self._filters.filters(file, self._columns)
-            merged = self._merge.write(file, built.indexes)
-            return IndexReport(
-                path=path,
-                status="built",
-                index=index_path(file),
-                bytes=len(merged.to_bytes()),
-                columns=built.reports,
-                kept=tuple(kept_indexes(merged, built.indexes)),
-                verified=built.is_verified,
-            )
-
-
-def file_builder(
-    columns: Columns, access: Access, merge: IndexMerge, *, allow_clear_index: bool
-) -> FileBuilder:
-    """Return the builder of the indexes of single files, with its keys."""
-    resolver = access.resolver()
-    return FileBuilder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge)
 
 
 def failed_report(path: str, error: SecureBloomError) -> IndexReport:

@@ -1,6 +1,4 @@
-"""Build the indexes of a Paimon table's live files, and commit them by snapshots.
-
-    choose files -> tasks -> indexes beside the files -> a snapshot that lists them
+"""The target of a run over files of a Paimon table: indexes, and snapshots that list them.
 
 The files are those of the latest snapshot.  A file that another writer took away meanwhile stays
 away, and a file that got another index meanwhile is done again.  A run removes only files that it
@@ -9,254 +7,228 @@ wrote, and none after an unknown outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from secure_bloom.encryption.access import Access
-from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.errors import UnfinishedWriteError
+from secure_bloom.errors import FileChangedError, UnfinishedWriteError
 from secure_bloom.lakes.new_files import new_run
 from secure_bloom.lakes.paimon.manifest_commit import (
     KIND,
     CommittedIndexes,
     NewIndex,
     commit,
-    identity,
     remove,
 )
-from secure_bloom.lakes.paimon.names import table_folder
+from secure_bloom.lakes.paimon.snapshot import Identity
 from secure_bloom.lakes.paimon.table import (
     INDEX_SUFFIX,
-    PaimonFile,
     PaimonTable,
     paimon_table,
     partition_types,
 )
-from secure_bloom.paimon.column_filter import BuildReport, IndexCommit, IndexOptions, IndexReport
-from secure_bloom.paimon.index_builder import Columns, as_options, failed_report
+from secure_bloom.paimon.column_filter import IndexOptions
+from secure_bloom.paimon.index_work import IndexResult, TableFile
 from secure_bloom.paimon.table_files import (
     IndexableFile,
+    IndexableFiles,
     IndexSelection,
     choose,
-    options_of_table,
     require_columns,
-    threshold_of,
 )
-from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork, write_index
-from secure_bloom.running.parallelism import chosen_parallelism, each_file
-from secure_bloom.runs.target import GONE, check_commit_every
-from secure_bloom.storage import files_at_once, open_input
+from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.storage import sibling
 from secure_bloom.storage.paths import without_links
 
 #: How often a file is done again because another run gave it another index meanwhile.
-_ROUNDS = 3
-_NOT_READ: Final = (
-    "the table's option file-index.read.enabled is false: Paimon does not ask its indexes"
-)
-
-#: Does the tasks, here or on other machines, and yields their results as they are done.
-Runner = Callable[[IndexWork, Sequence[IndexTask]], Iterator[IndexResult]]
+_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRequest:
-    """What a run builds, and how. ``columns`` are None for the table's own options."""
-
-    columns: Columns | None
-    access: Access
-    selection: IndexSelection
-    commit_every: int | None = None
-    allow_clear_index: bool = False
-    replace_damaged: bool = False
-    dry_run: bool = False
-
-
-def build_table(path: str, request: IndexRequest, runner: Runner) -> BuildReport:
-    """Build the indexes of the table at ``path``, and commit them. Return the report of all files.
-
-    Errors of the request come before anything is written.
-    """
-    check_commit_every(request.commit_every)
-    table = paimon_table(table_folder(path))
-    columns = options_of_table(table) if request.columns is None else as_options(request.columns)
-    require_columns(table, columns)
-    work = IndexWork(
-        access=request.access,
-        threshold=threshold_of(table),
-        allow_clear_index=request.allow_clear_index,
-        replace_damaged=request.replace_damaged,
-        dry_run=request.dry_run,
-    )
-    run = _IndexRun(table=table, columns=columns, request=request, work=work, runner=runner)
-    run.build()
-    return run.report()
-
-
-@dataclass(slots=True, kw_only=True)
-class _IndexRun:
-    """One run on a table: the reports so far, and the snapshots that it has committed."""
+class IndexRun:
+    """The table, the columns that get filters, and the files of the run."""
 
     table: PaimonTable
     columns: Mapping[str, IndexOptions]
-    request: IndexRequest
-    work: IndexWork
-    runner: Runner
-    reports: dict[str, IndexReport] = field(default_factory=dict)
-    commits: list[IndexCommit] = field(default_factory=list)
+    chosen: IndexableFiles
+    commit_every: int | None
 
-    def report(self) -> BuildReport:
-        """Return the report of the run."""
-        files = tuple(self.reports[path] for path in sorted(self.reports))
-        warn_unverified(file.path for file in files if not file.verified)
-        is_read = self.table.schema.options.get("file-index.read.enabled", "true")
-        return BuildReport(
-            files=files,
-            dry_run=self.request.dry_run,
-            commits=tuple(self.commits),
-            table_notes=() if is_read.strip().lower() == "true" else (_NOT_READ,),
-        )
+    def listed(self) -> Sequence[str]:
+        """Return the data files that get an index."""
+        return [each.file.path for each in self.chosen.wanted]
 
-    def build(self) -> None:
-        """Build and commit in steps of ``commit_every`` files."""
-        chosen = choose(self.table, self.request.selection, self.columns)
-        self._skip(chosen.skipped)
-        step = self.request.commit_every or max(1, len(chosen.wanted))
-        for start in range(0, len(chosen.wanted), step):
-            files: Sequence[IndexableFile] = chosen.wanted[start : start + step]
-            if self.commits and not self.request.dry_run:
-                # The run's own snapshot is the latest.
-                self.table = paimon_table(self.table.folder)
-            for _ in range(_ROUNDS):
-                files = self._again(self._step(files))
-                if not files:
-                    break
-
-    def _skip(self, reasons: Mapping[str, str]) -> None:
-        for path, reason in reasons.items():
-            self.reports[path] = IndexReport(
-                path=path, status="unchanged", note=f"skipped: {reason}"
-            )
-
-    def _step(self, files: Sequence[IndexableFile]) -> list[str]:
-        """Build the indexes of some files and commit them. Return the files that came too late."""
-        tasks = [_task(self.table, each, new_run()) for each in files]
-        written = {task.path: without_links(task.target, task.root) for task in tasks}
+    @contextmanager
+    def publishing(self, *, dry_run: bool) -> Iterator[IndexPublication]:
+        """Yield what commits the indexes. An exception removes those that are not committed."""
+        publication = IndexPublication(run=self, is_dry=dry_run)
         try:
-            results = {it.report.path: it for it in self.runner(self.work, tasks)}
+            yield publication
         except BaseException:
-            remove(written.values())
-            raise
-        results |= {
-            task.path: self._beside(task, results[task.path])
-            for task, each in zip(tasks, files, strict=True)
-            if self._was_taken(each.file, results[task.path])
-        }
-        self.reports |= {path: result.report for path, result in results.items()}
-        indexes = {
-            each.file.path: _new_index(each.file, results[each.file.path])
-            for each in files
-            if results[each.file.path].report.status == "built"
-        }
-        if self.request.dry_run or not indexes:
-            if indexes:
-                self._committed(None, indexes)
-            return []
-        done = self._publish(list(indexes.values()), written.values())
-        listed = {id(it) for it in done.indexes}
-        late = {path: it for path, it in indexes.items() if id(it) not in listed}
-        remove(written[path] for path, it in late.items() if it.name is not None)
-        if done.snapshot is not None:
-            self._committed(done.snapshot, indexes.keys() - late.keys())
-        return sorted(late)
-
-    def _was_taken(self, file: PaimonFile, result: IndexResult) -> bool:
-        """Return whether the manifests take away the very entry that a result would add."""
-        snapshot = self.table.snapshot
-        if result.embedded is None or snapshot is None:
-            return False
-        return identity(_new_index(file, result)) in snapshot.taken
-
-    def _beside(self, task: IndexTask, result: IndexResult) -> IndexResult:
-        """Return the result with its index in a file, whose name makes the entry a new one."""
-        if not self.request.dry_run and result.embedded is not None:
-            with open_input(task.path) as file:
-                write_index(file, task, result.embedded)
-        return IndexResult(report=replace(result.report, index=task.target), name=task.new_name)
-
-    def _publish(self, indexes: Sequence[NewIndex], written: Iterable[str]) -> CommittedIndexes:
-        snapshot = self.table.snapshot
-        if snapshot is None:
-            return CommittedIndexes(snapshot=None, indexes=())
-        types = partition_types(self.table.schema)
-        try:
-            return commit(self.table.folder, snapshot, indexes, types)
-        except UnfinishedWriteError:
-            raise  # the snapshot may be there, so what it names must stay
-        except Exception:
-            # Ctrl-C may come while the snapshot is created: then the indexes stay.
-            remove(written)
+            publication.give_up()
             raise
 
-    def _committed(self, snapshot: int | None, paths: Iterable[str]) -> None:
-        self.commits.append(
-            IndexCommit(snapshot=snapshot, operation=KIND, files=tuple(sorted(paths)))
-        )
-
-    def _again(self, late: Sequence[str]) -> list[IndexableFile]:
-        """Return the files that got another index meanwhile. Report the others as gone."""
-        if not late:
-            return []
-        self.table = paimon_table(self.table.folder)
-        chosen = choose(self.table, IndexSelection(), self.columns)
-        again = [each for each in chosen.wanted if each.file.path in late]
-        gone = set(late) - {each.file.path for each in again}
-        for path in gone:
-            self.reports[path] = IndexReport(path=path, status="unchanged", note=GONE)
-        return again
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
+        """Return files, also failed ones, that other writers took out of the table."""
+        lost = {report.path for report in reports if report.status == "failed"}
+        if lost:
+            # A file that fails and is still live has failed by itself.
+            lost -= paimon_table(self.table.folder).files.keys()
+        return frozenset(lost.union(publication.gone))
 
 
-def _task(table: PaimonTable, chosen: IndexableFile, run: str) -> IndexTask:
-    file = chosen.file
-    name = file.entry.file["_FILE_NAME"]
-    return IndexTask(
-        path=file.path,
-        root=table.folder,
-        size=file.size,
-        options=chosen.options,
-        stored=chosen.stored,
-        names=table.mapping(file, only_top=True),
-        new_name=f"{name}.sb-{run}{INDEX_SUFFIX}",
-        old_names=file.index_names,
-        embedded=file.embedded_index,
+def open_run(
+    table: PaimonTable,
+    columns: Mapping[str, IndexOptions],
+    selection: IndexSelection,
+    *,
+    commit_every: int | None,
+) -> IndexRun:
+    """Return the run on a table. Its errors come before anything is written."""
+    check_commit_every(commit_every)
+    require_columns(table, columns)
+    return IndexRun(
+        table=table,
+        columns=columns,
+        chosen=choose(table, selection, columns),
+        commit_every=commit_every,
     )
 
 
-def _new_index(file: PaimonFile, result: IndexResult) -> NewIndex:
-    return NewIndex(entry=file.entry, name=result.name, embedded=result.embedded)
+@dataclass(slots=True, kw_only=True)
+class IndexPublication:
+    """The snapshots of one run, one after the other."""
 
+    run: IndexRun
+    is_dry: bool
+    commits: list[TableCommit] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
+    #: The files and the tasks of the batch that is being processed.
+    _batch: Mapping[str, IndexableFile] = field(default_factory=dict)
+    _tasks: Mapping[str, FileTask] = field(default_factory=dict)
+    _table: PaimonTable = field(init=False)
+    #: Files of the last batch whose entries had changed when they were committed.
+    _late: frozenset[str] = frozenset()
 
-def run_here(jobs: int | None) -> Runner:
-    """Return the runner that does the tasks in threads and processes of this machine."""
+    def __post_init__(self) -> None:
+        self._table = self.run.table
 
-    def run(work: IndexWork, tasks: Sequence[IndexTask]) -> Iterator[IndexResult]:
-        sizes = [task.size for task in tasks]
-        parallelism = chosen_parallelism(
-            len(tasks),
-            jobs,
-            mean_size=sum(sizes) // len(sizes) if sizes else None,
-            at_once=files_at_once([task.path for task in tasks]),
+    def batches(self) -> Iterator[Sequence[FileTask]]:
+        """Yield the tasks of each snapshot, and again those of files that got another index."""
+        wanted = self.run.chosen.wanted
+        step = self.run.commit_every or max(1, len(wanted))
+        for start in range(0, len(wanted), step):
+            if self.commits and not self.is_dry:
+                # The run's own snapshot is the latest.
+                self._table = paimon_table(self._table.folder)
+            files: Sequence[IndexableFile] = wanted[start : start + step]
+            for _ in range(_ROUNDS):
+                yield self._begun(files)
+                if not (files := self._again()):
+                    break
+            else:
+                raise FileChangedError(
+                    f"other runs gave {files[0].file.path} another index {_ROUNDS} times",
+                    hint="run again when no other run builds indexes",
+                    path=self._table.folder,
+                )
+
+    def give_up(self) -> None:
+        """Remove index files of a batch that was not published."""
+        self._remove(self._tasks)
+
+    def publish(self, reports: Sequence[IndexResult]) -> None:
+        """Commit the indexes of a batch, and remove those of failed tasks."""
+        batch, self._batch = self._batch, {}
+        self._remove(it.path for it in reports if it.status == "failed")
+        indexes = {
+            it.path: NewIndex(entry=batch[it.path].file.entry, name=it.name, embedded=it.embedded)
+            for it in reports
+            if it.changes
+        }
+        if self.is_dry:
+            self._report(None, indexes)
+        elif indexes:
+            done = self._committed(list(indexes.values()))
+            listed = {id(it) for it in done.indexes}
+            self._late = frozenset(path for path, it in indexes.items() if id(it) not in listed)
+            self._remove(self._late)
+            self._report(done.snapshot, indexes.keys() - self._late)
+        self._tasks = {}
+
+    def _committed(self, indexes: Sequence[NewIndex]) -> CommittedIndexes:
+        snapshot, tasks = self._table.snapshot, self._tasks
+        if snapshot is None:
+            return CommittedIndexes(snapshot=None, indexes=())
+        # Ctrl-C may come while the snapshot is created: then the indexes stay.
+        self._tasks = {}
+        try:
+            done = commit(
+                self._table.folder, snapshot, indexes, partition_types(self._table.schema)
+            )
+        except UnfinishedWriteError:
+            raise  # the snapshot may be there, so what it names must stay
+        except Exception:
+            self._tasks = tasks
+            raise
+        self._tasks = tasks
+        return done
+
+    def _report(self, snapshot: int | None, paths: Iterable[str]) -> None:
+        # The entry of a file takes the place of the one that it had.
+        files = tuple(ReplacedFile(removed=path, added=path) for path in sorted(paths))
+        if files:
+            self.commits.append(
+                TableCommit(version=snapshot, operation=KIND, metrics={}, files=files)
+            )
+
+    def _begun(self, files: Sequence[IndexableFile]) -> Sequence[FileTask]:
+        run = new_run()
+        taken = _embedded_before(self._table)
+        self._late = frozenset()
+        self._batch = {each.file.path: each for each in files}
+        self._tasks = {path: self._task(each, run, taken) for path, each in self._batch.items()}
+        return list(self._tasks.values())
+
+    def _task(
+        self, chosen: IndexableFile, run: str, taken: Mapping[Identity, set[bytes | None]]
+    ) -> FileTask:
+        file = chosen.file
+        target = sibling(file.path, f"{file.entry.file['_FILE_NAME']}.sb-{run}{INDEX_SUFFIX}")
+        listed = TableFile(
+            root=self._table.folder,
+            target=target,
+            options=chosen.options,
+            stored=chosen.stored,
+            names=self._table.mapping(file, only_top=True),
+            size=file.size,
+            old_names=file.index_names,
+            embedded=file.embedded_index,
+            taken=frozenset(taken.get(file.entry.place, ())),
         )
-        done = each_file(
-            work.opened(),
-            work.opened,
-            tasks,
-            parallelism,
-            lost=lambda task, error: IndexResult(report=failed_report(task.path, error)),
-        )
-        with closing(done):
-            for _, result in done:
-                yield result
+        return FileTask(file.path, target, listed)
 
-    return run
+    def _again(self) -> Sequence[IndexableFile]:
+        """Return the files that got another index meanwhile. The others are gone."""
+        if not self._late:
+            return ()
+        self._table = paimon_table(self._table.folder)
+        chosen = choose(self._table, IndexSelection(), self.run.columns)
+        again = [each for each in chosen.wanted if each.file.path in self._late]
+        self.gone += sorted(self._late - {each.file.path for each in again})
+        return again
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        targets = (self._tasks[path].target for path in paths if path in self._tasks)
+        remove(without_links(it, self._table.folder) for it in targets if it is not None)
+
+
+def _embedded_before(table: PaimonTable) -> Mapping[Identity, set[bytes | None]]:
+    """Return the embedded indexes that manifests take away from each data file."""
+    found: dict[Identity, set[bytes | None]] = defaultdict(set)
+    for identity in table.snapshot.taken if table.snapshot is not None else ():
+        # The last two parts are the index files and the index in the manifest.
+        found[identity[:-2]].add(identity[-1])
+    return found

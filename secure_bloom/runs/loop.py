@@ -9,7 +9,7 @@ from secure_bloom.calling.arguments import Progress
 from secure_bloom.runs.progress import Meter
 from secure_bloom.runs.runner import Runner
 from secure_bloom.runs.target import TableCommit, Target
-from secure_bloom.runs.work import FileTask, OpenWork, R, new_sizes
+from secure_bloom.runs.work import FileTask, OpenWork, R
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def run(
         for batch in publication.batches():
             found = runner.process(work, open_work, batch, meter)
             done = [found[task.path] for task in batch]
-            publication.publish(new_sizes(done))
+            publication.publish(done)
             tasks += batch
             reports += done
     return Done(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class LocalRunner:
                 # After an interrupt a file at work finds no pool for its next step, and so it ends
                 # before it writes.
                 stop=partial(pool.shutdown, wait=False, cancel_futures=True),
-                ahead=partial(_ahead, work.prefetch(targets), targets),
+                ahead=partial(_ahead, work.prefetch(targets)),
             )
             # Closed here: an error of `progress` must not leave the pool at work on files.
             with closing(done):
@@ -81,12 +81,10 @@ def _opened(open_work: OpenWork[R]) -> Callable[[FileTask], R]:
     return lambda task: work.process(task, map)
 
 
-def _ahead(
-    ahead: KeyPrefetch, targets: Mapping[str, str | None], tasks: Sequence[FileTask]
-) -> Iterator[FileTask]:
+def _ahead(ahead: KeyPrefetch, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
     """Yield each task when the keys of its file are available."""
-    paths = ahead.each([task.path for task in tasks])
-    return (FileTask(path, targets[path]) for path in paths)
+    # The paths come in the order of the tasks.
+    return (task for task, _ in zip(tasks, ahead.each([it.path for it in tasks]), strict=True))
 
 
 def _pool(threads: int) -> Executor:

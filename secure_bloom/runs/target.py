@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.runs.work import FileReport, FileTask
@@ -73,8 +73,8 @@ class Publication(Protocol):
     def batches(self) -> Iterator[Sequence[FileTask]]:
         """Yield the tasks of each batch."""
 
-    def publish(self, sizes: Mapping[str, int | None]) -> None:
-        """Make the new content of the last batch visible, by the result of :func:`.new_sizes`."""
+    def publish(self, reports: Sequence[Any]) -> None:
+        """Make the new content of the last batch visible, by the reports of the run's work."""
 
 
 class Target(Protocol):
@@ -133,7 +133,7 @@ class DirectPublication:
         """Yield all tasks."""
         yield self.tasks
 
-    def publish(self, sizes: Mapping[str, int | None]) -> None:
+    def publish(self, reports: Sequence[FileReport]) -> None:
         """Do nothing: the files are visible."""
 
 

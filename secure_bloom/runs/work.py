@@ -10,10 +10,14 @@ from secure_bloom.parquet.key_prefetch import KeyPrefetch
 
 
 class FileTask(NamedTuple):
-    """One file that is to be rewritten, in place or to ``target``."""
+    """One file that is to be rewritten, in place or to ``target``.
+
+    ``listed`` is what a table says of the file, for a work that needs more than its content.
+    """
 
     path: str
     target: str | None = None
+    listed: Any = None
 
 
 class FileReport(Protocol):

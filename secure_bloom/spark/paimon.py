@@ -9,22 +9,26 @@ from __future__ import annotations
 import base64
 import functools
 import pickle
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.calling.arguments import checked_arguments
-from secure_bloom.encryption.access import Access, GivenPolicy
-from secure_bloom.lakes.paimon.names import is_named
+from secure_bloom.encryption.access import GivenPolicy
+from secure_bloom.lakes.paimon.names import is_named, table_folder
+from secure_bloom.paimon.build import BuildOptions, build_table
 from secure_bloom.paimon.column_filter import BuildReport
 from secure_bloom.paimon.index_builder import Columns
-from secure_bloom.paimon.table_files import IndexSelection
-from secure_bloom.paimon.table_run import IndexRequest, Runner, build_table
-from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork, OpenWork
+from secure_bloom.runs.progress import Meter
+from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
+from secure_bloom.storage.offered_permit import offered_permit
 from secure_bloom.storage.paths import absolute_path
+from secure_bloom.storage.write_permit import Permit, written_under
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,39 +79,53 @@ def build_paimon_index(
         PolicyError: The request cannot be met.  No index was written.
         UnfinishedWriteError: It is unknown whether the snapshot was created.
     """
-    access = Access.of(
-        None, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-    )
-    request = IndexRequest(
-        columns=columns,
-        access=access,
-        selection=IndexSelection(where=where, since=since),
+    asked = BuildOptions(
+        policy=policy,
+        where=where,
+        since=since,
         commit_every=commit_every,
         allow_clear_index=allow_clear_index,
         replace_damaged=replace_damaged,
         dry_run=dry_run,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
     )
-    place = table if is_named(table) else absolute_path(table)
-    return build_table(place, request, run_on_executors(spark))
+    place = table_folder(table if is_named(table) else absolute_path(table))
+    return build_table(place, columns, asked, ExecutorRunner(spark=spark, folder=place))
 
 
-def run_on_executors(spark: SparkSession) -> Runner:
-    """Return the runner that does the tasks on the executors of a session."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorRunner:
+    """Does the work on files of the table in ``folder`` on the executors of a session."""
 
-    def run(work: IndexWork, tasks: Sequence[IndexTask]) -> Iterator[IndexResult]:
+    spark: SparkSession
+    folder: str
+
+    def process(
+        self, work: Work[R], open_work: OpenWork[R], tasks: Sequence[FileTask], meter: Meter
+    ) -> dict[str, R]:
+        """Return the report of each task by the path of its file.
+
+        No attempt at a task writes a file after this has returned or has raised an error.
+        """
         items = [base64.b64encode(pickle.dumps(task)).decode() for task in tasks]
-        planned = plan_tasks([task.size for task in tasks], cores_of(spark))
-        yield from run_tasks(spark, items, functools.partial(_done, ship(work)), tasks=planned)
-
-    return run
+        planned = plan_tasks([task.listed.size for task in tasks], cores_of(self.spark))
+        writes = bool(items) and not work.writes_nothing
+        with offered_permit(self.folder) if writes else nullcontext() as permit:
+            done = functools.partial(_done, ship(open_work), permit)
+            results = run_tasks(self.spark, items, done, tasks=planned)
+        for task, result in zip(tasks, results, strict=True):
+            meter.finish(task, work.steps_of(result))
+        return {result.path: result for result in results}
 
 
 @opened_once
-def _opened(work: IndexWork) -> OpenWork:
-    return work.opened()
+def _opened(open_work: OpenWork[Any]) -> Work[Any]:
+    return open_work()
 
 
-def _done(work: bytes, item: str) -> IndexResult:
+def _done(shipped: bytes, permit: Permit | None, item: str) -> Any:
     # Safe to unpickle: the driver has just written this.
-    task: IndexTask = pickle.loads(base64.b64decode(item))  # noqa: S301
-    return _opened(work)(task)
+    task: FileTask = pickle.loads(base64.b64decode(item))  # noqa: S301
+    with nullcontext() if permit is None else written_under(permit):
+        return _opened(shipped).process(task, map)

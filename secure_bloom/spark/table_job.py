@@ -81,7 +81,7 @@ def rewrite_table(
 ) -> DataFrame:
     """Do the job on the files of a run, and commit the results. Return the report of the files."""
     reported: Reported | None = None
-    sizes: dict[str, int | None] = {}
+    written: list[FileAddReport] = []
     with run.publishing(dry_run=dry_run) as publication:
         for tasks in publication.batches():
             pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
@@ -92,16 +92,15 @@ def rewrite_table(
                 writes_into=None if dry_run else run.root,
             )
             reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
-            sizes = _sizes(reported.report)
-            publication.publish(sizes)
+            written = _written(reported.report)
+            publication.publish(written)
     skipped = tuple(skipped_file(path, reason) for path, reason in run.skipped())
     notes = (*_first_notes(skipped), *publication.notes, *job.notes(publication.commits))
     rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
     if reported is None:
         warn_of(notes)
         return rest
-    failed = (path for path, size in sizes.items() if size is None)
-    gone = run.gone(publication, [FileAddReport(path=path, status="failed") for path in failed])
+    gone = run.gone(publication, written)
     if gone:
         shown = _after_loss(spark, reported.report, job, gone)
         reported = changed_report(reported, shown, job.schema, wanted)
@@ -158,10 +157,14 @@ def _rewrite(rewrite: Callable[[str, str], R], pair: str) -> R:
     return rewrite(path, target)
 
 
-def _sizes(report: DataFrame) -> dict[str, int | None]:
-    """Return the results of files by the old path: the size of the new file, None for a failure."""
-    written = report.where("status != 'unchanged'").select("path", "status", "bytes_after")
-    return {
-        row.path: None if row.status == "failed" else row.bytes_after
-        for row in written.distinct().collect()
-    }
+def _written(report: DataFrame) -> list[FileAddReport]:
+    """Return what a publication needs of the files that failed or were written, whatever by."""
+    rows = report.where("status != 'unchanged'").select("path", "status", "bytes_after")
+    return [
+        FileAddReport(
+            path=row.path,
+            status="failed" if row.status == "failed" else "added",
+            bytes_after=row.bytes_after,
+        )
+        for row in rows.distinct().collect()
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,14 @@ import pytest
 pytest.importorskip("pypaimon_rust")
 
 import secure_bloom as sb
-from secure_bloom.encryption.access import Access
 from secure_bloom.lakes.paimon import manifest_commit
 from secure_bloom.lakes.paimon.snapshot import latest_snapshot
+from secure_bloom.paimon.build import BuildOptions, build_table
 from secure_bloom.paimon.column_filter import BuildReport
-from secure_bloom.paimon.table_files import IndexSelection
-from secure_bloom.paimon.table_run import IndexRequest, build_table, run_here
-from secure_bloom.paimon.table_work import IndexResult, IndexTask, IndexWork
+from secure_bloom.runs.progress import Meter
+from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import GONE
+from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 from secure_bloom.storage import commit_files, dispatch
 from testing.paimon_tables import Warehouse, files_below, latest
 
@@ -41,23 +42,24 @@ def folder(lake: Warehouse, request: pytest.FixtureRequest) -> str:
     return folder
 
 
-def build(folder: str, meanwhile: Callable[[], object], **options: object) -> BuildReport:
+@dataclass(frozen=True)
+class Beside:
+    """The work of this machine; another writer works once, before the first commit."""
+
+    others: list[Callable[[], object]]
+
+    def process(
+        self, work: Work[R], open_work: OpenWork[R], tasks: Sequence[FileTask], meter: Meter
+    ) -> dict[str, R]:
+        results = LocalRunner(jobs=1).process(work, open_work, tasks, meter)
+        while self.others:
+            self.others.pop()()
+        return results
+
+
+def build(folder: str, meanwhile: Callable[[], object]) -> BuildReport:
     """Build the indexes. Another writer works once, before the first commit."""
-    access = Access.of(None, None, allow_unverified=False, allow_unprotected=False)
-    request = IndexRequest(
-        columns=OPTIONS,
-        access=access,
-        selection=IndexSelection(),
-        **options,  # type: ignore[arg-type]
-    )
-    others = [meanwhile]
-
-    def run(work: IndexWork, tasks: Sequence[IndexTask]) -> Iterator[IndexResult]:
-        yield from list(run_here(1)(work, tasks))
-        if others:
-            others.pop()()
-
-    return build_table(folder, request, run)
+    return build_table(folder, OPTIONS, BuildOptions(), Beside([meanwhile]))
 
 
 def statuses(report: BuildReport) -> list[str]:

@@ -116,8 +116,8 @@ class _Published:
         for start in range(0, len(files), step):
             yield [FileTask(path, f"new {path}") for path in files[start : start + step]]
 
-    def publish(self, sizes: Mapping[str, int | None]) -> None:
-        self.target.told.events.append(f"publish {dict(sizes)}")
+    def publish(self, reports: Sequence[Report]) -> None:
+        self.target.told.events.append(f"publish {new_sizes(reports)}")
 
 
 def done(work: Counting, target: InBatches, seen: list[tuple[int, int]]) -> Done[Report]:

@@ -31,7 +31,7 @@ def test_files_of_no_table_are_one_batch() -> None:
     tasks = [FileTask("a"), FileTask("b", "c")]
     publication = DirectPublication(tasks)
     assert list(publication.batches()) == [tasks]
-    publication.publish({"a": 1})
+    publication.publish([])
     assert publication.commits == ()
 
 

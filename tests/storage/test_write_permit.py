@@ -113,6 +113,7 @@ VERBS: dict[str, tuple[Verb | None, Verb]] = {
         encrypted,
         lambda folder: sb.decrypt(folder, output=folder.parent / "clear", keys=KEYS, jobs=1),
     ),
+    "paimon build": (None, lambda folder: sb.paimon.build_indexes(folder, ["day"], jobs=1)),
     "hudi": (hudi_file, lambda folder: add_record_key_filter(folder)),
     "a commit": (
         None,

@@ -11,7 +11,7 @@ The order of calls::
     table = open_run(folder, operation, TableSelection(where="day = 1"))
     with table.publishing(dry_run=False) as publication:
         for tasks in publication.batches():
-            publication.publish(sizes)  # of the new files, which a runner has written
+            publication.publish(reports)  # of the files, which a runner has written
 
 ``runs.loop`` does this.
 """

@@ -38,7 +38,7 @@ from secure_bloom.lakes.new_files import new_paths, new_run
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
-from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.runs.work import FileReport, FileTask, new_sizes
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 _CLUSTERING = "delta.clustering"
@@ -294,8 +294,9 @@ class DeltaPublication:
         """Remove new files of a batch that was not published."""
         self._remove(self._new[file.path] for file in self._batch)
 
-    def publish(self, sizes: Mapping[str, int | None]) -> None:
+    def publish(self, reports: Sequence[FileReport]) -> None:
         """Commit the new files of a batch, and remove those of failed tasks."""
+        sizes = new_sizes(reports)
         batch, self._batch = self._batch, ()
         # Key material is written before the data, so it may be there without it.
         self._remove(self._new[path] for path, size in sizes.items() if size is None)

@@ -15,7 +15,7 @@ The order of calls::
     table = open_run(open_table("iceberg://lake/db.t"), Rewrite.of("add"), IcebergSelection())
     with table.publishing(dry_run=False) as publication:
         for tasks in publication.batches():
-            publication.publish(sizes)  # of the new files, which a runner has written
+            publication.publish(reports)  # of the files, which a runner has written
 
 No row changes.  A new data file keeps the data sequence number of the old one, so the same equality
 deletes apply to it, and it gets position deletes of its own.  Old files stay for time travel, until

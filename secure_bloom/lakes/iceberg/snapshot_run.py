@@ -34,7 +34,7 @@ from secure_bloom.lakes.iceberg.table import opened_location
 from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
-from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.runs.work import FileReport, FileTask, new_sizes
 from secure_bloom.storage import name_of
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.store_grants import StoreGrant
@@ -186,8 +186,9 @@ class IcebergPublication:
         """Remove new files of a batch that was not published."""
         _remove(map(self._target, self._batch))
 
-    def publish(self, sizes: Mapping[str, int | None]) -> None:
+    def publish(self, reports: Sequence[FileReport]) -> None:
         """Commit the new files of a batch, and remove those of failed tasks."""
+        sizes = new_sizes(reports)
         batch, self._batch = self._batch, ()
         # Key material is written before the data, so it may be there without the data.
         _remove(self._target(path) for path, size in sizes.items() if size is None)

@@ -74,7 +74,14 @@ def run(folder: Path, work: Work, commit_every: int | None = None) -> Publicatio
     table = open_run(str(folder), OPERATION, TableSelection(), commit_every=commit_every)
     with table.publishing(dry_run=False) as publication:
         for tasks in publication.batches():
-            publication.publish(work(tasks))
+            publication.publish(
+                [
+                    FileAddReport(
+                        path=path, status="failed" if size is None else "added", bytes_after=size
+                    )
+                    for path, size in work(tasks).items()
+                ]
+            )
     return publication
 
 
