@@ -23,18 +23,14 @@ from tests.tracing.people import PEOPLE, search
 EMAILS = [f"anna.Smith{n}@post.fi" for n in range(3_000)]
 
 
-@pytest.fixture(scope="module", params=[0.01, None], ids=["filters", "no filters"])
-def subject(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SearchedColumn]:
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchedColumn]:
     """The e-mails of an encrypted table."""
     path = tmp_path_factory.mktemp("table") / "t.parquet"
     table = pa.table({"id": range(3_000), "email": sorted(EMAILS, key=lambda it: it[::-1])})
     keys = {"k_pii": ["email"]}
     write(path, table, Mode.ENCRYPTED, column_keys=keys, row_group_size=100)
-    if request.param is not None:
-        wanted = {"email": sb.BloomFilterOptions(fpp=request.param)}
-        sb.add_bloom_filters(path, columns=wanted, keys=KEYRING)
+    sb.add_bloom_filters(path, columns=["email"], keys=KEYRING)
     with Table(OpenRequest(str(path), keys=KEYRING)) as opened:
         yield table_subject(opened, "email")
 
@@ -45,19 +41,12 @@ def rows_read(subject: SearchedColumn, texts: list[str]) -> int | None:
     return None if arrays is None else sum(map(len, arrays))
 
 
-@pytest.mark.parametrize("subject", [0.01], indirect=True)
 def test_few_words_are_looked_up_and_many_need_all_values(subject: SearchedColumn) -> None:
     assert rows_read(subject, EMAILS[7:8]) == 1
     assert rows_read(subject, ["nobody@post.fi"]) == 0
     assert rows_read(subject, EMAILS) is None
 
 
-@pytest.mark.parametrize("subject", [None], indirect=True)
-def test_without_filters_all_values_are_read(subject: SearchedColumn) -> None:
-    assert rows_read(subject, EMAILS[7:8]) is None
-
-
-@pytest.mark.parametrize("subject", [0.01], indirect=True)
 @pytest.mark.parametrize(
     ("text", "is_whole_read"),
     [

@@ -1,0 +1,159 @@
+"""Each form, both ways: a value is found in what is written of it, and no other value is."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import datetime
+import decimal
+import gzip
+import hashlib
+import html
+import json
+import quopri
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secure_bloom.kernels.words import fold
+from secure_bloom.tracing import encodings
+from secure_bloom.tracing.index import WordIndex
+from secure_bloom.tracing.lake import occurrences
+from secure_bloom.tracing.search import confirm, trace_text
+from secure_bloom.tracing.subjects import SearchedColumn
+from secure_bloom.tracing.verdicts import Meaning
+
+_SMALL = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
+_NUMBER = st.integers(10, 99_999)
+TEXTS = st.builds("{}.{}{}@{}.fi".format, _SMALL, _SMALL, _NUMBER, _SMALL)
+WIDE = st.builds("jürgen.öz{}{}@straße.de".format, _SMALL, _NUMBER)
+CODES = st.builds("DE{}".format, st.integers(10**19, 10**20 - 1))
+#: Not dense, as the numbers of a counter are: these are left out.
+NUMBERS = st.integers(1, 999_999).map(lambda n: 10**11 + n * 900_001).filter(lambda n: n % 10)
+DECIMALS = NUMBERS.map(lambda n: decimal.Decimal(n) / 100)
+DAYS = st.dates(datetime.date(1930, 1, 1), datetime.date(2029, 12, 31))
+
+
+def grouped(text: str, mark: str) -> bytes:
+    return mark.join(text[i : i + 4] for i in range(0, len(text), 4)).encode()
+
+
+def escaped(text: str, form: str) -> bytes:
+    return "".join(it if it.isalnum() else form.format(ord(it)) for it in text).encode()
+
+
+def dated(day: datetime.date, form: str) -> bytes:
+    return day.strftime(form).encode()
+
+
+def digested(text: str, name: str, write: Callable[[bytes], bytes]) -> bytes:
+    return write(hashlib.new(name, text.encode()).digest())
+
+
+DIGESTS: dict[str, Callable[[bytes], bytes]] = {
+    "hexadecimal": lambda digest: digest.hex().encode(),
+    "capitals": lambda digest: digest.hex().upper().encode(),
+    "Base64": base64.b64encode,
+}
+
+#: The name of a form -> values that have it, and the function from a value to what is written.
+FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
+    "UTF-8": (WIDE, str.encode),
+    "UTF-16 with a mark": (WIDE, lambda it: it.encode("utf-16")),
+    "UTF-16-LE": (WIDE, lambda it: it.encode("utf-16-le")),
+    "UTF-16-BE": (WIDE, lambda it: it.encode("utf-16-be")),
+    "UTF-16-BE with a mark": (WIDE, lambda it: b"\xfe\xff" + it.encode("utf-16-be")),
+    "UTF-32": (WIDE, lambda it: it.encode("utf-32")),
+    "Latin-1": (WIDE, lambda it: it.encode("latin-1")),
+    "Base64": (TEXTS, lambda it: base64.b64encode(it.encode())),
+    "Base64, URL-safe": (WIDE, lambda it: base64.urlsafe_b64encode(it.encode())),
+    "Base64 in a longer text": (TEXTS, lambda it: base64.b64encode(f'{{"a": "{it}"}}'.encode())),
+    "Base64 of gzip": (TEXTS, lambda it: base64.b64encode(gzip.compress(it.encode()))),
+    "Base32": (TEXTS, lambda it: base64.b32encode(it.encode())),
+    "hexadecimal": (TEXTS, lambda it: it.encode().hex().encode()),
+    "hexadecimal, capitals": (TEXTS, lambda it: it.encode().hex().upper().encode()),
+    "percent": (WIDE, lambda it: quote(it, safe="").encode()),
+    "quoted-printable": (WIDE, lambda it: quopri.encodestring(it.encode(), quotetabs=True)),
+    "JSON": (WIDE, lambda it: json.dumps(it).encode()),
+    "octal": (TEXTS, lambda it: escaped(it, "\\{:03o}")),
+    "Python": (TEXTS, lambda it: escaped(it, "\\x{:02x}")),
+    "HTML": (WIDE, lambda it: html.escape(it).encode("ascii", "xmlcharrefreplace")),
+    "HTML, hexadecimal": (TEXTS, lambda it: escaped(it, "&#x{:x};")),
+    "reversed": (TEXTS, lambda it: it[::-1].encode()),
+    "capitals": (WIDE, lambda it: it.replace("ß", "ẞ").upper().replace("ẞ", "ß").encode()),
+    "spaces": (TEXTS, lambda it: it.replace("@", "\t@ ").replace(".", " . ").encode()),
+    "groups of four": (CODES, lambda it: grouped(it, " ")),
+    "groups with dashes": (CODES, lambda it: grouped(it, "-")),
+    "number": (NUMBERS, lambda it: str(it).encode()),
+    "number with commas": (NUMBERS, lambda it: f"{it:,}".encode()),
+    "number as a decimal": (NUMBERS, lambda it: f"{it}.00".encode()),
+    "number as a double": (NUMBERS, lambda it: f"{it}.0".encode()),
+    "number with an exponent": (NUMBERS, lambda it: f"{it:.{len(str(it)) - 1}e}".encode()),
+    "decimal": (DECIMALS, lambda it: f"{it:.2f}".encode()),
+    "decimal in groups": (DECIMALS, lambda it: f"{it:,.2f}".encode()),
+    "decimal, shortest": (DECIMALS, lambda it: f"{it.normalize():f}".encode()),
+    **{
+        f"date {form}": (DAYS, partial(dated, form=form))
+        for form in (
+            "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y%m%d", "%d %b %Y", "%B %d, %Y", "%d-%B-%Y",
+            "%y-%m-%d",
+        )
+    },
+    **{
+        f"{name}, {how}": (TEXTS, partial(digested, name=name, write=write))
+        for name in ("md5", "sha1", "sha256", "sha512")
+        for how, write in DIGESTS.items()
+    },
+}  # fmt: skip
+#: Columns of few values are found by their share, so that many values are written.
+FEW = [name for name in FORMS if name.startswith("date ")]
+
+
+def column(values: list[Any]) -> SearchedColumn:
+    def arrays() -> Iterator[pa.Array]:
+        yield pa.array(values)
+
+    return SearchedColumn(name="x", values=arrays)
+
+
+def findings(values: list[Any], written: bytes) -> list[tuple[Meaning, bool]]:
+    """Return the verdicts on a text, and whether all words that were compared were confirmed."""
+    index = WordIndex.build([column(values)], 1 << 20)
+    trace = trace_text("x", "", written, index)
+    confirm([trace], index)
+    found = (it for part in trace.parts for it in occurrences(part, index))
+    return [(it.verdict, 0 < it.confirmed == it.compared) for it in found]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_a_form_is_found_and_is_of_one_value_alone(form: str, data: st.DataObject) -> None:
+    strategy, write = FORMS[form]
+    count = 40 if form in FEW else 3
+    values = data.draw(st.lists(strategy, min_size=2 * count, max_size=2 * count, unique=True))
+    written = b"\n".join(map(write, values[:count]))
+    if form.startswith(("UTF-16", "UTF-32")):
+        written = write("\n".join(values[:count]))
+    assert findings(values[:count], written) == [(Meaning.VALUES, True)]
+    others = [it for it in values[count:] if fold(write(it)) not in fold(written)]
+    assert findings(others, written) == []
+
+
+def test_a_new_form_is_a_pair_of_functions_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ROT13: when a text may have it, and how it is decoded."""
+    value = "anna.smith42@post.fi"
+    written = codecs.encode(value, "rot13").encode()
+    assert findings([value], written) == []
+
+    def rot13(text: bytes) -> bytes:
+        return codecs.encode(text.decode("latin-1"), "rot13").encode("latin-1")
+
+    monkeypatch.setattr(encodings, "_WHOLE", (*encodings._WHOLE, (lambda _: True, rot13)))
+    assert findings([value], written) == [(Meaning.VALUES, True)]
