@@ -12,10 +12,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
-from secure_bloom.lakes.delta import log_commit as commit_module
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
-from secure_bloom.storage import open_input
+from secure_bloom.storage import commit_files, open_input
 from secure_bloom.storage.dispatch import create_file
 from testing import delta_logs as logs
 from testing.delta_tables import batch, data_files, deltalake, latest, named, rows, write_table
@@ -123,7 +122,7 @@ def test_another_writer_that_removes_such_a_file_keeps_the_old_one(
             logs.commit(Path(table), 4, logs.remove(path))
         create_file(name, content, like=like)
 
-    monkeypatch.setattr(commit_module, "create_file", create)
+    monkeypatch.setattr(commit_files, "create_file", create)
     files = data_files(table)
     assert sb.reencrypt(table, policy=policy(), keys=KEYRING).commits == ()
     assert data_files(table) == files
@@ -190,7 +189,7 @@ def test_a_file_that_another_writer_takes_away_is_left(
             logs.commit(Path(table), 2, logs.remove(gone))
         create_file(name, content, like=like)
 
-    monkeypatch.setattr(commit_module, "create_file", create)
+    monkeypatch.setattr(commit_files, "create_file", create)
     report = sb.reencrypt(table, policy=policy(internal_storage=False), keys=KEYRING)
     (left,) = (file for file in report.files if file.status == "unchanged")
     assert Path(left.path).name == gone

@@ -20,8 +20,6 @@ from secure_bloom.errors import (
     FileChangedError,
     FormatError,
     MissingPathError,
-    SecureBloomError,
-    UnfinishedWriteError,
     UnsupportedFeatureError,
 )
 from secure_bloom.lakes import Snapshot, snapshot
@@ -36,13 +34,14 @@ from secure_bloom.lakes.delta.replacements import (
     now_ms,
     without_secret_bounds,
 )
-from secure_bloom.storage import join, open_input
-from secure_bloom.storage.dispatch import create_file, may_arrive
+from secure_bloom.storage import join
+from secure_bloom.storage.commit_files import committed_content, is_committed
 from secure_bloom.storage.paths import without_links
 
 #: The most times that other writers may be first; each time they have written a version.
 _ATTEMPTS = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
+_UNKNOWN = "look at the table's history; the new files of this run stay until VACUUM"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,8 @@ def _content(version: int, table: Snapshot) -> bytes | None:
     if version > table.version:
         return None
     path = log_file(table.folder, version)
-    return _found(path, FileChangedError("another writer was first", path=path))
+    error = FileChangedError("another writer was first", path=path)
+    return committed_content(path, error, _UNKNOWN)
 
 
 def still_live(
@@ -185,40 +185,12 @@ def log_file(folder: str, version: int) -> str:
 def _is_created(table: Snapshot, content: bytes) -> bool:
     """Create the next version. Return False if another writer has created it."""
     path = log_file(table.folder, table.version + 1)
-    try:
-        create_file(
-            without_links(path, table.folder), content, like=log_file(table.folder, table.version)
-        )
-    except FileChangedError as error:
-        # A store may have taken our first request, and refuse the second one for it.
-        return _found(path, error) == content
-    except UnfinishedWriteError:
-        raise
-    except SecureBloomError as error:
-        # After an error of a network the commit may be there all the same, now or a little later.
-        if _found(path, error) != content:
-            if may_arrive(path, error):
-                raise _unknown(path, error) from error
-            raise
-    return True
-
-
-def _found(path: str, error: SecureBloomError) -> bytes | None:
-    """Return the bytes of the commit at this path, or None if nothing is there."""
-    try:
-        with open_input(path) as file:
-            return file.all_bytes()
-    except MissingPathError:
-        return None
-    except SecureBloomError:
-        raise _unknown(path, error) from error
-
-
-def _unknown(path: str, error: SecureBloomError) -> UnfinishedWriteError:
-    return UnfinishedWriteError(
-        f"it is unknown whether the commit is in the log: {error}",
-        hint="look at the table's history; the new files of this run stay until VACUUM",
-        path=path,
+    # A link in place of the log's folder would lead the version elsewhere.
+    return is_committed(
+        without_links(path, table.folder),
+        content,
+        like=log_file(table.folder, table.version),
+        hint=_UNKNOWN,
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import secure_bloom as sb
 from secure_bloom.calling.options import FooterMode
-from secure_bloom.lakes.delta import log_commit as commit_module
+from secure_bloom.storage import commit_files
 from secure_bloom.storage.dispatch import create_file
 from testing.delta_tables import deltalake
 from testing.storage import Bucket
@@ -164,7 +164,7 @@ class History:
                 self._write()
             create_file(path, content, like=like)
 
-        with mock.patch.object(commit_module, "create_file", create):
+        with mock.patch.object(commit_files, "create_file", create):
             yield
 
     def _write(self) -> None:

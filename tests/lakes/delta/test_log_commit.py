@@ -21,6 +21,7 @@ from secure_bloom.lakes.delta.log_commit import (
     open_table,
 )
 from secure_bloom.lakes.delta.replacements import Operation, Replacement
+from secure_bloom.storage import commit_files
 from testing import delta_logs as logs
 from testing.delta_tables import rows
 from testing.tables import KEYRING
@@ -143,7 +144,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Create], None]:
     """Let the one write of a commit end otherwise."""
 
     def install(create: Create) -> None:
-        monkeypatch.setattr(commit_module, "create_file", create)
+        monkeypatch.setattr(commit_files, "create_file", create)
 
     return install
 
@@ -182,7 +183,7 @@ def test_where_nobody_can_tell_the_error_says_so(
 
     table, replacements = open_table(folder), both(folder)
     failing(broken)
-    monkeypatch.setattr(commit_module, "open_input", broken)
+    monkeypatch.setattr(commit_files, "open_input", broken)
     with pytest.raises(UnfinishedWriteError, match="it is unknown whether"):
         commit(table, replacements, OPERATION)
 

@@ -117,8 +117,8 @@ def test_after_an_error_the_record_stays_as_long_as_files_do(folder: Path, left:
 KILLED_BEFORE_THE_COMMIT = """
 import os, signal, sys
 import secure_bloom as sb
-from secure_bloom.lakes.delta import log_commit
-log_commit.create_file = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+from secure_bloom.storage import commit_files
+commit_files.create_file = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 sb.add_bloom_filters(sys.argv[1], columns="email", jobs=1)
 """
 
