@@ -42,7 +42,8 @@ def committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | 
     Raises UnfinishedWriteError, with ``hint`` and the text of ``error``, if it cannot be read.
     """
     try:
-        with open_input(path) as file:
+        # Through links too: where nothing may be written because of one, nothing was written.
+        with open_input(shown_path(path)) as file:
             return file.all_bytes()
     except MissingPathError:
         return None
