@@ -153,6 +153,7 @@ def open_delta_run(
 
     Its errors come before anything is written.
     """
+    from secure_bloom.lakes.delta.log_commit import open_table
     from secure_bloom.lakes.delta.replacements import Operation
     from secure_bloom.lakes.delta.table_run import open_run
 
@@ -163,7 +164,9 @@ def open_delta_run(
         "replaceFilters": json.dumps(wanted.replace_filters),
     }
     operation = Operation(name=DELTA_OPERATION, parameters=parameters)
-    table = open_run(folder, operation, chosen, columns=wanted.columns, commit_every=commit_every)
+    table = open_run(
+        open_table(folder), operation, chosen, columns=wanted.columns, commit_every=commit_every
+    )
     if request.guard.policy is not None:
         table.require(request.guard.policy.columns)
     known = filter(table.names.has_field, wanted.columns)

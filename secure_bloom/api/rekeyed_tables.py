@@ -7,26 +7,38 @@ The policy that is returned is for the files of the table.  Errors come before a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import ICEBERG
+from secure_bloom.lakes.formats import DELTA, ICEBERG
 from secure_bloom.lakes.iceberg.catalog import require_pyiceberg
 from secure_bloom.lakes.managed_tables import refuse_options_of_tables
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.rekeying.protection import check_lookalikes
+from secure_bloom.rekeying.protection import (
+    check_lookalikes,
+    is_unknown,
+    named_key,
+    with_older_names,
+)
 from secure_bloom.runs.target import TableTarget
+from secure_bloom.storage.column_mapping import (
+    ColumnMapping,
+    OlderColumn,
+    Path,
+    is_dropped,
+    older_columns,
+)
 
 if TYPE_CHECKING:
+    from secure_bloom.lakes import Snapshot
     from secure_bloom.lakes.delta.selection import TableSelection
-    from secure_bloom.lakes.iceberg.columns import TableColumns
+    from secure_bloom.lakes.iceberg.commit_table import CommitTable
     from secure_bloom.lakes.iceberg.live_files import IcebergSelection
 
 #: The names of the commits in the history of a Delta table.
@@ -122,46 +134,69 @@ def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:
 def _reencrypted_delta(
     folder: str, wanted: KeyPolicy, choice: TableChoice, *, output: bool
 ) -> tuple[TableTarget, KeyPolicy]:
+    from secure_bloom.lakes.delta.log_commit import open_table
+    from secure_bloom.lakes.delta.names import all_columns
     from secure_bloom.lakes.delta.replacements import Operation
     from secure_bloom.lakes.delta.table_run import open_run, refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=False, output=output)
-    # Names of keys are left out of the history: an encrypted footer hides those of its columns.
-    operation = Operation(
-        name=REENCRYPT,
-        parameters={},
-        is_secret=lambda path: wanted.key_in_any_spelling(path) is not None,
-    )
-    secret = [name for name, rule in wanted.columns.items() if rule.key is not None]
+    table = open_table(folder)
+    names = all_columns(table.metadata)
+    older = _older_columns_of_delta(table)
+    asked = _without_dropped(wanted.columns, names, older)
+    wanted = with_older_names(wanted, older)
+    if choice.allow_missing_columns:
+        asked = []
+
+    def is_secret(path: Path) -> bool:
+        shown = names.shown(path)
+        keys = map(wanted.key_in_any_spelling, (path, shown))
+        return any(keys) or is_unknown(wanted, shown)
+
     run = open_run(
-        folder,
-        operation,
+        table,
+        # Names of keys are left out of the history: an encrypted footer hides those of its columns.
+        Operation(name=REENCRYPT, parameters={}, is_secret=is_secret),
         _delta_files(folder, choice),
-        columns=[] if choice.allow_missing_columns else secret,
+        columns=[it for it in asked if wanted.columns[it].key is not None],
         commit_every=choice.commit_every,
     )
-    if choice.allow_missing_columns:
-        rules = {name: it for name, it in wanted.columns.items() if run.names.stored(name)}
-        wanted = replace(wanted, columns=rules)
     # By the table's names: the files of a mapped table have others, which are like none.
     check_lookalikes(wanted, run.names.paths())
-    run.require(wanted.columns)
+    run.require(asked)
     return run, wanted
 
 
 def _rotated_delta(
     folder: str, wanted: KeyPolicy, choice: TableChoice
 ) -> tuple[TableTarget, KeyPolicy]:
+    from secure_bloom.lakes.delta.log_commit import open_table
     from secure_bloom.lakes.delta.replacements import Operation
     from secure_bloom.lakes.delta.table_run import open_run
 
+    table = open_table(folder)
     # A rotation makes no column secret that was not, so the log's bounds stay.
     operation = Operation(name=ROTATE, parameters={})
-    table = open_run(
-        folder, operation, _delta_files(folder, choice), commit_every=choice.commit_every
-    )
-    table.require(wanted.columns)
-    return table, wanted
+    run = open_run(table, operation, _delta_files(folder, choice), commit_every=choice.commit_every)
+    older = _older_columns_of_delta(table)
+    run.require(_without_dropped(wanted.columns, run.names, older))
+    return run, with_older_names(wanted, older)
+
+
+def _older_columns_of_delta(table: Snapshot) -> list[OlderColumn]:
+    from secure_bloom.lakes.delta.names import column_names
+
+    names = column_names(table.metadata)
+    # Without column mapping no column is dropped or renamed, and files have the table's names.
+    return [] if names is None else older_columns(names, DELTA.older_names(table))
+
+
+def _without_dropped(
+    columns: Iterable[str], names: ColumnMapping, older: Iterable[OlderColumn]
+) -> list[str]:
+    """Return the columns that the table must have: not those that it had once and has dropped."""
+    dropped = {".".join(it.path) for it in older if is_dropped(it.shown)}
+    return [it for it in columns if names.stored(it) is not None or it not in dropped]
 
 
 def _delta_files(folder: str, choice: TableChoice) -> TableSelection:
@@ -184,18 +219,22 @@ def _reencrypted_iceberg(
     refuse_options_of_files(path, in_place=False, output=output)
     table = open_table(path, choice.branch)
     columns = TableColumns.of(table.metadata)
-    rules = {name: it for name, it in wanted.columns.items() if columns.has(name)}
     for name, rule in wanted.columns.items() if not choice.allow_missing_columns else ():
         # Checked before anything is written: a misspelt column that is to get a key would stay in
         # clear, and nobody would notice.
-        if rule.key is not None and name not in rules:
+        if rule.key is not None and not columns.has(name):
             known = map(".".join, columns.current.values())
             raise unknown_column(name, known, (path,))
-    wanted = _with_dropped(replace(wanted, columns=rules), columns)
+    wanted = with_older_names(wanted, _older_columns_of_iceberg(table))
     check_lookalikes(wanted, table.names.paths())
+
+    def is_secret(path: Path, policy: KeyPolicy = wanted) -> bool:
+        return bool(policy.key_in_any_spelling(path) or named_key(policy, path))
+
     rewrite = replace(
         Rewrite.of("reencrypt"),
-        secret=columns.secret(lambda it: wanted.key_in_any_spelling(it) is not None),
+        secret=columns.secret(is_secret),
+        known=columns.ids,
         moves_pages=True,
     )
     own = replace(wanted, uniform=False)
@@ -206,7 +245,7 @@ def _reencrypted_iceberg(
         commit_every=choice.commit_every,
         needs_all=True,
         # With `uniform`, other columns are encrypted, too, but only these are named as sensitive.
-        sensitive=columns.secret(lambda it: own.key_in_any_spelling(it) is not None),
+        sensitive=columns.secret(lambda path: is_secret(path, own)),
     )
     return run, wanted
 
@@ -215,13 +254,12 @@ def _rotated_iceberg(
     path: str, wanted: KeyPolicy, choice: TableChoice
 ) -> tuple[TableTarget, KeyPolicy]:
     require_pyiceberg(path)
-    from secure_bloom.lakes.iceberg.columns import TableColumns
     from secure_bloom.lakes.iceberg.commit_table import open_table
     from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
     from secure_bloom.lakes.iceberg.snapshot_run import open_run
 
     table = open_table(path, choice.branch)
-    wanted = _with_dropped(wanted, TableColumns.of(table.metadata))
+    wanted = with_older_names(wanted, _older_columns_of_iceberg(table))
     run = open_run(
         table,
         # A rotation makes no column secret that was not, so bounds stay.  Pages do not move.
@@ -233,18 +271,11 @@ def _rotated_iceberg(
     return run, wanted
 
 
-def _with_dropped(policy: KeyPolicy, columns: TableColumns) -> KeyPolicy:
-    """Return the policy with a rule for each dropped column whose older name has a key.
+def _older_columns_of_iceberg(table: CommitTable) -> list[OlderColumn]:
+    from secure_bloom.lakes.iceberg.table import names_of_structure
 
-    Files still have its values, under the name that they show for it.
-    """
-    own = replace(policy, uniform=False)
-    rules = dict(policy.columns)
-    for old, shown in columns.old_paths().items():
-        key, name = own.key_in_any_spelling(old), ".".join(shown)
-        if key is not None and own.own_key_for(shown) is None:
-            rules[name] = ColumnRule(path=name, key=key)
-    return replace(policy, columns=rules)
+    schemas = sorted(table.metadata.schemas, key=lambda it: it.schema_id)
+    return older_columns(table.names, (names_of_structure(it.as_struct()) for it in schemas))
 
 
 def _iceberg_files(choice: TableChoice) -> IcebergSelection:

@@ -1,7 +1,7 @@
 """The names that tables had for the columns of their files, in all schemas that their metadata has.
 
-A file of a mapped Delta table, or of an Iceberg table, keeps a column that the table has dropped or
-renamed. Under the current names it is no column, or one that the policy does not know.
+A file of a mapped Delta table, or of an Iceberg or Paimon table, keeps a column that the table has
+dropped or renamed. Under the current names it is no column, or one that the policy does not know.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class OlderNames:
     """The mappings of all schemas of the tables of an audit. Each table is looked at once."""
 
     def __init__(self, tables: TableListing) -> None:
-        self._tables = [it for it in tables.tables if it.column_mapping is not None]
+        self._tables = tables.tables
         self._found: dict[int, Sequence[ColumnMapping]] = {}
         self._lock = threading.Lock()
 

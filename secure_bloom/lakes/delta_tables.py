@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.errors import FormatError, PolicyError, located
+from secure_bloom.errors import FormatError, PolicyError, SecureBloomError, located
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import is_object_uri, join, local_path
@@ -93,8 +94,13 @@ class DeltaTables(TableFormat):
         from secure_bloom.lakes.delta.history import metadata_in_log
         from secure_bloom.lakes.delta.names import column_names
 
-        names = map(column_names, metadata_in_log(state.folder))
-        return [it for it in names if it is not None]
+        found: list[ColumnMapping] = []
+        for metadata in metadata_in_log(state.folder):
+            # A schema that cannot be read must not hide the names of the others.
+            with suppress(SecureBloomError):
+                names = column_names(metadata)
+                found += [] if names is None else [names]
+        return found
 
     def lacks_a_column(self, state: Any, names: Collection[str]) -> bool | None:
         """Return whether the table's schema lacks one of the columns."""

@@ -10,6 +10,7 @@ from secure_bloom.errors import located
 from secure_bloom.lakes.paimon.names import is_named, table_folder
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
 from secure_bloom.lakes.table_version import TableVersion
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +77,23 @@ class PaimonTables(TableFormat):
             ],
             fills=fills,
         )
+
+    def older_names(self, state: PaimonTable) -> list[ColumnMapping]:
+        """Return the names in all schemas of the table, by each name that a file may have."""
+        from secure_bloom.lakes.paimon.schema import SchemaReader
+
+        schemas = SchemaReader(state.folder).every()
+        stored = [(column.name, column.id) for schema in schemas for column in schema.fields]
+        return [
+            ColumnMapping(
+                members={
+                    name: NamedField(name=column.name)
+                    for name, number in stored
+                    if (column := schema.with_id(number)) is not None
+                }
+            )
+            for schema in schemas
+        ]
 
 
 def _partition_fills(table: PaimonTable, file: PaimonFile) -> dict[str, pa.Scalar]:

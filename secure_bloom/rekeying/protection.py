@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
+from secure_bloom.encryption.policy_tables import (
+    Algorithm,
+    ColumnRule,
+    EncryptionOptions,
+    is_column_path,
+)
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
+from secure_bloom.storage.column_mapping import OlderColumn, Path, is_dropped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +71,44 @@ def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Prote
 
 def _column(policy: KeyPolicy, leaf: Leaf, rest: KeyUse | None) -> KeyUse | None:
     name = policy.own_key_for(leaf.path)
+    if name is None and is_unknown(policy, leaf.path):
+        name = named_key(policy, leaf.stored_path or leaf.path)
+        rest = KeyUse(name=policy.footer_key, is_footer_key=True)
     return rest if name is None else KeyUse(name=name)
+
+
+def named_key(policy: KeyPolicy, path: Path) -> str | None:
+    """Return the key of a column that had this name, in whatever spelling, or None."""
+    name = policy.likeness.is_named(path)
+    return policy.own_key_for(path) or (None if name is None else policy.columns[name].key)
+
+
+def is_unknown(policy: KeyPolicy, path: Path) -> bool:
+    """Return whether a table has dropped a column, and no schema in its metadata names it.
+
+    Whether it was sensitive is not known, so it is encrypted under the footer's key.
+    """
+    names = (".".join(path[:levels]) for levels in range(1, len(path) + 1))
+    return is_dropped(path) and not any(it in policy.columns for it in names)
+
+
+def with_older_names(policy: KeyPolicy, older: Iterable[OlderColumn]) -> KeyPolicy:
+    """Return the policy with rules for columns that were dropped or renamed, as files show them.
+
+    The key is that of an older name, unless a rule names the present one.  A dropped column whose
+    older names have no key gets a rule without one.
+    """
+    rules = dict(policy.columns)
+    for column in older:
+        name, key = ".".join(column.shown), named_key(policy, column.path)
+        # A name that no policy can have is one of a column that is not known.
+        if name in policy.columns or not is_column_path(name):
+            continue
+        if key is not None and replace(policy, columns=rules).own_key_for(column.shown) is None:
+            rules[name] = ColumnRule(path=name, key=key)
+        elif is_dropped(column.shown):
+            rules.setdefault(name, ColumnRule(path=name))
+    return replace(policy, columns=rules)
 
 
 def check_lookalikes(policy: KeyPolicy | None, columns: Collection[tuple[str, ...]]) -> None:

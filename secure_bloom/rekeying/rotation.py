@@ -46,7 +46,13 @@ from secure_bloom.rekeying.file_work import RekeyWork
 from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
 from secure_bloom.rekeying.new_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys
-from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
+from secure_bloom.rekeying.protection import (
+    KeyUse,
+    Protection,
+    found_protection,
+    is_unknown,
+    wanted_protection,
+)
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.written_check import check_written
@@ -218,13 +224,17 @@ class Rotation(RekeyWork):
                 f"the policy says that the footer is {wanted.footer_mode}, it is "
                 f"{before.footer_mode}"
             )
+        columns = []
         for leaf, old, new in zip(footer.leaves, before.columns, wanted.columns, strict=True):
             said, found = _kind(new), _kind(old)
-            if said != found:
+            # Nobody knows how a column should be that no schema of its table names.
+            is_kept = said != found and is_unknown(self.policy, leaf.path)
+            if said != found and not is_kept:
                 raise _otherwise(
                     f"the policy says that column {leaf.name} is {said}, it is {found}"
                 )
-        return wanted
+            columns.append(old if is_kept else new)
+        return replace(wanted, columns=tuple(columns))
 
 
 def _kind(use: KeyUse | None) -> str:

@@ -7,12 +7,22 @@ column each one is.  Names of nested columns are dotted paths, as everywhere her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 #: The name of a field in a file: its physical name, or its id.
 StoredName = str | int
+#: The parts of a column's name.
+Path: TypeAlias = tuple[str, ...]
+#: The end of the name that a file shows for a column that the table has no more.
+_DROPPED = " (not in the table)"
+#: Parquet's levels of a list and of a map, by the number of types inside and the place of one.
+_LEVELS = (
+    (1, 0, ("list", "element")),
+    (2, 0, ("key_value", "key")),
+    (2, 1, ("key_value", "value")),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +52,18 @@ class ColumnMapping:
         No field of the table has it.
         """
         taken = {member.name for member in self.members.values()}
-        shown = f"{name} (not in the table)"
+        shown = f"{name}{_DROPPED}"
         while shown in taken:
             shown += "'"
         return shown
+
+    def shown(self, path: Path) -> Path:
+        """Return the path that files show for one in the table's log, also of a dropped column."""
+        for member in self.members.values() if path else ():
+            if member.name == path[0]:
+                inside = member.inside or ColumnMapping()
+                return (path[0], *(inside.shown(path[1:]) if inside.members else path[1:]))
+        return (self.unused(path[0]), *path[1:]) if path else ()
 
     def stored(self, path: str) -> str | None:
         """Return the path that files have for a column, or None if the table has no such column."""
@@ -91,6 +109,58 @@ class NamedField:
     name: str
     inside: ColumnMapping | None = None
     physical_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OlderColumn:
+    """A column that was dropped or renamed: its path in an older schema, and in files now."""
+
+    path: Path = ()
+    shown: Path = ()
+
+    def with_levels(self, path: Path, shown: Path) -> OlderColumn:
+        """Return a column inside this one."""
+        return OlderColumn(self.path + path, self.shown + shown)
+
+
+def older_columns(current: ColumnMapping, older: Iterable[ColumnMapping]) -> list[OlderColumn]:
+    """Return the columns that older schemas of a table call otherwise than files show them now.
+
+    A column comes before those inside it.
+    """
+    found = (it for each in older for it in _older(current, each, OlderColumn()))
+    return [it for it in dict.fromkeys(found) if it.path != it.shown]
+
+
+def is_dropped(path: Sequence[str]) -> bool:
+    """Return whether a file shows a column by this path because its table has it no more."""
+    return any(part.rstrip("'").endswith(_DROPPED) for part in path)
+
+
+def _older(
+    now: ColumnMapping | None, then: ColumnMapping | None, above: OlderColumn
+) -> Iterator[OlderColumn]:
+    """Yield the columns inside one, which has no name inside if ``then`` is None.
+
+    ``now`` is None if the table has dropped it.
+    """
+    members, inner = (then.members, then.inner) if then else ({}, ())
+    for stored, member in members.items():
+        found = None if now is None else now.members.get(stored)
+        # A file whose fields are found by their ids calls a column as the table did.
+        own = stored if isinstance(stored, str) else member.physical_name or member.name
+        shown = found.name if found else own if now is None else now.unused(own)
+        column = above.with_levels((member.name,), (shown,))
+        yield column
+        held = None if found is None else found.inside or ColumnMapping()
+        yield from _older(held, member.inside, column)
+    for count, position, levels in _LEVELS if above.path and not members else ():
+        if len(inner) in (0, count):
+            column = above.with_levels(levels, levels)
+            yield column
+            if inner:
+                held = now.inner[position] if now and len(now.inner) == count else now
+                yield from _older(held, inner[position], column)
 
 
 #: Of a field's names in the table and in files, the one to look for, and the one to return.

@@ -55,8 +55,6 @@ def check_older_names(subject: FooterSubject) -> Findings:
 def _other_names(subject: FooterSubject) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the names of columns in the file and in older schemas, each with its ordinal."""
     footer = subject.footer
-    if subject.of.tail.column_names is None:
-        return
     for ordinal, leaf in enumerate(footer.leaves):
         if leaf.stored_path is not None:
             yield ordinal, leaf.stored_path

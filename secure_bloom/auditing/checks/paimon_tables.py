@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_named
@@ -24,14 +24,15 @@ def columns_with_bounds(table: PaimonTable) -> tuple[Mapping[str, int], Mapping[
 
     The first part is of live files, the second of files that only old manifests name.
     """
-    schemas = SchemaReader(table.folder)
+    schemas, names = SchemaReader(table.folder), OtherNames(table)
     live = {file.entry.place for file in table.files.values()}
     found: dict[str, set[tuple[object, ...]]] = defaultdict(set)
     with located(path=table.folder):
         for entry in every_entry(table.folder):
             schema = schemas.get(entry.file["_SCHEMA_ID"])
-            for name in _bounded(entry, schema):
-                found[_current(table, schema, name)].add(entry.place)
+            for stored in _bounded(entry, schema):
+                for name in names.of(schema, stored):
+                    found[name].add(entry.place)
     counts = {name: len(places & live) for name, places in found.items()}
     old = {name: len(places - live) for name, places in found.items()}
     return Counter(counts), Counter(old)
@@ -60,14 +61,24 @@ def _bounded(entry: PaimonEntry, schema: PaimonSchema) -> Iterator[str]:
                 yield known[position]
 
 
-def _current(table: PaimonTable, schema: PaimonSchema, name: str) -> str:
-    """Return the name that the table has now for a column of an older schema."""
-    column = schema.named(name)
-    found = None if column is None else table.schema.with_id(column.id)
-    return name if found is None else found.name
+class OtherNames:
+    """The names that a table's columns have in any of its schemas."""
+
+    def __init__(self, table: PaimonTable) -> None:
+        self._names: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for schema in SchemaReader(table.folder).every():
+            for column in schema.fields:
+                self._names[column.id][column.name] = None
+
+    def of(self, schema: PaimonSchema, name: str) -> list[str]:
+        """Return all names of a column that one schema calls ``name``, the newest first."""
+        column = schema.named(name)
+        return [name] if column is None else [*reversed(self._names[column.id])] or [name]
 
 
-def check_indexes(table: PaimonTable, file: PaimonFile, policy: KeyPolicy) -> Iterator[Finding]:
+def check_indexes(
+    file: PaimonFile, names: OtherNames, policy: KeyPolicy, folder: str
+) -> Iterator[Finding]:
     """Yield a finding for each sensitive column of an index that the manifest has for a file.
 
     Index files are found with the folders, by the names in them.  Here a column counts that had
@@ -76,15 +87,15 @@ def check_indexes(table: PaimonTable, file: PaimonFile, policy: KeyPolicy) -> It
     if file.embedded_index is not None:
         with located(path=file.path):
             for stored in _columns(file.embedded_index):
-                yield from _finding(table, file, stored, policy, path=table.folder)
+                yield from _finding(names.of(file.schema, stored), policy, folder)
     for name in file.index_names:
         path = sibling(file.path, name)
         with located(path=path), open_input(path) as index:
             if index.size > MAX_INDEX_BYTES:
                 raise FormatError(f"the index has {index.size} bytes")
             for stored in _columns(index.all_bytes()):
-                if _current(table, file.schema, stored) != stored:
-                    yield from _finding(table, file, stored, policy, path=path)
+                others = [it for it in names.of(file.schema, stored) if it != stored]
+                yield from _finding(others, policy, path)
 
 
 def _columns(content: bytes) -> list[str]:
@@ -92,11 +103,10 @@ def _columns(content: bytes) -> list[str]:
     return [column.name.partition("[")[0] for column in FileIndex.from_bytes(content).columns]
 
 
-def _finding(
-    table: PaimonTable, file: PaimonFile, stored: str, policy: KeyPolicy, *, path: str
-) -> Iterator[Finding]:
-    name = _current(table, file.schema, stored)
-    if secret_named(name.split("."), policy) is not None:
-        yield PAIMON_INDEX_IN_CLEAR.finding(
-            "an index of the table holds the column in clear", path=path, column=name
-        )
+def _finding(names: Iterable[str], policy: KeyPolicy, path: str) -> Iterator[Finding]:
+    for name in names:
+        if secret_named(name.split("."), policy) is not None:
+            yield PAIMON_INDEX_IN_CLEAR.finding(
+                "an index of the table holds the column in clear", path=path, column=name
+            )
+            return

@@ -81,15 +81,20 @@ def _iceberg_metadata(table: IcebergTable, policy: KeyPolicy) -> Iterator[Findin
 
 def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]:
     # Imported here: only if a Paimon table was read.
-    from secure_bloom.auditing.checks.paimon_tables import check_indexes, columns_with_bounds
+    from secure_bloom.auditing.checks.paimon_tables import (
+        OtherNames,
+        check_indexes,
+        columns_with_bounds,
+    )
 
     partitions = table.schema.partition_keys if table.files else ()
     yield from _partitions(table.folder, partitions, policy)
     live, old = columns_with_bounds(table)
     yield from _bounds(table.folder, live, policy, PAIMON_LOG_FIX)
     yield from _bounds(table.folder, old, policy, PAIMON_LOG_FIX, where=_OLD)
+    names = OtherNames(table)
     for file in table.files.values():
-        yield from guarded(check_indexes(table, file, policy))
+        yield from guarded(check_indexes(file, names, policy, table.folder))
 
 
 #: What is checked of a table's log, by its format.

@@ -8,7 +8,7 @@
 
 The order of calls::
 
-    table = open_run(folder, operation, TableSelection(where="day = 1"))
+    table = open_run(open_table(folder), operation, TableSelection(where="day = 1"))
     with table.publishing(dry_run=False) as publication:
         for tasks in publication.batches():
             publication.publish(reports)  # of the files, which a runner has written

@@ -147,21 +147,20 @@ class TableRun:
 
 
 def open_run(
-    folder: str,
+    table: Snapshot,
     operation: Operation,
     chosen: TableSelection,
     *,
     columns: Iterable[str] = (),
     commit_every: int | None = None,
 ) -> TableRun:
-    """Return the run on the table in a folder, which must have ``columns``.
+    """Return the run on a table of ``log_commit.open_table``, which must have ``columns``.
 
     Its errors come before anything is written.  Raises UnsupportedFeatureError if the table is
     clustered by a column that is to be secret, because the column's bounds would have to stay in
     the log.
     """
     check_commit_every(commit_every)
-    table = open_table(folder)
     names = all_columns(table.metadata)
     for name in columns:
         # Checked before anything is written: a misspelt column that is to get a key would stay in

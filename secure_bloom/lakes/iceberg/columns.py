@@ -1,22 +1,17 @@
 """The columns of all schemas of a table, by their ids: which are secret, and which were dropped.
 
-    email                      a column of the current schema
-    email (not in the table)   how a file shows one that was dropped after the file was written
-
-A data file keeps the columns that the table had when the file was written, and is opened with the
-names of the current schema.  Paths are those of Parquet: ``tags.list.element``.
+A data file keeps the columns that the table had when the file was written.  Paths are those of
+Parquet: ``tags.list.element``.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
-
-Path = tuple[str, ...]
+from secure_bloom.storage.column_mapping import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +19,35 @@ class TableColumns:
     """The columns of a table, by their ids.
 
     ``current`` has their paths in the current schema.  ``dropped`` has, for each id that the
-    current schema lacks, the paths in older schemas, each with the path that a file shows.
+    current schema lacks, the paths in older schemas.
     """
 
     current: Mapping[int, Path]
-    dropped: Mapping[int, Mapping[Path, Path]] = field(default_factory=dict)
+    dropped: Mapping[int, Collection[Path]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, metadata: Any) -> TableColumns:
         """Return the columns of all schemas that a table's metadata has."""
-        current: dict[int, Path] = {}
-        names: dict[int | None, dict[str | int, NamedField]] = defaultdict(dict)
-        for number, above, levels in _fields(metadata.schema().as_struct()):
-            current[number] = (*_path(current, above), *levels)
-            names[above][number] = NamedField(name=levels[-1])
-        dropped: dict[int, dict[Path, Path]] = {}
+        current = _paths(metadata.schema())
+        dropped: dict[int, dict[Path, None]] = {}
         for schema in sorted(metadata.schemas, key=lambda it: it.schema_id):
-            old: dict[int, Path] = {}
-            shown = dict(current)
-            for number, above, levels in _fields(schema.as_struct()):
-                old[number] = (*_path(old, above), *levels)
-                if number in current:
-                    continue
-                is_below = above is not None and above not in current
-                # As `parquet.schema` names it when the file is opened.
-                beside = ColumnMapping(members=names[above])
-                name = levels[-1] if is_below else beside.unused(levels[-1])
-                shown[number] = (*_path(shown, above), *levels[:-1], name)
-                dropped.setdefault(number, {})[old[number]] = shown[number]
+            for number, path in _paths(schema).items():
+                if number not in current:
+                    dropped.setdefault(number, {})[path] = None
         return cls(current, dropped)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of all columns."""
+        return frozenset((*self.current, *self.dropped))
 
     def has(self, name: str) -> bool:
         """Return whether the table has a column, or had it before it was dropped."""
         return any(
             ".".join(path[:levels]) == name
-            for path in (*self.current.values(), *self.old_paths())
+            for path in (*self.current.values(), *chain.from_iterable(self.dropped.values()))
             for levels in range(1, len(path) + 1)
         )
-
-    def old_paths(self) -> dict[Path, Path]:
-        """Return the paths of dropped columns, each with the path that a file shows."""
-        return {old: shown for paths in self.dropped.values() for old, shown in paths.items()}
 
     def secret(self, is_secret: Callable[[Path], bool]) -> frozenset[int]:
         """Return the ids of secret columns. Of a dropped column, each older name counts."""
@@ -78,8 +61,11 @@ class TableColumns:
         return ".".join(path)
 
 
-def _path(paths: Mapping[int, Path], number: int | None) -> Path:
-    return () if number is None else paths[number]
+def _paths(schema: Any) -> dict[int, Path]:
+    found: dict[int, Path] = {}
+    for number, above, levels in _fields(schema.as_struct()):
+        found[number] = (*(() if above is None else found[above]), *levels)
+    return found
 
 
 def _fields(kind: Any, above: int | None = None) -> Iterator[tuple[int, int | None, Path]]:

@@ -74,11 +74,13 @@ class Rewrite:
     """What the snapshots of a run do to data files.
 
     ``properties`` are for the summaries.  ``secret`` are the ids of columns whose bounds leave the
-    manifests.  ``moves_pages`` is whether the pages of a new file are at other offsets.
+    manifests, and so do those of columns that are not ``known``, because no schema names them.
+    ``moves_pages`` is whether the pages of a new file are at other offsets.
     """
 
     properties: Mapping[str, str]
     secret: frozenset[int] = frozenset()
+    known: frozenset[int] | None = None
     moves_pages: bool = False
 
     @classmethod
@@ -89,9 +91,11 @@ class Rewrite:
 
     def shows(self, file: DataFile) -> bool:
         """Return whether an entry has bounds of secret columns."""
-        return bool(self.secret) and any(
-            self.secret & (file[position] or {}).keys() for position in _BOUNDS
-        )
+        return any(self.is_secret(it) for position in _BOUNDS for it in file[position] or ())
+
+    def is_secret(self, number: int) -> bool:
+        """Return whether the bounds of a column leave the manifests."""
+        return number in self.secret or (self.known is not None and number not in self.known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +316,7 @@ class SnapshotWriter:
         new = _copied(file)
         for position in _BOUNDS:
             bounds = (file[position] or {}).items()
-            new[position] = {it: value for it, value in bounds if it not in rewrite.secret}
+            new[position] = {it: value for it, value in bounds if not rewrite.is_secret(it)}
         return new
 
     def _written_manifest(

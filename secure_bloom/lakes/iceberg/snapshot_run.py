@@ -148,7 +148,7 @@ class IcebergRun:
             for blob in statistics.blob_metadata
             for number in blob.fields
         }
-        if columns & self.rewrite.secret:
+        if any(map(self.rewrite.is_secret, columns)):
             notes.append(_STATISTICS)
         return notes
 

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.errors import (
+    FormatError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
 from secure_bloom.lakes.paimon.names import SCHEMA_FOLDER
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.storage import join, open_input
@@ -159,12 +165,23 @@ class SchemaReader:
 
     def latest(self) -> int:
         """Return the number of the newest schema."""
-        names = tree_of(self._folder).names(join(self._folder, SCHEMA_FOLDER))
-        numbers = [name.removeprefix("schema-") for name in names if name.startswith("schema-")]
-        found = [int(number) for number in numbers if number.isascii() and number.isdigit()]
+        found = self._numbers()
         if not found:
             raise FormatError("the table has no schema")
         return max(found)
+
+    def every(self) -> list[PaimonSchema]:
+        """Return all schemas that can be read, the oldest first."""
+        found = []
+        for number in sorted(self._numbers()):
+            with suppress(SecureBloomError):
+                found.append(self.get(number))
+        return found
+
+    def _numbers(self) -> list[int]:
+        names = tree_of(self._folder).names(join(self._folder, SCHEMA_FOLDER))
+        numbers = [name.removeprefix("schema-") for name in names if name.startswith("schema-")]
+        return [int(number) for number in numbers if number.isascii() and number.isdigit()]
 
     def get(self, number: int) -> PaimonSchema:
         """Return a schema by its number."""

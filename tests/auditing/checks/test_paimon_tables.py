@@ -55,3 +55,18 @@ def test_bounds_and_partitions_in_manifests_are_found(lake: Warehouse) -> None:
     # Older manifests count too.
     lake.sql("delete from t where id = 1")
     assert (folder, "email") in findings(lake, folder, "table-log-in-clear")
+
+
+def test_a_column_that_was_renamed_has_its_older_names_too(lake: Warehouse) -> None:
+    """The policy knows the name that the column had: before the file was written, or in it."""
+    folder = lake.create("id bigint, email string", file_index__in_manifest_threshold="1 kb")
+    lake.insert([(1, "a")])
+    lake.sql("alter table t rename column email to e2")
+    lake.insert([(2, "b")])
+    lake.sql("alter table t rename column e2 to contact")
+    sb.paimon.build_index(folder, ["contact"])
+    assert findings(lake, folder, "table-log-in-clear") == {(folder, "email")}
+    assert {column for _, column in findings(lake, folder, "paimon-index-in-clear")} == {"email"}
+    clear = findings(lake, folder, "column-in-clear")
+    assert {column for _, column in clear} == {"email"}
+    assert len({path for path, _ in clear}) == 2

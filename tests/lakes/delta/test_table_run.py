@@ -40,7 +40,9 @@ def test_files_that_failed_are_told_from_those_that_stay() -> None:
 def test_a_file_that_failed_because_others_took_it_away_is_gone(tmp_path: Path) -> None:
     columns = [logs.column("email", "string")]
     logs.commit(tmp_path, 0, *logs.start(*columns), *(logs.add(name) for name in "abc"))
-    run = open_run(str(tmp_path), Operation(name="TEST", parameters={}), TableSelection())
+    run = open_run(
+        open_table(str(tmp_path)), Operation(name="TEST", parameters={}), TableSelection()
+    )
     logs.commit(tmp_path, 1, logs.remove("a"))
     publication = DirectPublication((), gone=[str(tmp_path / "c")])
     failed = [FileAddReport(path=str(tmp_path / name), status="failed") for name in "ab"]
@@ -71,7 +73,9 @@ Work = Callable[[Sequence[FileTask]], Mapping[str, int | None]]
 
 
 def run(folder: Path, work: Work, commit_every: int | None = None) -> Publication:
-    table = open_run(str(folder), OPERATION, TableSelection(), commit_every=commit_every)
+    table = open_run(
+        open_table(str(folder)), OPERATION, TableSelection(), commit_every=commit_every
+    )
     with table.publishing(dry_run=False) as publication:
         for tasks in publication.batches():
             publication.publish(
