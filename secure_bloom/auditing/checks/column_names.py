@@ -55,8 +55,9 @@ def check_older_names(subject: FooterSubject) -> Findings:
 def _other_names(subject: FooterSubject) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the names of columns in the file and in older schemas, each with its ordinal."""
     footer = subject.footer
+    has_other_names = subject.of.tail.column_names is not None
     for ordinal, leaf in enumerate(footer.leaves):
-        if leaf.stored_path is not None:
+        if has_other_names and leaf.stored_path is not None:
             yield ordinal, leaf.stored_path
     for names in subject.of.run.older_names(subject.of.file.path):
         # A file without ids of fields has no column that an older schema could name.
