@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
+from secure_bloom.lakes.avro_blocks import AvroBlocks
+from secure_bloom.lakes.avro_files import RecordReader
+from secure_bloom.running.memory_budget import MemoryBudgetError
 from secure_bloom.tracing.packed import Budget, UnreadError, extra
 
 #: Rows that are decoded at a time.
@@ -101,23 +103,53 @@ def _orc_values(opened: Any, name: str, budget: Budget) -> Iterator[pa.Array]:
 def avro_columns(file: BinaryIO, budget: Budget) -> Columns:
     """Yield the fields of the records of an Avro file, of each some at a time."""
     fastavro = extra("fastavro")
-    try:
-        reader = iter(fastavro.reader(file))
-        while rows := list(islice(reader, _ROWS)):
-            fields: dict[str, list[object]] = {}
-            for row in rows:
-                _flatten(row, "", fields, 0)
-            for name, values in fields.items():
-                texts = [
-                    it if isinstance(it, bytes) else str(it).encode("utf-8", "replace")
-                    for it in values
-                ]
-                budget.take(sum(map(len, texts)))
-                yield Column(name, iter([pa.array(texts, pa.large_binary())]))
-    except UnreadError:
-        raise
-    except Exception as error:
-        raise UnreadError(f"an Avro file that cannot be read ({type(error).__name__})") from None
+    with _damage("an Avro file"):
+        blocks = AvroBlocks(file, budget.take)
+        reader = RecordReader(blocks, fastavro)
+        found = _AvroFields(budget)
+        for number, data in blocks:
+            # Fields that take no byte cost time alone.
+            budget.take(number * blocks.cost.fixed // _FIXED)
+            for record in reader.records(number, data):
+                if found.add(record):
+                    yield from found.columns()
+        yield from found.columns()
+
+
+#: Bytes of texts that are collected before they are searched.
+_COLLECTED: Final = 16 << 20
+#: This part of what a record takes decoded is counted as work.
+_FIXED: Final = 16
+
+
+class _AvroFields:
+    """The values of records that were read last, by the paths of their fields."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._rows = self._size = 0
+        self._texts: dict[str, list[bytes]] = {}
+
+    def add(self, record: Any) -> bool:
+        """Add the values of a record. Return whether there are enough of them."""
+        fields: dict[str, list[object]] = {}
+        _flatten(record, "", fields, 0)
+        for name, values in fields.items():
+            texts = [
+                it if isinstance(it, bytes) else str(it).encode("utf-8", "replace") for it in values
+            ]
+            size = sum(map(len, texts))
+            self._budget.take(size)
+            self._size += size
+            self._texts.setdefault(name, []).extend(texts)
+        self._rows += 1
+        return self._rows == _ROWS or self._size > _COLLECTED
+
+    def columns(self) -> Columns:
+        """Yield the values by their fields, and forget them."""
+        texts, self._texts, self._rows, self._size = self._texts, {}, 0, 0
+        for name, values in texts.items():
+            yield Column(name, iter([pa.array(values, pa.large_binary())]))
 
 
 _DEEPEST: Final = 32
@@ -220,6 +252,8 @@ class _damage:  # noqa: N801
     def __exit__(self, kind: type[BaseException] | None, error: object, _: object) -> None:
         if kind is None or not issubclass(kind, Exception) or kind is UnreadError:
             return
+        if isinstance(error, MemoryBudgetError):
+            raise UnreadError(error.message) from None
         raise UnreadError(f"{self._what} that cannot be read ({kind.__name__})") from None
 
 

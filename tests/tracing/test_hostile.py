@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import pickle
 import struct
 import tarfile
 import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing import sources
 from secure_bloom.tracing.packed import Budget, UnreadError, decompressed
 from secure_bloom.tracing.sources import Opened, parts_of
 from secure_bloom.tracing.tabular import avro_columns
+from tests.lakes.avro_files import avro, framed, number
 from tests.tracing.people import search
 from tests.tracing.test_planted import CSV, EMAIL, tarred, zipped
 
@@ -109,6 +113,55 @@ def test_a_sparse_member_of_any_size_stays_within_the_budget(
     info = tarfile.TarInfo("x")
     info.size = 1 << 40
     assert unread(tmp_path, info.tobuf() + b"\0" * 2048)
+
+
+def bombs_of_avro() -> dict[str, bytes]:
+    """Files of some KB whose records become hundreds of MB."""
+    item = {"type": "record", "name": "i", "fields": [{"name": "b", "type": "boolean"}]}
+    size = 1 << 20
+    listed = number(size) + bytes(size + 1)
+    wide = [{"name": f"n{n}", "type": "null"} for n in range(10_000)]
+    return {
+        "a text": avro(_record("a", "bytes"), "deflate", 1, _deflated(framed(bytes(64 << 20)))),
+        "structures": avro(
+            _record("a", {"type": "array", "items": item}), "deflate", 1, _deflated(listed)
+        ),
+        "fields": avro(
+            json.dumps(
+                {"type": "record", "name": "r", "fields": [*wide, *item["fields"]]}
+            ).encode(),
+            "deflate",
+            size,
+            _deflated(bytes(size)),
+        ),
+        "a type that holds itself": avro(
+            _record("a", ["null", "r"]), "deflate", 1, _deflated(b"\2" * size + b"\0")
+        ),
+    }
+
+
+def _record(name: str, kind: object) -> bytes:
+    fields = [{"name": name, "type": kind}]
+    return json.dumps({"type": "record", "name": "r", "fields": fields}).encode()
+
+
+def _deflated(text: bytes) -> bytes:
+    one = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return one.compress(text) + one.flush()
+
+
+@pytest.mark.parametrize("what", ["a text", "structures", "fields", "a type that holds itself"])
+def test_records_of_avro_stay_within_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, "32MiB")
+    content = bombs_of_avro()[what]
+    tracemalloc.start()
+    try:
+        assert unread(tmp_path, content)
+        assert tracemalloc.get_traced_memory()[1] < 96 << 20
+    finally:
+        tracemalloc.stop()
 
 
 class _Planted:

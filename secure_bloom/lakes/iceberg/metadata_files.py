@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -29,13 +30,14 @@ from pyiceberg.manifest import (
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
-from secure_bloom.running.memory_budget import refuse_beyond
+from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
 from secure_bloom.storage import open_input
 from secure_bloom.storage.dispatch import remove_file
 from secure_bloom.storage.store_grants import StoreGrant
 
 #: The newest version of manifests that is read: it has all fields of the ones before.
 _READ_VERSION = 3
+_ONE_FILE = "a file of the table's metadata"
 
 
 class StoredFiles(FileIO):  # type: ignore[misc, unused-ignore]
@@ -44,10 +46,11 @@ class StoredFiles(FileIO):  # type: ignore[misc, unused-ignore]
     def __init__(self, opened: Callable[[str], str]) -> None:
         super().__init__({})
         self._opened = opened
+        self.decoded: DecodedBytes | None = None
 
     def new_input(self, location: str) -> IcebergInput:
         """Return a file that can be read."""
-        return _StoredInput(self._opened(location))
+        return _StoredInput(self._opened(location), self.decoded)
 
     def new_output(self, location: str) -> IcebergOutput:
         """Raise an error: a table that is read is not written."""
@@ -82,6 +85,10 @@ class CatalogFiles(StoredFiles):
 class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
     """One file, which is read as a whole when pyiceberg opens it."""
 
+    def __init__(self, location: str, decoded: DecodedBytes | None = None) -> None:
+        super().__init__(location)
+        self._decoded = decoded
+
     def __len__(self) -> int:
         with open_input(self.location) as file:
             return file.size
@@ -96,7 +103,7 @@ class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
         with open_input(self.location) as file:
             refuse_beyond(2 * file.size, "a file of the metadata")
             content = file.all_bytes()
-        check_decoded_size(content)
+        check_decoded_size(content, self._decoded or DecodedBytes(_ONE_FILE))
         return io.BytesIO(content)
 
 
@@ -106,10 +113,11 @@ class CheckedFiles(FileIO):  # type: ignore[misc, unused-ignore]
     def __init__(self, files: FileIO) -> None:
         super().__init__(files.properties)
         self._files = files
+        self.decoded: DecodedBytes | None = None
 
     def new_input(self, location: str) -> IcebergInput:
         """Return a file that can be read."""
-        return _CheckedInput(self._files.new_input(location))
+        return _CheckedInput(self._files.new_input(location), self.decoded)
 
     def new_output(self, location: str) -> IcebergOutput:
         """Return a file that can be written."""
@@ -121,9 +129,9 @@ class CheckedFiles(FileIO):  # type: ignore[misc, unused-ignore]
 
 
 class _CheckedInput(IcebergInput):  # type: ignore[misc, unused-ignore]
-    def __init__(self, file: IcebergInput) -> None:
+    def __init__(self, file: IcebergInput, decoded: DecodedBytes | None) -> None:
         super().__init__(file.location)
-        self._file = file
+        self._file, self._decoded = file, decoded
 
     def __len__(self) -> int:
         return len(self._file)
@@ -138,7 +146,7 @@ class _CheckedInput(IcebergInput):  # type: ignore[misc, unused-ignore]
         refuse_beyond(2 * len(self._file), "a file of the metadata")
         with self._file.open(seekable) as stream:
             content = stream.read()
-        check_decoded_size(content)
+        check_decoded_size(content, self._decoded or DecodedBytes(_ONE_FILE))
         return io.BytesIO(content)
 
 
@@ -192,6 +200,13 @@ class _Upload(io.BytesIO):
     def __del__(self) -> None:
         # Of a stream that was never closed nothing is written.
         self._write = None
+
+
+def counted_together(files: Any) -> Any:
+    """Return the files of a table with one budget for all of them, as its reader keeps all."""
+    found = copy(files)
+    found.decoded = DecodedBytes("the table's metadata")
+    return found
 
 
 def manifest_entries(

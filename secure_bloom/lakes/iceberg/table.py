@@ -130,13 +130,14 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
 
     table = _opened(path)
     # After the metadata: without pyiceberg, opening them says so.
-    from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
+    from secure_bloom.lakes.iceberg.metadata_files import counted_together, manifest_entries
 
     snapshot = _snapshot(table, at)
     schema = _schema(table, snapshot)
-    manifests = () if snapshot is None else snapshot.manifests(table.io)
+    files = counted_together(table.io)
+    manifests = () if snapshot is None else snapshot.manifests(files)
     read = in_order(
-        lambda it: manifest_entries(it, table.io), manifests, files_at_once([path]), room=_AHEAD
+        lambda it: manifest_entries(it, files), manifests, files_at_once([path]), room=_AHEAD
     )
     entries = [entry for part in read for entry in part]
     opened = opener(path)

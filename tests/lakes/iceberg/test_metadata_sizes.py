@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import bz2
+import datetime as dt
 import gzip
 import json
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
-from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
+from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size as counted
+from secure_bloom.running.memory_budget import VARIABLE, DecodedBytes, MemoryBudgetError
 from testing.iceberg_tables import iceberg
 from tests.lakes.avro_files import avro
 
 SCHEMA = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]})
+
+
+def check_decoded_size(data: bytes) -> None:
+    counted(data, DecodedBytes("the metadata"))
 
 
 def _deflated(text: bytes) -> bytes:
@@ -32,7 +39,9 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "deflate": _deflated,
     "zstandard": lambda text: pa.Codec("zstd").compress(text).to_pybytes(),
     "bzip2": bz2.compress,
-    "snappy": lambda text: pa.Codec("snappy").compress(text).to_pybytes() + b"crc.",
+    "snappy": lambda text: (
+        pa.Codec("snappy").compress(text).to_pybytes() + zlib.crc32(text).to_bytes(4, "big")
+    ),
 }
 
 
@@ -68,7 +77,7 @@ def test_packed_json_counts_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_items_that_take_no_byte_are_refused(items: Any) -> None:
     kind = {"type": "array", "items": items}
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]}
-    with pytest.raises(FormatError, match="take no byte"):
+    with pytest.raises((FormatError, UnsupportedFeatureError), match=r"take no byte|not read"):
         check_decoded_size(avro(json.dumps(schema).encode(), "null", 1, b"\2\0"))
 
 
@@ -81,12 +90,49 @@ def test_damage_is_an_error() -> None:
             check_decoded_size(good[:size])
         except FormatError:
             continue
-    with pytest.raises(UnsupportedFeatureError, match="codec"):
+    with pytest.raises(UnsupportedFeatureError, match="compressed with 'lzo'"):
         check_decoded_size(avro(SCHEMA.encode(), "lzo", 1, b"\2"))
     with pytest.raises(FormatError, match="cannot be unpacked"):
         check_decoded_size(avro(SCHEMA.encode(), "deflate", 1, b"\xff\xff"))
     with pytest.raises(FormatError, match="records in"):
         check_decoded_size(avro(SCHEMA.encode(), "null", 5, b"\2"))
+
+
+def test_items_of_a_byte_count_as_the_objects_that_they_become(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    fields = [{"name": n, "type": ["null", "bytes"]} for n in "abc"]
+    item = {"type": "record", "name": "i", "fields": fields}
+    for kind, is_read in ({"type": "array", "items": item}, False), ("bytes", True):
+        schema = {"type": "record", "name": "r", "fields": [{"name": "l", "type": kind}]}
+        data = avro(json.dumps(schema).encode(), "null", 1, bytes(500_000))
+        with nullcontext() if is_read else pytest.raises(MemoryBudgetError):
+            check_decoded_size(data)
+
+
+def test_all_manifests_of_a_snapshot_count_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = iceberg(tmp_path / "warehouse")
+    days = [dt.date(2026, 3, 1) + dt.timedelta(day) for day in range(30)]
+    for _ in range(2):
+        table.append(pa.table({"id": range(30), "day": days}))
+    snapshot = table.current_snapshot()
+    manifests = [it.manifest_path for it in snapshot.manifests(table.io)]
+    names = [table.metadata_location, snapshot.manifest_list, *manifests]
+    sizes = []
+    for name in names:
+        decoded = DecodedBytes("it")
+        counted(Path(name.removeprefix("file://")).read_bytes(), decoded)
+        sizes.append(decoded._size)
+    document, *others = sizes
+    monkeypatch.setenv(VARIABLE, str(sum(others) - 1))
+    assert max(sizes) < sum(others) - 1
+    with pytest.raises(MemoryBudgetError, match="the table's metadata"):
+        sb.inspect(table.metadata_location)
+    monkeypatch.setenv(VARIABLE, str(2 * max(document, sum(others))))
+    assert sb.inspect(table.metadata_location).files
 
 
 def test_files_of_pyiceberg_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,212 @@
+"""Walk an Avro object container file block by block, each unpacked within a bound.
+
+    "Obj" 1 | metadata: a map with avro.schema and avro.codec | 16 bytes of synchronization
+    blocks: how many records (long) | how many bytes (long) | the records, compressed | 16 bytes
+
+Avro 1.12, "Object Container Files".
+
+    blocks = AvroBlocks(file, count)            reads the header; blocks.schema is the parsed schema
+    for records, content in blocks:             count(size) is called for each piece unpacked
+
+The number of a block's records, and what its content takes unpacked, are claims that cost nothing.
+``count`` raises for too many bytes of all blocks together.  A block alone stays within the memory
+budget, and has no more records than bytes.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, Final
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.lakes.avro_costs import AvroCost
+from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.running.memory_budget import refuse_beyond
+
+MAGIC: Final = b"Obj\x01"
+#: Counts bytes that come into memory. Raises an error for too many.
+Count = Callable[[int], object]
+_SYNC: Final = 16
+_PIECE: Final = 1 << 20
+_LONGEST_NUMBER: Final = 10
+#: The memory that a dictionary of xz may take.
+_MOST_DICTIONARY: Final = 64 << 20
+
+
+class AvroBlocks:
+    """The blocks of one file: the number of records and the unpacked content of each."""
+
+    def __init__(self, file: BinaryIO, count: Count) -> None:
+        self._file, self._count = file, count
+        self._left = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        if self._take(len(MAGIC)) != MAGIC:
+            raise FormatError("not an Avro file: it does not begin with Obj and 1")
+        header = self._header()
+        self.schema = _schema(header)
+        self.cost = AvroCost.of(self.schema)
+        codec = header.get("avro.codec", b"null").decode("ascii", "replace")
+        if codec not in _UNPACK:
+            raise UnsupportedFeatureError(
+                f"an Avro file is compressed with {codec!r}, wanted one of {', '.join(_UNPACK)}"
+            )
+        self._unpack = _UNPACK[codec]
+        self._mark = self._take(_SYNC)
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the blocks. Raises FormatError for damage, and what ``count`` raises."""
+        while self._left:
+            records, size = self._long(), self._long()
+            content = self._unpacked(self._take(size))
+            if self._take(_SYNC) != self._mark:
+                raise FormatError("a block of an Avro file does not end with the file's own mark")
+            # A record has a byte at least, unless it has no fields.
+            if not 0 <= records <= len(content):
+                raise FormatError(
+                    f"a block of an Avro file has {records} records in {len(content)} bytes"
+                )
+            yield records, content
+
+    def _unpacked(self, packed: bytes) -> bytes:
+        import pyarrow as pa
+
+        size = 0
+
+        def count(more: int) -> None:
+            nonlocal size
+            size += more
+            refuse_beyond(2 * size, "a block of an Avro file")
+            self._count(more)
+
+        try:
+            return b"".join(self._unpack(packed, count))
+        except (pa.ArrowException, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError):
+            # Without the cause, whose text may quote the content.
+            raise FormatError("a block of an Avro file cannot be unpacked") from None
+
+    def _take(self, size: int) -> bytes:
+        """Return the next bytes. Raises FormatError if there are too few."""
+        if not 0 <= size <= self._left:
+            raise FormatError(f"an Avro file wants {size} bytes, {self._left} are left")
+        refuse_beyond(2 * size, "a part of an Avro file")
+        found = self._file.read(size)
+        if len(found) != size:
+            raise FormatError("an Avro file became shorter while it was read")
+        self._left -= size
+        return found
+
+    def _long(self) -> int:
+        """Return the next number, in zigzag encoding."""
+        data = b""
+        while not data or data[-1] & 0x80:
+            if len(data) == _LONGEST_NUMBER:
+                raise FormatError("a number of an Avro file does not end")
+            data += self._take(1)
+        found, _ = _varint(data)
+        return (found >> 1) ^ -(found & 1)
+
+    def _header(self) -> dict[str, bytes]:
+        """Return the map of the header."""
+        found: dict[str, bytes] = {}
+        while count := self._long():
+            if count < 0:
+                # A negative count is followed by the size of the entries.
+                count, _ = -count, self._long()
+            for _ in range(count):
+                key = self._take(self._long()).decode("utf-8", "replace")
+                found[key] = self._take(self._long())
+        return found
+
+
+def _schema(header: Mapping[str, bytes]) -> Any:
+    try:
+        schema = parsed_json(header["avro.schema"], "the schema of an Avro file")
+    except KeyError:
+        raise FormatError("an Avro file has no schema") from None
+    except (ValueError, RecursionError):
+        raise FormatError("the schema of an Avro file is not JSON") from None
+    return schema
+
+
+def _varint(data: bytes) -> tuple[int, int]:
+    """Return the unsigned number at the start of ``data``, seven bits a byte, and its length."""
+    found = 0
+    for position, byte in enumerate(data[:_LONGEST_NUMBER]):
+        found |= (byte & 0x7F) << (7 * position)
+        if byte < 0x80:
+            return found, position + 1
+    raise FormatError("a number of an Avro file does not end")
+
+
+def _inflate(data: bytes, count: Count) -> Iterator[bytes]:
+    one = zlib.decompressobj(-zlib.MAX_WBITS)
+    while piece := one.decompress(data, _PIECE):
+        count(len(piece))
+        yield piece
+        data = one.unconsumed_tail
+
+
+def _by_object(new: Callable[[], Any]) -> Callable[[bytes, Count], Iterator[bytes]]:
+    def unpack(data: bytes, count: Count) -> Iterator[bytes]:
+        one = new()
+        while not one.eof:
+            piece = one.decompress(data, _PIECE)
+            data = b""
+            count(len(piece))
+            yield piece
+            if one.needs_input:
+                raise EOFError
+
+    return unpack
+
+
+def _unpack_zstandard(data: bytes, count: Count) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    # As a stream: the size that a frame claims is never allocated.
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        while piece := bytes(stream.read(_PIECE)):
+            count(len(piece))
+            yield piece
+
+
+def _unpack_snappy(data: bytes, count: Count) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    # The content is followed by its checksum (CRC-32, big-endian).
+    body, checksum = data[:-4], data[-4:]
+    size, _ = _varint(body)
+    count(size)
+    found = bytes(pa.decompress(body, size, codec="snappy", asbytes=True))
+    if zlib.crc32(found).to_bytes(4, "big") != checksum:
+        raise FormatError("the checksum of a block of an Avro file is wrong")
+    yield found
+
+
+def _unpack_lz4(data: bytes, count: Count) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    # The content follows its unpacked size, little-endian.
+    size = int.from_bytes(data[:4], "little")
+    count(size)
+    yield bytes(pa.decompress(data[4:], size, codec="lz4_raw", asbytes=True))
+
+
+def _stored(data: bytes, count: Count) -> Iterator[bytes]:
+    count(len(data))
+    yield data
+
+
+_UNPACK: Final[Mapping[str, Callable[[bytes, Count], Iterator[bytes]]]] = {
+    "null": _stored,
+    "deflate": _inflate,
+    "zstandard": _unpack_zstandard,
+    "snappy": _unpack_snappy,
+    "bzip2": _by_object(bz2.BZ2Decompressor),
+    "xz": _by_object(lambda: lzma.LZMADecompressor(memlimit=_MOST_DICTIONARY)),
+    "lz4": _unpack_lz4,
+}
