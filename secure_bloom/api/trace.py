@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.calling.options import as_texts
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import OpenRequest
@@ -67,27 +68,76 @@ def trace(
         >>> report.is_clean
         False
     """
-    columns = [_column(text) for text in as_texts("values_of", values_of)]
-    most = OpenRequest("", memory=memory).most_bytes()
-    paths = list(dict.fromkeys(path for path, _ in columns))
-    # Footers and filters of the tables are kept, for words that are looked up.
-    access = {
-        "keys": keys,
-        "policy": policy,
-        "allow_unverified": allow_unverified,
-        "allow_unprotected": allow_unprotected,
-        "memory": most // _KEPT // max(len(paths), 1),
-    }
-    most -= most // _KEPT
-    with ExitStack() as opened:
-        tables = {
-            path: opened.enter_context(Table(OpenRequest(path, **access)))  # type: ignore[arg-type]
-            for path in paths
-        }
-        subjects = [table_subject(tables[path], name, tuple(parts)) for path, name in columns]
-        index = WordIndex.build(subjects, most)
+    request = TraceRequest.of(
+        values_of,
+        parts,
+        Access.of(
+            keys,
+            policy,
+            allow_unverified=allow_unverified,
+            allow_unprotected=allow_unprotected,
+        ),
+        memory,
+    )
+    with request.index() as index:
         found = list(candidates(as_paths(files)))
         return search_files(found, index, jobs=jobs or os.cpu_count() or 1, progress=progress)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TraceRequest:
+    """The columns of tables whose values are searched for, and the memory for them.
+
+    It can be pickled if its keys can.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    parts: tuple[str, ...]
+    access: Access
+    memory: int
+
+    @classmethod
+    def of(
+        cls,
+        values_of: str | Iterable[str],
+        parts: Iterable[str],
+        access: Access,
+        memory: int | str,
+    ) -> TraceRequest:
+        """Return the request for a caller's arguments. Raises PolicyError for invalid ones."""
+        return cls(
+            columns=tuple(_column(text) for text in as_texts("values_of", values_of)),
+            parts=tuple(parts),
+            access=access,
+            memory=OpenRequest("", memory=memory).most_bytes(),
+        )
+
+    @contextmanager
+    def index(self) -> Iterator[WordIndex]:
+        """Open the tables, and yield the words of their columns."""
+        paths = dict.fromkeys(path for path, _ in self.columns)
+        # Footers and filters of the tables are kept, for words that are looked up.
+        kept = self.memory // _KEPT
+        with ExitStack() as opened:
+            tables = {
+                path: opened.enter_context(
+                    Table(
+                        OpenRequest(
+                            path,
+                            keys=self.access.keys,
+                            policy=self.access.policy,
+                            allow_unverified=self.access.allow_unverified,
+                            allow_unprotected=self.access.allow_unprotected,
+                            memory=kept // len(paths),
+                        )
+                    )
+                )
+                for path in paths
+            }
+            subjects = [
+                table_subject(tables[path], name, self.parts) for path, name in self.columns
+            ]
+            yield WordIndex.build(subjects, self.memory - kept)
 
 
 #: The part of the memory that footers and filters may take.

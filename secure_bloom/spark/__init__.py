@@ -2,7 +2,7 @@
 
     session                 the configuration of a session that writes and reads under a policy
     add_job, rekey_job      the verbs that write files, as jobs
-    audit_job, advise_job   verbs that only read, as jobs
+    audit_job, advise_job, trace_job  verbs that only read, as jobs
     paimon                  the indexes of a Paimon table, as a job
     job_files, task_plan    the files of a job, and the tasks that they are shared among
     tasks                   how work gets to the executors, and how rows come back
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from secure_bloom.spark.registration import register
     from secure_bloom.spark.rekey_job import reencrypt, rotate_keys
     from secure_bloom.spark.session import session_config
+    from secure_bloom.spark.trace_job import trace
 
 # A Python worker imports what its tasks do, not all that a driver can ask for.
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "registration": ["register"],
     "rekey_job": ["reencrypt", "rotate_keys"],
     "session": ["session_config"],
+    "trace_job": ["trace"],
 }
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "register",
     "rotate_keys",
     "session_config",
+    "trace",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -92,15 +92,15 @@ def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> Sea
             yield pc.struct_field(array, members) if members else array
 
     def lookup(texts: Sequence[bytes]) -> Iterator[pa.Array] | None:
+        kind = table.schema.field(top).type
+        for member in members:
+            kind = kind.field(member).type if pa.types.is_struct(kind) else pa.null()
         wanted = _typed(texts, kind)
         where = [(column, "in", wanted)]
         if not wanted or _rows(table, where) > WORTH * _rows(table):
             return None
         return values(where)
 
-    kind = table.schema.field(top).type
-    for member in members:
-        kind = kind.field(member).type if pa.types.is_struct(kind) else pa.null()
     return SearchedColumn(name=column, values=values, parts=parts, lookup=lookup)
 
 

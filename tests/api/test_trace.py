@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import secure_bloom as sb
+from secure_bloom.errors import PolicyError
 
 
 def test_columns_of_tables_are_searched_for_together(tmp_path: Path) -> None:
@@ -30,3 +32,9 @@ def test_columns_of_tables_are_searched_for_together(tmp_path: Path) -> None:
     assert [sorted(it.column for it in file.findings) for file in report.files] == [
         ["email", "iban"]
     ] * 9
+
+
+def test_a_column_that_the_table_lacks_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"email": ["anna1@post.fi"]}), tmp_path / "t.parquet")
+    with pytest.raises(PolicyError, match="absent"):
+        sb.trace(tmp_path, values_of=f"{tmp_path}/t.parquet:absent")
