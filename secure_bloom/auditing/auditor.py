@@ -15,7 +15,7 @@ from secure_bloom.auditing.checks.session_properties import check_properties
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.checks.table_logs import check_table_keys, check_table_logs
 from secure_bloom.auditing.failures import guarded
-from secure_bloom.auditing.file_audit import FileAudit, audit_file, sensitive_chunks
+from secure_bloom.auditing.file_audit import FileAudit, SensitiveChunks, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.fixes import Targets
 from secure_bloom.auditing.naming import PathMask, secret_partition
@@ -58,8 +58,8 @@ def _words(plan: AuditPlan) -> WordIndex | None:
     from secure_bloom.auditing.checks.traced_values import sensitive_words
 
     run = AuditRun(request=request, resolver=KeyResolver(plan.keys))
-    chunks = partial(sensitive_chunks, plan.files, run, open_file=plan.tables.open)
-    return sensitive_words(chunks, request.policy)
+    chunks = SensitiveChunks(plan.files, run, open_file=plan.tables.open)
+    return sensitive_words(chunks.columns(), chunks.of, request.policy)
 
 
 def _audits(

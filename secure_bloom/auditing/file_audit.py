@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from secure_bloom.auditing.checks import (
     classification,
@@ -48,7 +49,8 @@ from secure_bloom.errors import (
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import TRAILER_SIZE, read_tail
 from secure_bloom.parquet.footer.opened import Footer, read_unverified, unlock
-from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.key_material_files import file_keys, read_material
+from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.inputs import CountedFile
 
@@ -121,6 +123,8 @@ _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
 _MOST_FOOTER = 64 * 1024 * 1024
 #: A hostile footer could have millions of findings.
 _MOST_FINDINGS = 10_000
+#: Bytes of footers that stay in memory while the columns of all files are read.
+_KEPT_FOOTERS = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,39 +157,103 @@ def audit_file(
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
 
-def sensitive_chunks(
-    paths: Iterable[str],
-    run: AuditRun,
-    column: str | None,
-    *,
-    open_file: Callable[[str], InputFile] = open_input,
-) -> Iterator[tuple[InputFile, ChunkSubject]]:
-    """Yield the chunks of sensitive columns in files that can be read, each with its open file.
+class SensitiveChunks:
+    """The chunks of sensitive columns in files that can be read, by column.
 
-    With ``column`` only its chunks are opened: the columns of a table are read one after the other.
+    Each file is asked for each column, so footers are kept, as far as they fit into memory.
     """
-    for path in paths:
-        try:
-            with located(path=path), open_file(path) as file:
-                subject = _subject(file, run)
-                footer, _ = _unlocked(subject)
-                for chunk in () if footer is None else _opened(subject, footer, column).chunks:
-                    if chunk.is_sensitive:
+
+    def __init__(
+        self,
+        paths: Iterable[str],
+        run: AuditRun,
+        *,
+        open_file: Callable[[str], InputFile] = open_input,
+    ) -> None:
+        self._paths = tuple(paths)
+        self._run = run
+        self._open_file = open_file
+        self._kept: dict[str, _Sensitive | None] = {}
+        self._room = MemoryShare(_KEPT_FOOTERS)
+
+    def columns(self) -> list[str]:
+        """Return the names of all sensitive columns, in the order of the files."""
+        found = (self._of(path) for path in self._paths)
+        return list(dict.fromkeys(name for it in found if it is not None for name in it.places))
+
+    def of(self, column: str) -> Iterator[tuple[InputFile, Chunk]]:
+        """Yield the chunks of a column that can be opened, each with its open file."""
+        for path in self._paths:
+            found = self._of(path)
+            if found is None or column not in found.places:
+                continue
+            with _others_report(), located(path=path), self._open_file(path) as file:
+                for row_group, ordinal in found.places[column]:
+                    chunk, _ = _open_chunk(found.footer, row_group, ordinal)
+                    if chunk is not None:
                         yield file, chunk
-        except KmsUnavailableError:
-            raise
-        # The audit of the file says what is wrong with it.
-        except Exception:  # noqa: S112
-            continue
+
+    def _of(self, path: str) -> _Sensitive | None:
+        """Return the sensitive columns of a file, or None if it cannot be read."""
+        if path in self._kept:
+            return self._kept[path]
+        found = None
+        with _others_report(), located(path=path), self._open_file(path) as file:
+            subject = _subject(file, self._run, lambda: self._material(path))
+            footer, _ = _unlocked(subject)
+            if footer is not None:
+                found = _Sensitive(footer, _sensitive_places(subject, footer))
+        if found is None or self._room.take(found.footer.memory):
+            self._kept[path] = found
+        return found
+
+    def _material(self, path: str) -> Mapping[str, str]:
+        # A kept footer asks for it after its file was closed.
+        with self._open_file(path) as file:
+            return read_material(file)
 
 
-def _subject(file: InputFile, run: AuditRun) -> FileSubject:
+class _Sensitive(NamedTuple):
+    """A footer, and the row groups and ordinals of chunks by the name of their column."""
+
+    footer: Footer
+    places: Mapping[str, Sequence[tuple[int, int]]]
+
+
+def _sensitive_places(
+    subject: FileSubject, footer: Footer
+) -> Mapping[str, Sequence[tuple[int, int]]]:
+    wanted = subject.request.wanted(footer.leaves)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row_group, chunks in enumerate(footer.column_chunks):
+        for ordinal, chunk in enumerate(chunks):
+            if wanted[ordinal].key is not None or chunk.crypto_metadata is not None:
+                places = found.setdefault(footer.leaves[ordinal].name, [])
+                places.append((row_group, ordinal))
+    return found
+
+
+@contextmanager
+def _others_report() -> Iterator[None]:
+    """Leave the block at any error but that of a KMS: the audit of the file says what is wrong."""
+    try:
+        yield
+    except KmsUnavailableError:
+        raise
+    except Exception:  # noqa: S110
+        pass
+
+
+def _subject(
+    file: InputFile, run: AuditRun, material: Callable[[], Mapping[str, str]] | None = None
+) -> FileSubject:
+    """Return the subject of a file. ``material`` reads the key material beside it."""
     _check_footer_length(file)
     resolver = run.resolver if run.request.with_keys else KeyResolver(None)
     return FileSubject(
         file=file,
         tail=read_tail(file),
-        keys=file_keys(resolver, file),
+        keys=file_keys(resolver, file) if material is None else resolver.for_file(material),
         run=run,
     )
 
@@ -256,15 +324,11 @@ def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
     return rule_of(error)
 
 
-def _opened(subject: FileSubject, footer: Footer, column: str | None = None) -> FooterSubject:
-    """Return the subject with all chunks, or with those of one column."""
+def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
     wanted = subject.request.wanted(footer.leaves)
-    names = [leaf.name for leaf in footer.leaves]
-    ordinals = [n for n, name in enumerate(names) if column in (None, name)]
     chunks = []
     for row_group, column_chunks in enumerate(footer.column_chunks):
-        for ordinal in ordinals:
-            column_chunk = column_chunks[ordinal]
+        for ordinal, column_chunk in enumerate(column_chunks):
             chunk, error = _open_chunk(footer, row_group, ordinal)
             chunks.append(
                 ChunkSubject(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -124,16 +125,19 @@ def check_lookalikes(policy: KeyPolicy | None, columns: Collection[tuple[str, ..
 
 
 def missing_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
-    """Return the policy's columns with keys that are not among these leaves."""
+    """Return the policy's columns with keys that are neither leaves nor parents of leaves."""
+    # In order and with a dot at the end, the leaves at or below a path follow one another.
+    names = sorted(f"{leaf.name}." for leaf in leaves)
     return [
         path
         for path, rule in policy.columns.items()
-        if rule.key is not None and not any(_is_below(leaf, path) for leaf in leaves)
+        if rule.key is not None and not _has_start(names, f"{path}.")
     ]
 
 
-def _is_below(leaf: Leaf, path: str) -> bool:
-    return leaf.name == path or leaf.name.startswith(f"{path}.")
+def _has_start(ascending: Sequence[str], start: str) -> bool:
+    at = bisect_left(ascending, start)
+    return at < len(ascending) and ascending[at].startswith(start)
 
 
 def found_protection(footer: Footer) -> Protection:

@@ -78,24 +78,28 @@ class ColumnWords:
 class WordIndex:
     """The words of all columns. Threads may share it.
 
-    ``entries`` has an array for each column, in order: the hash of a word, with its kind in the
-    lowest byte.
+    ``entries`` are in ascending order: the hash of a word, with its kind in the lowest byte.
+    ``owners`` has the column of each.
     """
 
     def __init__(self, subjects: Sequence[SearchedColumn], taken: Sequence[_Taken]) -> None:
         self.subjects = tuple(subjects)
         self.columns: Sequence[ColumnWords] = tuple(it.column for it in taken)
-        self.entries = [it.entries for it in taken]
         self.longest = max((it.longest for it in taken), default=0)
         self.shapes = new_shapes()
         for it in taken:
             self.shapes |= it.shapes
-        sizes = [len(it) for it in self.entries]
-        self._starts = np.cumsum([0, *sizes])
+        sizes = [len(it.entries) for it in taken]
+        entries = np.concatenate([*(it.entries for it in taken), np.empty(0, np.uint64)])
+        for it in taken:
+            # Freed before they are sorted: there may be as many as fit into memory.
+            it.entries = entries[:0]
+        order = np.argsort(entries, kind="stable")
+        self.entries = entries[order]
+        self.owners = np.repeat(np.arange(len(taken), dtype=np.uint32), sizes)[order]
         filled = SplitBlockBloomFilter(block_count_for(max(sum(sizes), 1), _FPP, _MOST_BYTES))
-        for entries in self.entries:
-            for start in range(0, len(entries), _INSERTED):
-                filled.insert_hashes(entries[start : start + _INSERTED] & _MASK)
+        for start in range(0, len(self.entries), _INSERTED):
+            filled.insert_hashes(self.entries[start : start + _INSERTED] & _MASK)
         self.blocks = filled._blocks()
 
     @classmethod
@@ -111,20 +115,28 @@ class WordIndex:
 
         Entries are numbered through all columns.
         """
-        for owner, entries in enumerate(self.entries):
-            place = np.searchsorted(entries, hashes)
-            at = np.flatnonzero(place < len(entries))
-            at = at[entries[place[at]] & _MASK == hashes[at]]
-            if len(at):
-                yield owner, at, place[at] + self._starts[owner]
+        # One search for all columns, which may be thousands.
+        first = np.searchsorted(self.entries, hashes)
+        counts = np.searchsorted(self.entries, hashes | ~_MASK, side="right") - first
+        at = np.repeat(np.arange(len(hashes)), counts)
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat(first, counts) + np.arange(len(at)) - before
+        for owner, own in self._by_owner(numbers):
+            yield owner, at[own], numbers[own]
 
     def kinds_of(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yield the kinds of some entries, in ascending order, for each column that has some."""
-        bounds = np.searchsorted(numbers, self._starts)
-        for owner, entries in enumerate(self.entries):
-            own = numbers[bounds[owner] : bounds[owner + 1]] - self._starts[owner]
-            if len(own):
-                yield owner, entries[own].astype(np.uint8)
+        """Yield the kinds of some entries for each column that has some."""
+        for owner, own in self._by_owner(numbers):
+            yield owner, self.entries[numbers[own]].astype(np.uint8)
+
+    def _by_owner(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Yield the places in ``numbers`` of the entries of each column that has some."""
+        if not len(numbers):
+            return iter(())
+        owners = self.owners[numbers]
+        places = np.argsort(owners, kind="stable")
+        known, starts = np.unique(owners[places], return_index=True)
+        return zip(known.tolist(), np.split(places, starts[1:]), strict=True)
 
 
 #: Words that are inserted at a time: their hashes take memory of their own.

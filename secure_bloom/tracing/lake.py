@@ -124,7 +124,8 @@ def _traced(
 
 def _reported(trace: FileTrace, index: WordIndex, names: _Names) -> TracedFile:
     found = [it for part in trace.parts for it in occurrences(part, index)]
-    found += [it for it in _together(trace, index) if not _is_in(it, found)]
+    known = {it.column for it in found if it.verdict is Meaning.VALUES}
+    found += [it for it in _together(trace, index) if it.column not in known]
     return TracedFile(
         path=names.masked(trace.path),
         bytes=trace.size,
@@ -138,10 +139,6 @@ def _is_named(trace: FileTrace, index: WordIndex) -> bool:
     """Return whether values were found in the name of a file."""
     parts = (part for part in trace.parts if part.place == NAME)
     return any(True for part in parts for _ in occurrences(part, index))
-
-
-def _is_in(one: Occurrence, others: Iterable[Occurrence]) -> bool:
-    return any(one.column == it.column and it.verdict is Meaning.VALUES for it in others)
 
 
 def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
@@ -171,9 +168,10 @@ def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
 
     whole = PartTrace(place="all parts", size=sum(min(it.size, trace.size) for it in trace.parts))
     whole.entries = np.unique(np.concatenate([it.entries for it in trace.parts]))
-    for owner in {owner for it in trace.parts for owner in it.confirmed}:
-        pairs = [it.confirmed.get(owner, (0, 0)) for it in trace.parts]
-        whole.confirmed[owner] = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+    for part in trace.parts:
+        for owner, (compared, equal) in part.confirmed.items():
+            known = whole.confirmed.get(owner, (0, 0))
+            whole.confirmed[owner] = known[0] + compared, known[1] + equal
     yield from (it for it in occurrences(whole, index) if it.verdict is Meaning.VALUES)
 
 

@@ -405,8 +405,13 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
     """
     parts = [part for trace in traces for part in trace.parts]
     wanted_digests = {digest for part in parts for digest in part.digests}
-    for owner, subject in enumerate(index.subjects):
-        left = [part for part in parts if part.words.get(owner)]
+    with_words: dict[int, list[PartTrace]] = {}
+    for part in parts:
+        for owner in part.words:
+            with_words.setdefault(owner, []).append(part)
+    # A digest may be one of a value of any column.
+    for owner in range(len(index.subjects)) if wanted_digests else sorted(with_words):
+        subject, left = index.subjects[owner], with_words.get(owner, [])
         if not wanted_digests:
             left = _looked_up(left, owner, subject)
         wanted = {h for part in left for h in part.words[owner]}
@@ -415,8 +420,8 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
             words, equal = _compared(texts, wanted, wanted_digests)
             for part in left:
                 _confirm_words(part, owner, words, _MOST_KEPT)
-            for part in parts:
-                count = sum(digest in equal for digest in part.digests)
+            for part in parts if equal else ():
+                count = len(part.digests.keys() & equal)
                 if count:
                     part.confirmed_digests[owner] = count
 

@@ -1,6 +1,6 @@
 """With ``check_values``, search everything in a lake for values of its sensitive columns.
 
-    index = sensitive_words(paths, run, open_file)     the values of all files, once
+    index = sensitive_words(columns, chunks, policy)   the values of all files, once
     traced = trace_footer(subject)                     columns in clear, bounds, texts, gaps
     traced = trace_other(file, index)                  any other file, opened and unpacked
     findings = confirmed_findings(traced, index)       compared with the values, for all together
@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.auditing.checks.clear_structures import chunk_texts, footer_texts, open_texts
-from secure_bloom.auditing.checks.subjects import ChunkSubject, FooterSubject
+from secure_bloom.auditing.checks.subjects import FooterSubject
 from secure_bloom.auditing.checks.unreferenced_bytes import gap_steps
 from secure_bloom.auditing.findings import Finding, Rule
 from secure_bloom.auditing.naming import secret_partition
@@ -55,8 +55,8 @@ from secure_bloom.tracing.sources import Part
 from secure_bloom.tracing.subjects import WORTH, SearchedColumn
 from secure_bloom.tracing.verdicts import Meaning
 
-#: Yields the sensitive chunks of all files, with the file open.
-SensitiveChunks = Callable[[str | None], Iterator[tuple[InputFile, ChunkSubject]]]
+#: Yields the chunks of a column in all files, each with its open file.
+ChunksOf = Callable[[str], Iterator[tuple[InputFile, Chunk]]]
 _OTHER = "a file that is no part of the table holds values of the column"
 _NAMES = "names of files or folders hold values of the column"
 
@@ -75,41 +75,40 @@ class TracedValues:
     policy: KeyPolicy | None = None
 
 
-def sensitive_words(chunks: SensitiveChunks, policy: KeyPolicy) -> WordIndex:
+def sensitive_words(columns: Iterable[str], chunks_of: ChunksOf, policy: KeyPolicy) -> WordIndex:
     """Read the values of all sensitive columns into one index.
 
-    Columns that cannot be read are left out: the audit of their files says why.
+    Chunks that cannot be read are left out: the audit of their files says why.
     """
-    names = dict.fromkeys(chunk.leaf.name for _, chunk in chunks(None))
-    columns = [_searched(name, chunks, policy) for name in names]
-    return WordIndex.build(columns, memory_budget())
+    searched = [_searched(name, chunks_of, policy) for name in columns]
+    return WordIndex.build(searched, memory_budget())
 
 
-def _searched(name: str, chunks: SensitiveChunks, policy: KeyPolicy) -> SearchedColumn:
+def _searched(name: str, chunks_of: ChunksOf, policy: KeyPolicy) -> SearchedColumn:
     def values() -> Iterator[pa.Array]:
         return of_chunks(repeat(True))
 
     def lookup(texts: Sequence[bytes]) -> Iterator[pa.Array] | None:
         hashes = np.array([hash_value(text) for text in texts], np.uint64)
-        asked = [(chunk, _may_have(file, chunk.chunk, hashes)) for file, chunk in chunks(name)]
-        rows = [chunk.chunk.num_rows if chunk.chunk else 0 for chunk, _ in asked]
-        left = sum(count for count, (_, found) in zip(rows, asked, strict=True) if found)
-        return of_chunks(found for _, found in asked) if left <= WORTH * sum(rows) else None
+        asked = [(chunk, _may_have(file, chunk, hashes)) for file, chunk in chunks_of(name)]
+        left = sum(chunk.num_rows for chunk, found in asked if found)
+        every = sum(chunk.num_rows for chunk, _ in asked)
+        return of_chunks(found for _, found in asked) if left <= WORTH * every else None
 
     def of_chunks(wanted: Iterable[bool]) -> Iterator[pa.Array]:
-        for (file, chunk), is_wanted in zip(chunks(name), wanted, strict=False):
-            if is_wanted and chunk.chunk is not None:
-                yield from _arrays(file, chunk.chunk)
+        for (file, chunk), is_wanted in zip(chunks_of(name), wanted, strict=False):
+            if is_wanted:
+                yield from _arrays(file, chunk)
 
     rule = policy.columns.get(name)
     parts = () if rule is None else rule.parts
     return SearchedColumn(name=name, values=values, parts=parts, lookup=lookup)
 
 
-def _may_have(file: InputFile, chunk: Chunk | None, hashes: NDArray[np.uint64]) -> bool:
+def _may_have(file: InputFile, chunk: Chunk, hashes: NDArray[np.uint64]) -> bool:
     """Return whether a chunk may have a text with one of some hashes: its filter says so."""
-    if chunk is None or chunk.leaf.type is not Type.BYTE_ARRAY:
-        return chunk is not None
+    if chunk.leaf.type is not Type.BYTE_ARRAY:
+        return True
     try:
         stored = read_bloom_filter(file, chunk)
     except KmsUnavailableError:
