@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from unittest import mock
 
@@ -11,9 +12,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing import file_audit
+from secure_bloom.auditing.checks import traced_values
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.parquet.column_values import read_encoded
+from secure_bloom.parquet.column_values import read_encoded, read_entries
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.predicates.bound_request import request, whole_schema
@@ -121,14 +123,63 @@ def test_a_small_page_takes_few_calls(tmp_path: Path, dictionary: bool) -> None:
     assert calls(lambda: read(4000)) < 2 * 4000
 
 
+def secret_file(path: Path, table: pa.Table) -> Path:
+    """Write a file whose columns all have one key."""
+    keys = {"k_pii": table.column_names}
+    return tables.write(path, table, Mode.ENCRYPTED, column_keys=keys)
+
+
+def secret_columns(names: Iterable[str]) -> sb.KeyPolicy:
+    rules = {name: ColumnRule(path=name, key="k_pii") for name in names}
+    return sb.KeyPolicy(footer_key="k_footer", columns=rules)
+
+
+def audit_values(path: Path, names: Iterable[str]) -> None:
+    policy = secret_columns(names)
+    assert sb.audit(
+        str(path), policy=policy, keys=tables.KEYRING, check_values=True
+    ).columns_checked
+
+
 def test_an_audit_with_values_opens_each_chunk_a_few_times(tmp_path: Path) -> None:
     """It reads the values of one column after the other, and opens no other column for them."""
     table = pa.table({f"c{n}": [n] for n in range(40)})
-    path = tables.write(
-        tmp_path / "x.parquet", table, Mode.ENCRYPTED, column_keys={"k_pii": table.column_names}
-    )
-    rules = {name: ColumnRule(path=name, key="k_pii") for name in table.column_names}
-    policy = sb.KeyPolicy(footer_key="k_footer", columns=rules)
-    with mock.patch.object(file_audit, "_open_chunk", wraps=file_audit._open_chunk) as opened:
-        sb.audit(str(path), policy=policy, keys=tables.KEYRING, check_values=True)
+    path = secret_file(tmp_path / "x.parquet", table)
+    with (
+        mock.patch.object(file_audit, "_open_chunk", wraps=file_audit._open_chunk) as opened,
+        mock.patch.object(file_audit, "read_tail", wraps=file_audit.read_tail) as footers,
+    ):
+        audit_values(path, table.column_names)
     assert opened.call_count < 8 * 40
+    # Not once for each column.
+    assert footers.call_count == 2
+
+
+def test_an_audit_with_values_reads_them_a_few_times_whatever_the_number_of_files(
+    tmp_path: Path,
+) -> None:
+    """Each footer has texts that may be digests: they are compared with the values at the end."""
+    for files in (3, 12):
+        (tmp_path / str(files)).mkdir()
+        for n in range(files):
+            table = pa.table({"a": [f"u{n}@example.com"]})
+            secret_file(tmp_path / str(files) / f"{n}.parquet", table)
+    with mock.patch.object(traced_values, "read_entries", wraps=read_entries) as read:
+        audit_values(tmp_path / "12", ["a"])
+    # Names of the folders above may look like digests as well.
+    assert read.call_count <= 5 * 12
+
+
+def test_reencrypting_many_columns_compares_no_column_with_each_rule(tmp_path: Path) -> None:
+    def reencrypt(columns: int) -> None:
+        names = [f"c{n}" for n in range(columns)]
+        source = str(wide(tmp_path / f"{columns}.parquet", columns))
+        sb.reencrypt(
+            source,
+            policy=secret_columns(names),
+            keys=tables.KEYRING,
+            output=str(tmp_path / "new"),
+            jobs=1,
+        )
+
+    assert growth(reencrypt, 200) < 5

@@ -100,7 +100,7 @@ def module_aad(
     return bytes(file_aad) + _suffix(+module_type, row_group, column, page)
 
 
-@functools.lru_cache(maxsize=4096)  # the files of a table have the same ordinals
+@functools.lru_cache(maxsize=1 << 15)  # the files of a table have the same ordinals
 def _suffix(number: int, row_group: int | None, column: int | None, page: int | None) -> bytes:
     """Return the part of the AAD that follows ``file_aad``."""
     module_type = ModuleType(number)

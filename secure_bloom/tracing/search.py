@@ -70,6 +70,7 @@ class PartTrace:
     entries: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     words: dict[int, dict[int, Word]] = field(default_factory=dict, repr=False)
     digests: dict[bytes, None] = field(default_factory=dict, repr=False)
+    unsure: list[tuple[int, frozenset[bytes]]] = field(default_factory=list, repr=False)
     confirmed: dict[int, tuple[int, int]] = field(default_factory=dict)
     confirmed_digests: dict[int, int] = field(default_factory=dict)
 
@@ -140,18 +141,25 @@ def trace_text(path: str, place: str, text: bytes, index: WordIndex) -> FileTrac
 def texts_with_values(texts: Iterable[bytes], index: WordIndex) -> set[bytes]:
     """Return those of the texts, such as names of files, that have a word or a digest of a value.
 
-    Any name of 22 letters may be a digest, so digests are confirmed: for all texts together.
+    Any name of 22 letters may be a digest, so digests are confirmed: for all texts together, by
+    reading all values again.
     """
+    traces = _traces_of(texts, index)
+    unsure = [part for part in traces.values() if not len(part.entries)]
+    if unsure:
+        confirm([FileTrace(path="", parts=unsure)], index)
+    return {text for text, part in traces.items() if len(part.entries) or part.confirmed_digests}
+
+
+def _traces_of(texts: Iterable[bytes], index: WordIndex) -> dict[bytes, PartTrace]:
+    """Return those of the texts that have a word or what may be a digest, with what they have."""
     traces: dict[bytes, PartTrace] = {}
     for group in _in_groups(sorted(set(texts))):
         if trace_text("", "", b"\n".join(group), index).parts:
             traces |= {
                 text: part for text in group for part in trace_text("", "", text, index).parts
             }
-    unsure = [part for part in traces.values() if not len(part.entries)]
-    if unsure:
-        confirm([FileTrace(path="", parts=unsure)], index)
-    return {text for text, part in traces.items() if len(part.entries) or part.confirmed_digests}
+    return traces
 
 
 def _in_groups(texts: list[bytes]) -> Iterator[list[bytes]]:
@@ -210,8 +218,20 @@ class _Scan:
                 seen.join(found)
         if part.arrays is not None:
             self._take_arrays(part.arrays, seen)
+        if part.texts is not None:
+            self._take_texts(part.texts, seen)
         self.asked += seen.asked
         return seen.trace()
+
+    def _take_texts(self, texts: Iterable[bytes], seen: _Seen) -> None:
+        """Take the texts that have a word, and the possible digests of others."""
+        traces = _traces_of(texts, self._index)
+        sure = sorted(text for text, part in traces.items() if len(part.entries))
+        for text in _blocks(_as_utf8(iter([b"\n".join(sure)]), seen)):
+            self._take_text(text, seen, 0)
+        for text, part in traces.items():
+            if not len(part.entries):
+                seen.take_unsure(text, part.digests)
 
     def _in_block(self, place: str, block: bytes) -> _Seen:
         seen = _Seen(self._index, place)
@@ -362,6 +382,12 @@ class _Seen:
         if len(self._trace.digests) < _MOST_DIGESTS:
             self._trace.digests[digest] = None
 
+    def take_unsure(self, text: bytes, digests: Iterable[bytes]) -> None:
+        """Take a text that counts only if one of the digests is one of a value."""
+        for digest in digests:
+            self.take_digest(digest)
+        self._trace.unsure.append((len(text), frozenset(digests)))
+
     def take_values(self, texts: pa.Array) -> None:
         """Count the distinct values of a column, and take those that may be digests."""
         offsets, data = binary_parts(texts)
@@ -409,6 +435,7 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
     for part in parts:
         for owner in part.words:
             with_words.setdefault(owner, []).append(part)
+    found: set[bytes] = set()
     # A digest may be one of a value of any column.
     for owner in range(len(index.subjects)) if wanted_digests else sorted(with_words):
         subject, left = index.subjects[owner], with_words.get(owner, [])
@@ -424,6 +451,9 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
                 count = len(part.digests.keys() & equal)
                 if count:
                     part.confirmed_digests[owner] = count
+            found |= equal
+    for part in parts:
+        part.size += sum(size for size, digests in part.unsure if not found.isdisjoint(digests))
 
 
 def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> list[PartTrace]:

@@ -13,7 +13,7 @@ import string
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO, Final, cast
@@ -48,11 +48,15 @@ _WITH_PASSWORD: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a file: its place, and either bytes in pieces or arrays of one column."""
+    """A part of a file: its place, and bytes in pieces, arrays of one column, or ``texts``.
+
+    Each of the texts counts for itself: however many there are, one that has a value is found.
+    """
 
     place: str
     pieces: Iterator[bytes] | None = field(default=None, repr=False)
     arrays: Iterator[pa.Array] | None = field(default=None, repr=False)
+    texts: Iterable[bytes] | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)

@@ -139,8 +139,8 @@ def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
         "gaps": ("bytes that nothing refers to hold values of the column", None),
     }
     parts = [
-        _texts_part("texts", footer_texts(subject), index),
-        _texts_part("open texts", open_texts(subject), index),
+        Part(place="texts", texts=footer_texts(subject)),
+        Part(place="open texts", texts=open_texts(subject)),
         Part(place="gaps", pieces=gap_steps(subject)),
     ]
     clear: dict[str, list[Chunk]] = {}
@@ -148,16 +148,11 @@ def trace_footer(subject: FooterSubject, index: WordIndex) -> TracedValues:
         if not chunk.is_sensitive and chunk.chunk is not None:
             clear.setdefault(chunk.leaf.name, []).append(chunk.chunk)
     for name, chunks in clear.items():
-        for part, what in _column_parts(subject, name, chunks, index):
+        for part, what in _column_parts(subject, name, chunks):
             parts.append(part)
             texts[part.place] = what, name
     trace = trace_parts(subject.of.file.path, parts, index)
     return TracedValues(trace=trace, texts=texts, policy=_sealed(subject))
-
-
-def _texts_part(place: str, texts: Iterable[bytes], index: WordIndex) -> Part:
-    """Return the texts that hold a word of a column: each counts for itself, however many are."""
-    return Part(place=place, pieces=iter([b"\n".join(sorted(texts_with_values(texts, index)))]))
 
 
 def _readers(subject: FooterSubject) -> str:
@@ -165,13 +160,13 @@ def _readers(subject: FooterSubject) -> str:
 
 
 def _column_parts(
-    subject: FooterSubject, name: str, chunks: list[Chunk], index: WordIndex
+    subject: FooterSubject, name: str, chunks: list[Chunk]
 ) -> Iterator[tuple[Part, str]]:
     """Yield what a column in clear shows. Its values are the policy's business if it names it."""
     file = subject.of.file
     found = [chunk_texts(file, chunk) for chunk in chunks]
     texts = [text for some, _ in found for text in some]
-    yield _texts_part(f"headers of {name}", texts, index), _HEADERS
+    yield Part(place=f"headers of {name}", texts=texts), _HEADERS
     if name not in subject.of.request.policy.columns:
         arrays = (array for chunk in chunks for array in _arrays(file, chunk))
         yield Part(place=name, arrays=arrays), _REPEATED
@@ -180,7 +175,7 @@ def _column_parts(
         for chunk, (_, in_pages) in zip(chunks, found, strict=True)
         for text in _foreign_bounds(file, chunk, {*_bounds(chunk), *in_pages})
     )
-    yield _texts_part(f"bounds of {name}", bounds, index), _REPEATED
+    yield Part(place=f"bounds of {name}", texts=bounds), _REPEATED
 
 
 _FOOTER = "the names and texts of the footer, which {} can read, hold values of the column"
