@@ -17,6 +17,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.parquet.column_values import read_encoded, read_entries
 from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import read_footer
 from secure_bloom.predicates.bound_request import request, whole_schema
 from secure_bloom.storage import open_input
@@ -147,7 +148,7 @@ def test_an_audit_with_values_opens_each_chunk_a_few_times(tmp_path: Path) -> No
     path = secret_file(tmp_path / "x.parquet", table)
     with (
         mock.patch.object(file_audit, "_open_chunk", wraps=file_audit._open_chunk) as opened,
-        mock.patch.object(file_audit, "read_tail", wraps=file_audit.read_tail) as footers,
+        mock.patch.object(file_audit, "read_tail", wraps=read_tail) as footers,
     ):
         audit_values(path, table.column_names)
     assert opened.call_count < 8 * 40
