@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 
 from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.base import Report
-from secure_bloom.reports.text import counted
+from secure_bloom.reports.text import counted, shell_word
 from secure_bloom.storage import is_object_uri
 
 #: A finding's text is cut here: a hostile file may call its key by a name of 60,000 letters.
@@ -42,10 +41,10 @@ def fix_of(fix: str, paths: Sequence[str]) -> str:
     named = [f"./{path}" if path.startswith("-") else path for path in paths[:_MOST_REMOVED]]
     rest = len(paths) - len(named)
     more = f" and {counted(rest, 'more file')}, which --json lists" if rest else ""
-    command = (
-        "delete " + ", ".join(named) if is_object_uri(paths[0]) else f"`rm {shlex.join(named)}`"
-    )
-    return fix.replace(REMOVE, command + more)
+    # No shell removes an object, or finds a file by a name in which a value is masked.
+    is_command = not is_object_uri(paths[0]) and not any("***" in path for path in named)
+    command = f"`rm {' '.join(map(shell_word, named))}`"
+    return fix.replace(REMOVE, (command if is_command else "delete " + ", ".join(named)) + more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
+from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_FIX, PAIMON_INDEX_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes import TableListing
+from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.table_format import ListedTable, TableFormat
+from secure_bloom.reports.text import shell_word
 from secure_bloom.storage import below, is_object_uri, join, local_path
 
 #: A command in the fix of a rule, for the table of the finding.
@@ -90,6 +92,10 @@ class Targets:
             ]
             return "; ".join(dict.fromkeys(said)) or match[0]
 
+        table = None if finding.path is None else self._table(finding.path)
+        if finding.id == PAIMON_INDEX_IN_CLEAR.id and table and table.format is PAIMON:
+            # A manifest has the index, or names its file: without it Paimon could not read on.
+            return PAIMON_INDEX_FIX
         return _COMMAND.sub(commands, finding.fix)
 
     def _command(
@@ -108,15 +114,17 @@ class Targets:
         if policy_path is not None:
             if verb == "rotate" and column and policy.key_for(column.split(".")) is None:
                 return "give the column a key in the policy, then rotate the keys of the table"
-            rest = rest.replace("--policy FILE", f"--policy {shlex.quote(policy_path)}")
+            rest = rest.replace("--policy FILE", f"--policy {shell_word(policy_path)}")
             if verb == "add" and column and not _has_filter(policy, column):
-                rest += f" --column {shlex.quote(column)}"
+                rest += f" --column {shell_word(column)}"
             if verb == "reencrypt" and self._lacks_a_column(target, policy):
                 rest += " --allow-missing-columns"
         # A name that begins with a minus would be an option.
         path = self.mask(target.path)
+        if path != target.path:
+            return f"run {verb} on the files: the name of their folder shows a value"
         path = f"./{path}" if path.startswith("-") else path
-        return f"`secure-bloom {verb} {shlex.quote(path)}{rest}`"
+        return f"`secure-bloom {verb} {shell_word(path)}{rest}`"
 
     def _lacks_a_column(self, target: NamedPlace, policy: KeyPolicy) -> bool:
         """Return whether a target may lack a column to which the policy gives a key."""

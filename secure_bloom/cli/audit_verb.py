@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import print_note
 from secure_bloom.errors import PolicyError
-from secure_bloom.reports.text import without_commands
+from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ def _with_keyring(report: AuditReport, keyring: Path | None) -> AuditReport:
     """Return the report with ``--keyring`` in the commands of its fixes, as this audit has it."""
     if keyring is None:
         return report
-    option = f" --keyring {shlex.quote(str(keyring))}`"
+    option = f" --keyring {shell_word(str(keyring))}`"
 
     def with_option(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return tuple(

@@ -8,6 +8,7 @@ part of it for a command.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 _LONGEST = 300
@@ -22,6 +23,23 @@ _COMMAND = re.compile(r"(?<=:):(?=[A-Za-z])|(?<=#)#(?=[\w.-]*\[)")
 def counted(count: int, thing: str) -> str:
     """Return a number with its noun: ``1 file``, ``10,000 files``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def shell_word(text: str) -> str:
+    """Return a text as one word for a shell, on one line and without a backtick.
+
+    Backticks enclose a command in the text of a fix.  What is not printable is written as bytes in
+    the form ``$'...'`` of bash and zsh.
+    """
+    if text.isprintable() and "`" not in text:
+        return shlex.quote(text)
+    return f"$'{''.join(map(_in_shell, text))}'"
+
+
+def _in_shell(char: str) -> str:
+    if char.isprintable() and char not in "`'\\":
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def human_bytes(size: int | None) -> str | None:

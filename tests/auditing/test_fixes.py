@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,6 +169,58 @@ def test_the_commands_of_a_mixed_lake_run(mixed: Path, tmp_path: Path) -> None:
         if "does not name" not in it.what and it.id != "table-log-in-clear"
     }
     assert {place for _, place in left} <= {"sink", "hudi"}
+
+
+@pytest.mark.parametrize(
+    "name", ["it's `a` $HOME \"x\\ [a]* ü", "-v\ntwo\x1b[1m"], ids=["quotes", "lines"]
+)
+def test_commands_run_whatever_a_folder_is_called(tmp_path: Path, name: str) -> None:
+    lake, policy = tmp_path / "lake" / name, _policy(tmp_path / f"keys {name}")
+    lake.mkdir(parents=True)
+    pq.write_table(customers(ROWS), lake / "x.parquet")
+    (lake / "_metadata").write_bytes((lake / "x.parquet").read_bytes())
+    program = shlex.join([sys.executable, "-m", "secure_bloom"])
+    for _ in range(2):
+        for command in commands(sb.audit(lake.parent, policy=policy)):
+            line = re.sub("^secure-bloom", lambda _: program, command)
+            assert subprocess.run(["bash", "-c", line], check=False).returncode == 0, command
+    assert sb.audit(lake.parent, policy=policy).findings == ()
+
+
+def test_the_fix_of_an_index_that_a_manifest_has_removes_no_file(tmp_path: Path) -> None:
+    """Without a file that a manifest names, Paimon could not read the table."""
+    pytest.importorskip("pypaimon_rust")
+    from testing.paimon_tables import Warehouse
+
+    lake = Warehouse(path=str(tmp_path / "lake"))
+    folder = lake.create("id bigint, email string", file_index__in_manifest_threshold="1 kb")
+    lake.insert([(1, "a")])
+    sb.paimon.build_index(folder, ["email"])
+    report = sb.audit(folder, policy=_policy(tmp_path / "keys"))
+    fixes = {it.fix for it in report.findings if it.id == "paimon-index-in-clear"}
+    assert fixes
+    assert not any("`" in fix for fix in fixes)
+
+
+def test_a_path_with_a_masked_value_is_in_no_command(tmp_path: Path) -> None:
+    folder = tmp_path / "email=user1@example.com"
+    folder.mkdir()
+    pq.write_table(customers(ROWS), folder / "x.parquet")
+    (folder / "_metadata").write_bytes((folder / "x.parquet").read_bytes())
+    report = sb.audit(folder, policy=_policy(tmp_path / "keys"))
+    assert list(commands(report)) == []
+    assert "run reencrypt on the files" in str([it.fix for it in report.findings])
+
+
+def test_the_path_of_a_vacuum_is_a_text_of_sql(tmp_path: Path) -> None:
+    lake = tmp_path / "it's"
+    deltalake.write_deltalake(str(tmp_path / "t"), customers(ROWS))
+    deltalake.DeltaTable(str(tmp_path / "t")).delete("id < 3")
+    (tmp_path / "t").rename(lake)
+    report = sb.audit(lake, policy=_policy(tmp_path / "keys"))
+    assert f"`VACUUM '{tmp_path}/it\\u0027s'`" in str([it.fix for it in report.findings]).replace(
+        "\\\\", "\\"
+    )
 
 
 def test_the_commands_of_an_iceberg_table_name_its_catalog(mixed: Path, tmp_path: Path) -> None:

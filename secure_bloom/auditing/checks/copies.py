@@ -332,7 +332,7 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
             continue
         vacuum = (
             "once no reader needs the older versions, remove the file in Spark: "
-            f"`VACUUM '{log.place}'` (RETAIN 0 HOURS: at once)"
+            f"`VACUUM {_spark_text(log.place)}` (RETAIN 0 HOURS: at once)"
         )
         yield file_key(folder), _Table(names=log.column_mapping, fix=vacuum)
     expire = (
@@ -342,6 +342,15 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
     for table in tables.tables:
         if table.location is not None:
             yield file_key(table.location), _Table(names=table.column_mapping, fix=expire)
+
+
+def _spark_text(text: str) -> str:
+    """Return a text as Spark's SQL has it. Backticks enclose a command in the text of a fix."""
+    quoted = "".join(
+        char if char.isprintable() and char not in "'`\\" else f"\\u{ord(char):04x}"
+        for char in text
+    )
+    return f"'{quoted}'"
 
 
 def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:

@@ -108,6 +108,11 @@ PAIMON_INDEX_PRESENT = Rule(
     fix="nothing, if the columns may be in clear; else give them a key in the policy, and audit "
     "again",
 )
+#: What to do about an index that a manifest of a Paimon table has, or names.
+PAIMON_INDEX_FIX = (
+    "take the column out of file-index.bloom-filter.columns, rewrite the files with Paimon, and "
+    "expire its old snapshots"
+)
 PAIMON_INDEX_IN_CLEAR = Rule(
     id="paimon-index-in-clear",
     severity=Severity.CRITICAL,
