@@ -238,13 +238,25 @@ def _is_lzma(head: bytes) -> bool:
     return head.startswith(b"\x5d\x00\x00") and len(head) > 13 and head[10:13] == b"\0\0\0"
 
 
+#: What may begin inside other bytes: streams, and files that are opened with all that follows.
+_EMBEDDED: Final = {
+    **{kind: _MAGIC[kind] for kind in ("gzip", "xz", "zstd", "lz4", "snappy")},
+    "bzip2": b"BZh91AY&SY",
+}
+FOREIGN: Final = {
+    "Parquet": b"PAR1",
+    "Avro": b"Obj\x01",
+    "SQLite": b"SQLite format 3\0",
+    "7z": b"7z\xbc\xaf\x27\x1c",
+}
+
+
 def embedded(data: bytes) -> Iterator[tuple[int, str]]:
     """Yield where packed data may begin inside ``data``, and of which kind."""
     # What is packed has other bytes than texts.
     if data.isascii():
         return
-    for kind in ("gzip", "bzip2", "xz", "zstd", "lz4", "snappy"):
-        magic = b"BZh91AY&SY" if kind == "bzip2" else _MAGIC[kind]
+    for kind, magic in (_EMBEDDED | FOREIGN).items():
         at = data.find(magic)
         while at >= 0:
             if kind != "gzip" or not data[at + 3 : at + 4].translate(None, _GZIP_FLAGS):

@@ -16,11 +16,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 
 from secure_bloom.tracing.packed import (
+    FOREIGN,
     PIECE,
     UNPACKABLE,
     Budget,
@@ -109,6 +111,8 @@ def _openers(file: BinaryIO, head: bytes) -> Iterator[_Opener]:
     is_parquet = end > 12 and file.read(4) in (b"PAR1", b"PARE") and not _is_text(head)
     if is_parquet and not head.startswith((b"PAR1", b"PARE")):
         yield partial(_columns, b"PAR1")
+        # Other bytes may precede the Parquet file, as in a log file of Hudi.
+        yield _inside
 
 
 def _by_head(head: bytes) -> Iterator[_Opener]:
@@ -318,7 +322,7 @@ def _pdf(file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
 
 def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
     """Yield what is packed inside a file that is no container, or after a container's start."""
-    offset, left, overlap = 0, _MOST_EMBEDDED, b""
+    offset, left, overlap, parquet = 0, _MOST_EMBEDDED, b"", 0
     while piece := file.read(PIECE):
         data = overlap + piece
         for at, kind in embedded(data):
@@ -330,11 +334,64 @@ def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[
             if left < 0:
                 raise UnreadError(f"more than {_MOST_EMBEDDED:,} packed streams inside a file")
             kept = file.tell()
-            file.seek(start)
-            yield from _tried(kind, file, opened, _at(place, f"{kind} at byte {start}"), depth)
+            at_byte = _at(place, f"{kind} at byte {start}")
+            if kind in FOREIGN:
+                # A Parquet file begins and ends with the same mark.
+                is_end = kind == "Parquet" and _ends_parquet(file, parquet, start)
+                first, end = (parquet, start + 4) if is_end else (start, _size(file))
+                if kind != "Parquet" or is_end:
+                    window = cast(
+                        "BinaryIO", io.BufferedReader(_FileInside(file, first, end), PIECE)
+                    )
+                    # The bytes as they are stored were searched.
+                    yield from islice(parts_of(window, opened, at_byte, depth), 1, None)
+                parquet = start
+            else:
+                file.seek(start)
+                yield from _tried(kind, file, opened, at_byte, depth)
             file.seek(kept)
         offset += len(piece)
         overlap = data[-16:]
+
+
+def _size(file: BinaryIO) -> int:
+    return file.seek(0, io.SEEK_END)
+
+
+def _ends_parquet(file: BinaryIO, start: int, end: int) -> bool:
+    """Return whether a file may begin at ``start`` whose footer lies before ``end``."""
+    file.seek(max(0, end - 4))
+    return 0 < int.from_bytes(file.read(4), "little") <= end - start - 8
+
+
+class _FileInside(io.RawIOBase):
+    """A part of a file as a file of its own."""
+
+    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
+        self._file, self._start, self._size, self._at = file, start, end - start, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast("bytearray", buffer))
+        size = max(0, min(len(view), self._size - self._at))
+        self._file.seek(self._start + self._at)
+        content = self._file.read(size) if size else b""
+        view[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
 
 def _tried(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:

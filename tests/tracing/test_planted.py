@@ -56,6 +56,11 @@ def stored(write: Callable[[pa.Table, io.BytesIO], object]) -> bytes:
     return file.getvalue()
 
 
+def packed_parquet() -> bytes:
+    """A file without texts in clear."""
+    return stored(lambda t, f: pq.write_table(t, f, compression="brotli", write_statistics=False))
+
+
 def avro(codec: str) -> bytes:
     file = io.BytesIO()
     schema = {
@@ -204,6 +209,11 @@ FILES: dict[str, tuple[bytes, str]] = {
     "tar, name of a member": (tarred(b"x", f"a/{EMAIL}"), "email"),
     "Parquet in tar.xz": (lzma.compress(tarred(stored(pq.write_table))), "email"),
     "SQLite in zip": (zipped(sqlite()), "email"),
+    "7z behind a stub": (b"MZ\x90\x00" * 100 + seven_zip(), "email"),
+    "Avro behind a stub": (b"MZ\x90\x00" * 100 + avro("deflate"), "email"),
+    "SQLite behind a stub": (b"MZ\x90\x00" * 100 + sqlite(), "email"),
+    "Parquet behind a stub": (b"MZ\x90\x00" * 100 + packed_parquet(), "email"),
+    "Parquet before a tail": (b"MZ\x90\x00" + packed_parquet() + b"MZ\x90\x00" * 100, "email"),
     "Base64 of gzip": (base64.b64encode(gzip.compress(CSV)), "email"),
     "Base64 of Parquet on lines": (base64.encodebytes(stored(pq.write_table)), "email"),
     # forms of texts
