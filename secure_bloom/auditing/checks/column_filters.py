@@ -11,7 +11,7 @@ import math
 import struct
 from contextlib import suppress
 
-from secure_bloom.auditing.checks.filter_search import HEADER_SIZE, is_plain_filter
+from secure_bloom.auditing.checks.filter_search import LONGEST_HEADER, is_plain_filter
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject, ZeroTally
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.filter_rules import (
@@ -105,7 +105,7 @@ def _is_in_clear(subject: ChunkSubject, offset: int) -> bool:
     room = file.size - offset
     if offset < 0 or room <= 0:
         return False
-    return is_plain_filter(file.read_at(offset, min(HEADER_SIZE, room)), room)
+    return is_plain_filter(file.read_at(offset, min(LONGEST_HEADER, room)), room)
 
 
 def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:

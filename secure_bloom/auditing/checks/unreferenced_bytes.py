@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from secure_bloom.auditing.checks.column_filters import MOST_FILTERS
 from secure_bloom.auditing.checks.filter_search import (
     HEADER_SIZE,
+    LONGEST_HEADER,
+    CrowdedError,
     has_plain_page,
     plain_filter,
     plain_filter_size,
@@ -257,6 +259,7 @@ _STEP = 4 * 1024 * 1024
 _TAIL = 1024 * 1024
 _WHAT = "a Bloom filter in clear is at a place to which nothing refers"
 _WHAT_BOUNDS = "smallest and largest values in clear are at a place to which nothing refers"
+_CROWDED = "bytes that nothing refers to, made to look like thousands of headers of filters"
 _WHAT_PAGE = "a page in clear is at a place to which nothing refers"
 
 
@@ -278,10 +281,14 @@ def check_gaps(subject: FooterSubject) -> Findings:
             # Pages have bounds in their headers.
             elif has_stray_bounds(data, at, legal):
                 yield subject.of.finding(BOUNDS_STRAY, _WHAT_BOUNDS)
-            for offset in _filters_in(data, at, end):
-                known = ClearFilters(_filters_in_clear(subject)) if known is None else known
-                if not known.explain(_filter_at(subject.of.file, offset, end)):
-                    yield subject.of.finding(FILTER_STRAY, _WHAT)
+            try:
+                for offset in _filters_in(data, at, end):
+                    known = ClearFilters(_filters_in_clear(subject)) if known is None else known
+                    if not known.explain(_filter_at(subject.of.file, offset, end)):
+                        yield subject.of.finding(FILTER_STRAY, _WHAT)
+            except CrowdedError:
+                yield subject.of.finding(UNCHECKED_GAPS, _CROWDED)
+                return
 
 
 def gap_steps(subject: FooterSubject) -> Iterator[bytes]:
@@ -318,12 +325,15 @@ def check_before_footer(subject: FileSubject) -> Findings:
     may_be = any(policy.key_for(path.split(".")) is None for path in policy.bloom_columns())
     rule = UNCHECKED_FILTER if may_be else FILTER_STRAY
     what = "a Bloom filter in clear, which may be of a column in clear" if may_be else _WHAT
-    for _ in _search(subject.file, max(len(MAGIC), end - _TAIL), end):
-        yield subject.finding(rule, what)
+    try:
+        for _ in _search(subject.file, max(len(MAGIC), end - _TAIL), end):
+            yield subject.finding(rule, what)
+    except CrowdedError:
+        yield subject.finding(UNCHECKED_GAPS, _CROWDED)
 
 
 def _filter_at(file: InputFile, offset: int, end: int) -> SplitBlockBloomFilter:
-    head = file.read_at(offset, min(HEADER_SIZE, end - offset))
+    head = file.read_at(offset, min(LONGEST_HEADER, end - offset))
     return plain_filter(file.read_at(offset, plain_filter_size(head)))
 
 
@@ -364,7 +374,7 @@ def _steps(file: InputFile, start: int, end: int) -> Iterator[tuple[int, bytes]]
     """Yield the bytes between two offsets, step by step, each with its offset."""
     for offset in range(start, end, _STEP):
         # Read this far beyond the step, so that a header which begins in it is whole.
-        yield offset, file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
+        yield offset, file.read_at(offset, min(_STEP + LONGEST_HEADER - 1, end - offset))
 
 
 def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:

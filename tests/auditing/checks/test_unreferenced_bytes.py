@@ -70,6 +70,20 @@ def test_the_header_of_a_stray_filter_may_lie_across_two_reads(
         assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"] * 2
 
 
+def test_a_stray_filter_whose_header_has_a_field_that_the_format_lacks(tmp_path: Path) -> None:
+    path = sound(tmp_path)
+    made = some_filter(b"user1@example.com")
+    end = made.index(b"\x1c\x1c\x00\x00" * 3) + 12
+    edit_footer(path, lambda _: made[:end] + b"\x58\x05alice" + made[end:])
+    assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"]
+
+
+def test_a_gap_that_was_made_to_take_long_is_not_called_clean(tmp_path: Path) -> None:
+    path = sound(tmp_path)
+    edit_footer(path, lambda _: b"\x15\x40" * 100_000)
+    assert ids(Example(path=path).audit()) == ["unchecked-gaps"]
+
+
 def test_a_plain_table_has_no_stray_filters(tmp_path: Path) -> None:
     path = sound(tmp_path, Mode.PLAIN)
     edit_footer(path, lambda _: some_filter(b"rome"))
