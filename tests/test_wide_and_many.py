@@ -15,6 +15,7 @@ from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.checks import traced_values
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.encryption.spark_properties import spark_problems
 from secure_bloom.parquet.column_values import read_encoded, read_entries
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.locate import read_tail
@@ -184,3 +185,23 @@ def test_reencrypting_many_columns_compares_no_column_with_each_rule(tmp_path: P
         )
 
     assert growth(reencrypt, 200) < 5
+
+
+def test_checking_a_policy_of_many_rules_compares_no_pair_of_them() -> None:
+    def check(rules: int) -> None:
+        policy = secret_columns(f"c{n}" for n in range(rules))
+        assert not list(spark_problems(policy))
+
+    assert growth(check, 200) < 5
+
+
+def test_the_columns_of_an_index_of_paimon_are_found_by_name() -> None:
+    columns = tuple(
+        sb.paimon.ColumnIndexes(name=f"c{n}", indexes=(sb.paimon.Index(type="x", body=None),))
+        for n in range(50)
+    )
+    index = sb.paimon.FileIndex(columns=columns)
+    read = mock.PropertyMock(side_effect=AssertionError("went through all columns"))
+    with mock.patch.object(sb.paimon.FileIndex, "columns", read):
+        assert index.indexes("c49")
+        assert not index.indexes("none")

@@ -7,7 +7,7 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from secure_bloom.calling.options import FooterMode
@@ -124,39 +124,50 @@ def spark_problems(
     except PolicyError as error:
         yield error
     keyed = [path for path, rule in policy.columns.items() if rule.key is not None]
-    known = {".".join(leaf): leaf for leaf in (map(_split, keyed) if leaves is None else leaves)}
+    known = SparkColumns(map(_split, keyed) if leaves is None else leaves)
     for column in keyed:
-        problem = column_problem(column, known)
+        problem = known.problem(column)
         if problem is not None:
             yield problem
 
 
-def column_problem(column: str, leaves: Mapping[str, Path]) -> PolicyError | None:
-    """Return why Spark cannot encrypt ``column`` by name, or None. ``leaves`` maps dotted names."""
-    below = [name for name, leaf in leaves.items() if _is_below(leaf, column)]
-    if below:
-        return PolicyError(
-            f"{column} has columns inside: Spark encrypts leaves, each under its own name",
-            hint=f"name instead: {', '.join(below)}",
-            column=column,
-        )
-    leaf = leaves.get(column)
-    if leaf is None:
-        return PolicyError(
-            f"there is no column {column}", hint=close_match(column, leaves), column=column
-        )
-    if any("." in name for name in leaf):
-        return PolicyError(
-            f"column {column} has a dot in its own name: parquet-java takes it for a nested one",
-            hint=f"rename the column, for example to {column.replace('.', '_')}",
-            column=column,
-        )
-    return None
+class SparkColumns:
+    """The leaves of a table, as Spark encrypts them by name."""
+
+    def __init__(self, leaves: Iterable[Path]) -> None:
+        self._leaves = {".".join(leaf): leaf for leaf in leaves}
+        self._below: dict[str, list[str]] = {}
+        for name, leaf in self._leaves.items():
+            for depth in range(1, len(leaf)):
+                self._below.setdefault(".".join(leaf[:depth]), []).append(name)
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._leaves or column in self._below
+
+    def problem(self, column: str) -> PolicyError | None:
+        """Return why Spark cannot encrypt ``column`` by name, or None."""
+        if column not in self:
+            return PolicyError(
+                f"there is no column {column}",
+                hint=close_match(column, self._leaves),
+                column=column,
+            )
+        below = self._below.get(column)
+        if below:
+            return PolicyError(
+                f"{column} has columns inside: Spark encrypts leaves, each under its own name",
+                hint=f"name instead: {', '.join(below)}",
+                column=column,
+            )
+        if any("." in name for name in self._leaves[column]):
+            return PolicyError(
+                f"column {column} has a dot in its own name: parquet-java takes it for a nested "
+                "one",
+                hint=f"rename the column, for example to {column.replace('.', '_')}",
+                column=column,
+            )
+        return None
 
 
 def _split(column: str) -> Path:
     return tuple(column.split("."))
-
-
-def _is_below(leaf: Path, column: str) -> bool:
-    return any(".".join(leaf[:depth]) == column for depth in range(1, len(leaf)))

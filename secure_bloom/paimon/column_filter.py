@@ -7,7 +7,7 @@ The options and the reports of a build are here too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -20,7 +20,7 @@ from secure_bloom.bloom import xxh64
 from secure_bloom.calling.arguments import check_fields
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64, sizing
-from secure_bloom.paimon.column_types import IndexedColumn, find_column
+from secure_bloom.paimon.column_types import IndexedColumn, TopColumns
 from secure_bloom.paimon.container import BLOOM_FILTER, Index
 from secure_bloom.paimon.data_types import float_bits, hash_longs
 from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
@@ -223,17 +223,19 @@ class ColumnSource:
         return any(chunk.cipher is not None for group in self.chunks for chunk in group)
 
 
-def column_source(footer: Footer, name: str, options: IndexOptions) -> ColumnSource:
-    """Return the column called ``name``, with its chunks opened.
+def column_sources(footer: Footer, columns: Mapping[str, IndexOptions]) -> Iterator[ColumnSource]:
+    """Yield the columns by their names, with their chunks opened.
 
     Raises an error for a column that cannot have a filter.
     """
-    column = find_column(footer.leaves, name)
-    chunks = tuple(
-        tuple(footer.chunk(row_group, ordinal) for ordinal in column.ordinals)
-        for row_group in range(len(footer.row_groups))
-    )
-    return ColumnSource(column=column, options=options, chunks=chunks)
+    known = TopColumns(footer.leaves)
+    for name, options in columns.items():
+        column = known.indexed(name)
+        chunks = tuple(
+            tuple(footer.chunk(row_group, ordinal) for ordinal in column.ordinals)
+            for row_group in range(len(footer.row_groups))
+        )
+        yield ColumnSource(column=column, options=options, chunks=chunks)
 
 
 def build_filter(file: InputFile, source: ColumnSource) -> tuple[ColumnReport, Index]:

@@ -50,50 +50,57 @@ class IndexedColumn:
         return (self.value,) if self.key is None else (self.key, self.value)
 
 
-def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
-    """Return the column that Paimon calls ``name``: a top-level column, or the key of a map.
+class TopColumns:
+    """The leaves of a file by the names of their top-level columns."""
 
-    Raises PolicyError for an unknown column, UnsupportedFeatureError for a column that cannot have
-    a filter.
-    """
-    found = _find(leaves, name)
-    if found is not None:
-        require_hashable(leaves[found.value])
-        return found
-    if any(leaf.path[0] == name for leaf in leaves):
-        raise UnsupportedFeatureError(
-            f"column {name} is nested, which Paimon gives no Bloom filter",
-            hint="of a map with text keys one key can have one: name it as m[k]",
-        )
-    raise unknown_column(name, (leaf.path[0] for leaf in leaves))
+    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
+        self._leaves = leaves
+        self._below: dict[str, list[int]] = {}
+        for ordinal, leaf in enumerate(leaves):
+            self._below.setdefault(leaf.path[0], []).append(ordinal)
 
+    def indexed(self, name: str) -> IndexedColumn:
+        """Return the column that Paimon calls ``name``: a top-level column, or the key of a map.
 
-def stored_leaf(leaves: tuple[Leaf, ...], name: str) -> Leaf | None:
-    """Return the leaf of a column's values, hashable or not, or None for an unknown column."""
-    found = _find(leaves, name)
-    return None if found is None else leaves[found.value]
+        Raises PolicyError for an unknown column, UnsupportedFeatureError for a column that cannot
+        have a filter.
+        """
+        found = self._find(name)
+        if found is not None:
+            require_hashable(self._leaves[found.value])
+            return found
+        if name in self._below:
+            raise UnsupportedFeatureError(
+                f"column {name} is nested, which Paimon gives no Bloom filter",
+                hint="of a map with text keys one key can have one: name it as m[k]",
+            )
+        raise unknown_column(name, self._below)
 
+    def leaf(self, name: str) -> Leaf | None:
+        """Return the leaf of a column's values, hashable or not, or None for an unknown column."""
+        found = self._find(name)
+        return None if found is None else self._leaves[found.value]
 
-def _find(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
-    for ordinal, leaf in enumerate(leaves):
-        if leaf.path == (name,) and not leaf.is_repeated:
-            return IndexedColumn(name=name, value=ordinal)
-    return _find_map_key(leaves, name)
+    def _find(self, name: str) -> IndexedColumn | None:
+        for ordinal in self._below.get(name, ()):
+            leaf = self._leaves[ordinal]
+            if leaf.path == (name,) and not leaf.is_repeated:
+                return IndexedColumn(name=name, value=ordinal)
+        return self._find_map_key(name)
 
-
-def _find_map_key(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
-    # The first bracket and the last: the key itself may hold brackets.
-    map_name, bracket, rest = name.partition("[")
-    if not (bracket and rest.endswith("]")):
-        return None
-    below = [i for i, leaf in enumerate(leaves) if leaf.path[0] == map_name]
-    # A map of structures has more leaves, and none of them is the value.
-    if len(below) != 2 or not all(_is_map_leaf(leaves[i]) for i in below):
-        return None
-    key, value = below
-    if leaves[key].logical.kind is not Kind.TEXT:
-        return None
-    return IndexedColumn(name=name, value=value, key=key, map_key=rest[:-1])
+    def _find_map_key(self, name: str) -> IndexedColumn | None:
+        # The first bracket and the last: the key itself may hold brackets.
+        map_name, bracket, rest = name.partition("[")
+        if not (bracket and rest.endswith("]")):
+            return None
+        below = self._below.get(map_name, [])
+        # A map of structures has more leaves, and none of them is the value.
+        if len(below) != 2 or not all(_is_map_leaf(self._leaves[i]) for i in below):
+            return None
+        key, value = below
+        if self._leaves[key].logical.kind is not Kind.TEXT:
+            return None
+        return IndexedColumn(name=name, value=value, key=key, map_key=rest[:-1])
 
 
 def _is_map_leaf(leaf: Leaf) -> bool:
@@ -193,8 +200,9 @@ class ColumnTypes:
                 raise
             # All types are given, so the index can be probed without its data file.
             stored = ()
-        given = {name: self._given_leaf(stored, name) for name in names if name in self.given}
-        return given | {name: stored[find_column(stored, name).value] for name in missing}
+        columns = TopColumns(stored)
+        given = {name: self._given_leaf(columns, name) for name in names if name in self.given}
+        return given | {name: stored[columns.indexed(name).value] for name in missing}
 
     def data_leaves(self, file: InputFile, *, itself: bool) -> tuple[Leaf, ...]:
         """Return the leaves of the data file.
@@ -207,10 +215,10 @@ class ColumnTypes:
                 self.unverified.add(data.path)
             return footer.leaves
 
-    def _given_leaf(self, stored: tuple[Leaf, ...], name: str) -> Leaf:
+    def _given_leaf(self, stored: TopColumns, name: str) -> Leaf:
         data_type = self.given[name]
         leaf = leaf_of(name, data_type)
-        found = stored_leaf(stored, name)
+        found = stored.leaf(name)
         if found is not None and differs(found, leaf):
             raise PolicyError(
                 f"the type given is {data_type}, the data file has {describe_type(found)}",

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
@@ -95,9 +95,14 @@ class FileIndex:
     columns: tuple[ColumnIndexes, ...] = ()
     redundant: bytes = b""
     trailing: bytes = b""
+    _by_name: dict[str, list[Index]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for column in self.columns:
+            self._by_name.setdefault(column.name, []).extend(column.indexes)
 
     @classmethod
     @checked_arguments
@@ -139,7 +144,7 @@ class FileIndex:
     @checked_arguments
     def indexes(self, column: str) -> tuple[Index, ...]:
         """Return the indexes of a column, or () for a column that is not listed."""
-        return tuple(i for each in self.columns if each.name == column for i in each.indexes)
+        return tuple(self._by_name.get(column, ()))
 
     def renamed(self, name_of: Callable[[str], str]) -> FileIndex:
         """Return a copy whose columns have other names. The key of a map stays as it is."""

@@ -28,7 +28,7 @@ from secure_bloom.paimon.column_filter import (
     IndexOptions,
     IndexReport,
     build_filter,
-    column_source,
+    column_sources,
 )
 from secure_bloom.paimon.container import MAGIC, FileIndex, Index
 from secure_bloom.paimon.index_files import index_path, read_beside, read_whole
@@ -148,7 +148,7 @@ class FilterBuilder:
 
         Raises PolicyError if one of them is encrypted, unless the caller allows it.
         """
-        sources = [column_source(footer, name, options) for name, options in columns.items()]
+        sources = list(column_sources(footer, columns))
         encrypted = [source.column.name for source in sources if source.is_encrypted]
         if encrypted and not self._allow_clear_index:
             raise PolicyError(

@@ -31,7 +31,7 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import DATA_KEY_BITS, Algorithm
-from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE, column_problem
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE, SparkColumns
 
 _PREFIX = "spark.hadoop."
 _FACTORY = "parquet.crypto.factory.class"
@@ -217,8 +217,10 @@ def _check_names(
         yield SPARK_TWO_KEYS.finding("parquet.encryption.column.keys names it twice", column=column)
     leaves = columns or _by_name(policy.columns)
     parents = set()
+    spark = SparkColumns(leaves.values())
     for column in sorted(counts):
-        problem = column_problem(column, {**_by_name([column]), **leaves})
+        # A column that no file has gets a finding below.
+        problem = spark.problem(column) if column in spark else None
         if problem is not None:
             parents.add(column)
             what = f"{problem.message} ({problem.hint})"
