@@ -91,10 +91,10 @@ bench: $(VENV)/.installed-bench java  ## Measure everything (about 40 minutes; n
 faults: $(VENV)/.installed-dev  ## Failing calls, kills and power cuts against every writing verb; writes docs/reliability.md
 	$(BIN)/python -m campaigns faults
 
-fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs (an hour or two); writes docs/reliability.md
+fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs; writes docs/reliability.md
 	$(BIN)/python -m campaigns fuzz
 
-integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb (minutes); writes docs/reliability.md
+integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb; writes docs/reliability.md
 	$(BIN)/python -m campaigns integrity
 
 judges: $(VENV)/.installed-dev  ## Other versions of DuckDB, DataFusion and deltalake, each apart, find the same rows before and after add
@@ -104,7 +104,7 @@ judges: $(VENV)/.installed-dev  ## Other versions of DuckDB, DataFusion and delt
 no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
 	$(BIN)/python -m campaigns no_false_negative
 
-histories: $(VENV)/.installed-dev java install-iceberg-java  ## Random histories of Iceberg tables with other writers (an hour); writes docs/reliability.md
+histories: $(VENV)/.installed-dev java install-iceberg-java  ## Random histories of Iceberg tables with other writers; writes docs/reliability.md
 	$(BIN)/python -m campaigns histories
 
 native: $(VENV)/.installed-dev  ## Build the C extension in place, with all warnings as errors (needs gcc or clang)

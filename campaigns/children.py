@@ -14,11 +14,12 @@ from dataclasses import asdict
 from typing import Any
 
 from campaigns.outcome import Effort
+from campaigns.pieces import Tally
 from testing.interleaving import HANG_SECONDS, HangError
 
 
-def run_worker(module: str, effort: Effort, **environment: str) -> dict[str, Any]:
-    """Run ``python -m module`` with the effort; the JSON of its last line."""
+def run_worker(module: str, effort: Effort, **environment: str) -> Tally:
+    """Run ``python -m module`` with the effort; the tally that is the JSON of its last line."""
     done = subprocess.run(
         [sys.executable, "-m", module, json.dumps(asdict(effort))],
         env={**os.environ, "SECURE_BLOOM_DEBUG": "1", **environment},
@@ -26,8 +27,7 @@ def run_worker(module: str, effort: Effort, **environment: str) -> dict[str, Any
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return Tally.parse(done.stdout.splitlines()[-1])
 
 
 def in_time(work: Callable[[], Any]) -> Any:

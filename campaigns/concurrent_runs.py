@@ -21,6 +21,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,6 +31,7 @@ import pyarrow as pa
 import secure_bloom as sb
 from campaigns.disks import folders
 from campaigns.outcome import Effort, Outcome
+from campaigns.pieces import Tally, in_pieces
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import dispatch, local, locks, open_folder
 from testing.interleaving import KilledError, Run, play, steps_at
@@ -37,6 +39,8 @@ from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS, reencryption
 from testing.tables import KEYRING, customers, write
 
 _ROUNDS, _QUICK_ROUNDS = 8_000, 60
+#: Rounds of a piece.
+_A_PIECE = 200
 #: In one of so many rounds a run is killed, before it has made so many steps.
 _KILLED, _LONGEST_LIFE = 3, 60
 _DATA = "x.parquet"
@@ -230,20 +234,17 @@ def _answer(report: Any, error: BaseException | None) -> str:
 
 
 def run(effort: Effort) -> Outcome:
-    """Play rounds on each file system."""
-    failures, trials, steps = [], 0, 0
-    answers: Counter[str] = Counter()
+    """Play rounds on each file system, in pieces of some rounds each."""
     disks = folders()
     rounds = (_QUICK_ROUNDS if effort.quick else _ROUNDS) // len(disks)
-    for number, parent in enumerate(disks.values()):
-        with tempfile.TemporaryDirectory(dir=parent, prefix="runs-") as folder:
-            played = Rounds(Lake(Path(folder)))
-            with stepping():
-                for seed in range(number * rounds, (number + 1) * rounds):
-                    wrong = played.play(effort.seed + seed)
-                    failures += [] if wrong is None else [wrong]
-        trials, steps, answers = trials + rounds, steps + played.steps, answers + played.answers
-    told = ", ".join(f"{count:,} {answer}" for answer, count in sorted(answers.items()))
+    pieces = [
+        (parent, range(first, min(first + _A_PIECE, (number + 1) * rounds)))
+        for number, parent in enumerate(disks.values())
+        for first in range(number * rounds, (number + 1) * rounds, _A_PIECE)
+    ]
+    tally = in_pieces("concurrent_runs", pieces, partial(_count, effort), quick=effort.quick)
+    steps = tally.counts.pop("steps")
+    told = tally.counted()
     return Outcome(
         tried=(
             f"rounds of two or three runs at once on one file on {' and '.join(disks)}: reencrypt, "
@@ -254,6 +255,20 @@ def run(effort: Effort) -> Outcome:
             "replaced, and is not there if it was removed; the next run leaves it with the key "
             "material that it names"
         ),
-        trials=trials,
-        failures=tuple(failures),
+        trials=tally.trials,
+        failures=tally.failures,
+    )
+
+
+def _count(effort: Effort, piece: tuple[str, range]) -> Tally:
+    """Play rounds in a folder."""
+    parent, seeds = piece
+    with tempfile.TemporaryDirectory(dir=parent, prefix="runs-") as folder:
+        played = Rounds(Lake(Path(folder)))
+        with stepping():
+            found = [played.play(effort.seed + seed) for seed in seeds]
+    return Tally(
+        trials=len(seeds),
+        failures=tuple(wrong for wrong in found if wrong is not None),
+        counts=played.answers + Counter(steps=played.steps),
     )

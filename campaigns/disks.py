@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
+#: A folder in memory for files of which it does not matter where they are; None if there is none.
+MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None
 #: File systems on which one direct write lengthens a file at once; tmpfs takes it page by page.
 _AT_ONCE = ("ext4", "xfs")
 

@@ -42,7 +42,9 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
+from campaigns.disks import MEMORY
 from campaigns.outcome import Effort, Outcome
+from campaigns.pieces import Tally, in_pieces
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from testing import hadoop_catalog
@@ -53,8 +55,10 @@ from testing.tables import KEYRING
 #: id -> email: what a table holds.
 Rows = dict[int, str]
 #: Histories of each kind in a full run, and in a quick one.
-_FULL: Final = {"local": 750, "with Java": 100, "S3": 150}
+_FULL: Final = {"with Java": 100, "S3": 150, "local": 750}
 _QUICK: Final = {"local": 3}
+#: Histories of a piece: each has a server, or a JVM, of its own.
+_A_PIECE: Final = {"local": 25, "with Java": 50, "S3": 75}
 _STEPS: Final = 6
 _EMAIL_FIELD: Final = 2
 _SCHEMA: Final = Schema(
@@ -453,19 +457,15 @@ def run(effort: Effort) -> Outcome:
     """Play the histories of each kind, or of the kinds that begin with a word of the scenes."""
     wanted = _QUICK if effort.quick else _FULL
     kinds = [it for it in wanted if not effort.scenes or it.startswith(tuple(effort.scenes))]
-    done: Counter[str] = Counter()
-    failures: list[str] = []
     # pyiceberg logs each of its retries.
     logging.getLogger("pyiceberg").setLevel(logging.ERROR)
-    for kind in kinds:
-        memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-        with (
-            tempfile.TemporaryDirectory(dir=memory, prefix="histories-") as folder,
-            _LAKES[kind](Path(folder)) as lake,
-        ):
-            for seed in range(effort.seed, effort.seed + wanted[kind]):
-                failures += _played(lake, kind, seed, done)
-    told = ", ".join(f"{count:,} {name}" for name, count in sorted(done.items()))
+    pieces = [
+        (kind, range(effort.seed + first, effort.seed + min(first + _A_PIECE[kind], wanted[kind])))
+        for kind in kinds
+        for first in range(0, wanted[kind], _A_PIECE[kind])
+    ]
+    tally = in_pieces("iceberg_histories", pieces, _count, quick=effort.quick)
+    told = tally.counted()
     played = " and ".join(f"{wanted[kind]:,} {kind}" for kind in kinds)
     return Outcome(
         tried=(
@@ -474,9 +474,21 @@ def run(effort: Effort) -> Outcome:
             "after a step, or at any snapshot in the end, and no new file stays that no snapshot "
             "names; judged by pyiceberg, and by Java if it deleted values"
         ),
-        trials=sum(wanted[kind] for kind in kinds),
-        failures=tuple(failures),
+        trials=tally.trials,
+        failures=tally.failures,
     )
+
+
+def _count(piece: tuple[str, range]) -> Tally:
+    """Play some histories of a kind."""
+    kind, seeds = piece
+    done: Counter[str] = Counter()
+    failures: list[str] = []
+    folder = tempfile.TemporaryDirectory(dir=MEMORY, prefix="histories-")
+    with folder as own, _LAKES[kind](Path(own)) as lake:
+        for seed in seeds:
+            failures += _played(lake, kind, seed, done)
+    return Tally(trials=len(seeds), failures=tuple(failures), counts=done)
 
 
 def _played(lake: Lake, kind: str, seed: int, done: Counter[str]) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 import secure_bloom as sb
+from campaigns.disks import MEMORY
 from campaigns.outcome import Effort, Outcome
+from campaigns.pieces import Tally, in_pieces
 from secure_bloom import hudi, paimon
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
@@ -32,6 +34,8 @@ from testing.tables import KEYRING, Mode, write
 FLIPS = (0x01, 0x80, 0xFF)
 #: Of the flips, and of the modules in other places, in a quick run.
 QUICK = 10
+#: Changes of a piece.
+_A_PIECE = 200
 _TABLE = pa.table({"a": ["rome", "oslo", "lyon", "bern"], "b": pa.array([1, 2, 3, 4], pa.int64())})
 _GCM, _CTR = Algorithm.AES_GCM_V1, Algorithm.AES_GCM_CTR_V1
 _ALL_KEYS = {"k_pii": ["a"], "k_finance": ["b"]}
@@ -107,36 +111,58 @@ def _sound(file: Any) -> Any:
 
 
 def run(effort: Effort) -> Outcome:
-    """All cases."""
+    """All cases, in pieces of some changes each."""
     few = partial(_few, random.Random(effort.seed), QUICK if effort.quick else None)
-    trials, failures = 0, list[str]()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for case in CASES:
-            path = written(folder, case, "x")
-            swapped = written(folder, case, "y", row_groups=2)
-            other = written(folder, case, "z", row_groups=2)
-            altered = itertools.chain(
-                ((path, *one) for one in _flipped(path, case, few)),
-                ((swapped, *one) for one in few(list(_moved(swapped, other, case)))),
-                ((swapped, *one) for one in _exchanged(swapped, other)),
-                ((path, *one) for one in _replayed(path, case)),
-                ((path, *one) for one in _weakened(folder, case)),
-            )
-            known = {one: answers(one, case) for one in (path, swapped)}
-            for sound, told, content in altered:
-                for verb, failure in tried(folder, content, case, known[sound]):
-                    trials += 1
-                    if failure is not None:
-                        failures.append(f"{case.name}, {told}, {verb}: {failure}")
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="integrity-") as name:
+        pieces = [
+            (case, altered, known)
+            for number, case in enumerate(CASES)
+            for altered, known in _prepared(Path(name, f"{number}"), case, few)
+        ]
+        tally = in_pieces("integrity", pieces, partial(_count, Path(name)), quick=effort.quick)
     return Outcome(
         tried=f"Every authenticated byte of a small file of each of {len(CASES)} modes x "
         f"{len(FLIPS)} flips x {len(_verbs(CASES[0].policy))} verbs that read; modules, footers "
         "and filters in each other's places, and an earlier version's in its successor; "
         "protection taken away under a policy",
-        trials=trials,
-        failures=tuple(failures),
+        trials=tally.trials,
+        failures=tally.failures,
     )
+
+
+Few = Callable[[list[Any]], list[Any]]
+#: What was done to a sound file, and its content then.
+Altered = tuple[str, bytes]
+
+
+def _prepared(
+    folder: Path, case: Case, few: Few
+) -> Iterator[tuple[Sequence[Altered], Mapping[str, Answer]]]:
+    """Write the files of a case; yield changes of them with the answers of the sound file."""
+    folder.mkdir()
+    path = written(folder, case, "x")
+    swapped = written(folder, case, "y", row_groups=2)
+    other = written(folder, case, "z", row_groups=2)
+    known, known_swapped = answers(path, case), answers(swapped, case)
+    altered = itertools.chain(
+        _flipped(path, case, few), _replayed(path, case), _weakened(folder, case)
+    )
+    while piece := [*itertools.islice(altered, _A_PIECE)]:
+        yield piece, known
+    yield [*few(list(_moved(swapped, other, case))), *_exchanged(swapped, other)], known_swapped
+
+
+def _count(folder: Path, piece: tuple[Case, Sequence[Altered], Mapping[str, Answer]]) -> Tally:
+    """Try every verb on every change of a piece."""
+    case, altered, known = piece
+    trials, failures = 0, []
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        for told, content in altered:
+            for verb, failure in tried(Path(own), content, case, known):
+                trials += 1
+                if failure is not None:
+                    failures.append(f"{case.name}, {told}, {verb}: {failure}")
+    return Tally(trials=trials, failures=tuple(failures))
 
 
 def written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Path:
@@ -188,9 +214,7 @@ def _few(chance: random.Random, most: int | None, every: list[T]) -> list[T]:
     return every if most is None else chance.sample(every, min(len(every), most))
 
 
-def _flipped(
-    path: Path, case: Case, few: Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
-) -> Iterator[tuple[str, bytes]]:
+def _flipped(path: Path, case: Case, few: Few) -> Iterator[Altered]:
     sound = path.read_bytes()
     for place, mask in few(list(itertools.product(authenticated(path, case), FLIPS))):
         changed = bytearray(sound)
@@ -258,7 +282,7 @@ def _modules(path: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _moved(path: Path, other: Path, case: Case) -> Iterator[tuple[str, bytes]]:
+def _moved(path: Path, other: Path, case: Case) -> Iterator[Altered]:
     """Modules in the places of others of their length, of this file and of another."""
     sound, foreign = path.read_bytes(), other.read_bytes()
     modules, theirs = _modules(path), _modules(other)
@@ -271,7 +295,7 @@ def _moved(path: Path, other: Path, case: Case) -> Iterator[tuple[str, bytes]]:
             yield f"{name} of another file", _with(sound, at, foreign[start : start + size])
 
 
-def _exchanged(path: Path, other: Path) -> Iterator[tuple[str, bytes]]:
+def _exchanged(path: Path, other: Path) -> Iterator[Altered]:
     """Data under the footer of another file."""
     sound, foreign = path.read_bytes(), other.read_bytes()
     with opened(path) as it, opened(other) as their:
@@ -289,7 +313,7 @@ def _with(content: bytes, at: int, part: bytes) -> bytes:
     return content[:at] + part + content[at + len(part) :]
 
 
-def _replayed(path: Path, case: Case) -> Iterator[tuple[str, bytes]]:
+def _replayed(path: Path, case: Case) -> Iterator[Altered]:
     """What stood in the file before its filters were replaced, laid over what stands there now.
 
     All of it authenticates, and as both versions tell the truth, so must any mixture.
@@ -310,7 +334,7 @@ def _replayed(path: Path, case: Case) -> Iterator[tuple[str, bytes]]:
     yield "the footer of a later version", before[: ends[0]] + after[ends[1] :]
 
 
-def _weakened(folder: Path, case: Case) -> Iterator[tuple[str, bytes]]:
+def _weakened(folder: Path, case: Case) -> Iterator[Altered]:
     """The same rows with less protection than the policy of the case wants."""
     weaker = [Case(name="plain", mode=Mode.PLAIN)]
     if case.mode is Mode.ENCRYPTED:

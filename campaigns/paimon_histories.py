@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import secure_bloom as sb
+from campaigns.disks import MEMORY
 from campaigns.outcome import Effort, Outcome
+from campaigns.pieces import Tally, in_pieces
 from secure_bloom.lakes.avro_files import decode, decoding_room
 from secure_bloom.paimon.build import BuildOptions, build_table
 from secure_bloom.runs.progress import Meter
@@ -36,6 +38,8 @@ from testing.paimon_tables import Warehouse, latest
 Rows = dict[int, str]
 _FULL: Final = {"append": 350, "primary key": 150}
 _QUICK: Final = {"append": 3, "primary key": 2}
+#: Histories of a piece.
+_A_PIECE: Final = 25
 _STEPS: Final = 6
 _OPTIONS: Final = sb.paimon.IndexOptions(fpp=0.001)
 
@@ -235,14 +239,13 @@ def run(effort: Effort) -> Outcome:
     """Play the histories of each kind, or of the kinds that begin with a word of the scenes."""
     wanted = _QUICK if effort.quick else _FULL
     kinds = [it for it in wanted if not effort.scenes or it.startswith(tuple(effort.scenes))]
-    done: Counter[str] = Counter()
-    failures: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
-        for kind in kinds:
-            lake = Warehouse(path=f"{folder}/{kind.replace(' ', '-')}")
-            for seed in range(effort.seed, effort.seed + wanted[kind]):
-                failures += _played(lake, kind, seed, done)
-    told = ", ".join(f"{count:,} {name}" for name, count in sorted(done.items()))
+    pieces = [
+        (kind, range(effort.seed + first, effort.seed + min(first + _A_PIECE, wanted[kind])))
+        for kind in kinds
+        for first in range(0, wanted[kind], _A_PIECE)
+    ]
+    tally = in_pieces("paimon_histories", pieces, _count, quick=effort.quick)
+    told = tally.counted()
     played = " and ".join(f"{wanted[kind]:,} {kind}" for kind in kinds)
     return Outcome(
         tried=(
@@ -250,9 +253,21 @@ def run(effort: Effort) -> Outcome:
             f"between our look at a table and our commit: {told}; all rows, and lookups by "
             "indexes, after each step, and all rows at each tag; judged by pypaimon-rust"
         ),
-        trials=sum(wanted[kind] for kind in kinds),
-        failures=tuple(failures),
+        trials=tally.trials,
+        failures=tally.failures,
     )
+
+
+def _count(piece: tuple[str, range]) -> Tally:
+    """Play some histories of a kind."""
+    kind, seeds = piece
+    done: Counter[str] = Counter()
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="histories-") as folder:
+        lake = Warehouse(path=f"{folder}/lake")
+        for seed in seeds:
+            failures += _played(lake, kind, seed, done)
+    return Tally(trials=len(seeds), failures=tuple(failures), counts=done)
 
 
 def _played(lake: Warehouse, kind: str, seed: int, done: Counter[str]) -> list[str]:

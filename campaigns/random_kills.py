@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import random
 import sys
-import tempfile
 import time
+from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from campaigns.children import Child, run_worker
 from campaigns.disks import folders
 from campaigns.outcome import Effort, Outcome
-from campaigns.scenes import Scene, same_nonces, scenes
+from campaigns.pieces import Tally, in_pieces
+from campaigns.scenes import Scene, SceneOnDisk, scenes_on_disks
 
 _KILLS = 2_100
 #: Larger files than elsewhere: a kill has to meet a write.
@@ -22,42 +24,40 @@ _ROWS = 3_000
 
 def run(effort: Effort) -> Outcome:
     """Start the worker and tell what it found."""
-    found = run_worker("campaigns.random_kills", effort)
+    tally = run_worker("campaigns.random_kills", effort)
     return Outcome(
         tried=(
-            f"SIGKILL at random moments of {found['scenes']} runs of writing verbs on "
-            f"{' and '.join(found['disks'])}, {found['alive']:,} times before it ended; then "
+            f"SIGKILL at random moments of {tally.counts['runs']} runs of writing verbs on "
+            f"{' and '.join(folders())}, {tally.counts['alive']:,} times before it ended; then "
             "old file or new, and the next run ends well"
         ),
-        trials=found["trials"],
-        failures=tuple(found["failures"]),
+        trials=tally.trials,
+        failures=tally.failures,
     )
 
 
 def main() -> None:
     """The worker."""
     effort = Effort(**json.loads(sys.argv[1]))
-    chance = random.Random(effort.seed)
-    disks = folders()
-    failures, trials, alive, played = [], 0, 0, 0
-    for number, (disk, parent) in enumerate(disks.items()):
-        with tempfile.TemporaryDirectory(dir=parent, prefix="kills-") as folder, same_nonces():
-            rows = 200 if effort.quick else _ROWS
-            share = effort.share(number, len(disks))
-            every = list(scenes(Path(folder), rows=rows, only=effort.scenes, share=share))
-            kills = 1 if effort.quick else max(1, _KILLS // len(every) // len(disks))
-            for scene in every:
-                played += 1
-                with scene.setting():
-                    seconds = duration(scene, Path(folder, "scene"), 1 if effort.quick else 3)
-                    for _ in range(kills):
-                        after = chance.uniform(0, 1.1 * seconds)
-                        was_alive, wrong = trial(scene, Path(folder, "scene"), after)
-                        trials, alive = trials + 1, alive + was_alive
-                        if wrong:
-                            failures.append(f"{scene.name} on {disk}, {after:.4f} s: {wrong}")
-    found = {"scenes": played, "trials": trials, "alive": alive, "failures": failures}
-    print(json.dumps({**found, "disks": list(disks)}))
+    every = scenes_on_disks(effort, rows=200 if effort.quick else _ROWS)
+    work = partial(_count, effort=effort, kills=1 if effort.quick else _KILLS // len(every) or 1)
+    print(in_pieces("random_kills", every, work, quick=effort.quick).json())
+
+
+def _count(it: SceneOnDisk, effort: Effort, kills: int) -> Tally:
+    """Kill runs of one scene."""
+    alive, failures = 0, []
+    chance = random.Random(f"{effort.seed} {it}")
+    with it.folder() as folder:
+        seconds = duration(it.scene, folder, 1 if effort.quick else 3)
+        for _ in range(kills):
+            after = chance.uniform(0, 1.1 * seconds)
+            was_alive, wrong = trial(it.scene, folder, after)
+            alive += was_alive
+            if wrong:
+                failures.append(f"{it}, {after:.4f} s: {wrong}")
+    counts = Counter(runs=1, alive=alive)
+    return Tally(trials=kills, failures=tuple(failures), counts=counts)
 
 
 def duration(scene: Scene, folder: Path, runs: int) -> float:

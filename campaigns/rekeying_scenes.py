@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from unittest import mock
 
 import secure_bloom as sb
+from campaigns.disks import MEMORY
 from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX, key_material_name
 from secure_bloom.rekeying.rekey_report import RekeyReport
@@ -68,20 +70,27 @@ def _merged(old: bytes, new: bytes) -> bytes:
     return old[:-1] + (b"," if len(old) > 2 and len(new) > 2 else b"") + new[1:]
 
 
-def unopened(files: Mapping[str, bytes], folder: Path) -> str | None:
+def unopened(files: Mapping[str, bytes]) -> str | None:
     """Which of the files does not open, if key material stands beside any of them."""
     if not any(KEY_MATERIAL_PREFIX in name for name in files):
         return None
     # Without the log of a table: a file opens by what stands beside it, live or not.
-    files = {name: content for name, content in files.items() if "_delta_log" not in name}
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    for name in (name for name in files if name.endswith(".parquet")):
-        try:
-            sb.read_table(folder / name, keys=KEYRING)
-        except sb.SecureBloomError as error:
-            return f"{name} does not open: {error}"
+    return _unopened(frozenset(it for it in files.items() if "_delta_log" not in it[0]))
+
+
+@lru_cache(maxsize=1000)
+def _unopened(files: frozenset[tuple[str, bytes]]) -> str | None:
+    """Once for the same files: most faults leave those of before or those of after."""
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="opened-") as folder:
+        for name, content in files:
+            Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, name).write_bytes(content)
+        for name, _ in files:
+            try:
+                if name.endswith(".parquet"):
+                    sb.read_table(Path(folder, name), keys=KEYRING)
+            except sb.SecureBloomError as error:
+                return f"{name} does not open: {error}"
     return None
 
 

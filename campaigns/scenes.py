@@ -24,7 +24,8 @@ from unittest import mock
 
 import secure_bloom as sb
 from campaigns import delta_scenes, rekeying_scenes
-from campaigns.disks import writes_at_once
+from campaigns.disks import folders, writes_at_once
+from campaigns.outcome import Effort
 from secure_bloom import hudi, paimon
 from secure_bloom.adding.in_place import append_mark
 from secure_bloom.adding.report import FileAddReport
@@ -120,9 +121,7 @@ class Scene:
     @staticmethod
     def _unopened(now: Files) -> str | None:
         contents = {name: content for name, (content, _) in now.items()}
-        with tempfile.TemporaryDirectory(prefix="opened-") as opened:
-            unopened = rekeying_scenes.unopened(contents, Path(opened))
-        return unopened or delta_scenes.lost(contents)
+        return rekeying_scenes.unopened(contents) or delta_scenes.lost(contents)
 
     def not_ended(self, folder: Path) -> str | None:
         """Run again, with nothing in the way; what is wrong then."""
@@ -208,6 +207,40 @@ def scenes(
             raise AssertionError(f"{name} does not work at all: {told}")
         end = files_in(folder / "scene")
         yield replace(scene, end=end, between=scene.between | rekeying_scenes.between(start, end))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneOnDisk:
+    """A scene, the kind of the file system on which it is played, and a folder there."""
+
+    scene: Scene
+    disk: str
+    parent: str
+
+    def __str__(self) -> str:
+        return f"{self.scene.name} on {self.disk}"
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """A folder for the scene, in its setting."""
+        with (
+            tempfile.TemporaryDirectory(dir=self.parent, prefix="scene-") as folder,
+            same_nonces(),
+            self.scene.setting(),
+        ):
+            yield Path(folder, "scene")
+
+
+def scenes_on_disks(effort: Effort, *, rows: int = 40) -> list[SceneOnDisk]:
+    """Each scene of the effort on each file system; in a quick run on one of them."""
+    found = []
+    disks = folders()
+    for number, (disk, parent) in enumerate(disks.items()):
+        share = effort.share(number, len(disks))
+        with tempfile.TemporaryDirectory(dir=parent, prefix="scenes-") as folder, same_nonces():
+            every = scenes(Path(folder), rows=rows, only=effort.scenes, share=share)
+            found += [SceneOnDisk(scene=it, disk=disk, parent=parent) for it in every]
+    return found
 
 
 Play = tuple[str, Files, Callable[[Path], Told], Callable[[], Any]]

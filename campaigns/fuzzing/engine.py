@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,10 +19,14 @@ from campaigns import ROOT
 from campaigns.fuzzing.child import is_sanitized
 from campaigns.fuzzing.targets import TARGETS
 from campaigns.outcome import Outcome
+from campaigns.pieces import PROCESSES, Progress
 from campaigns.reliability import commit
 
 #: So many slices has a large run; a smaller one, and one that learns as it goes, has one a target.
-_SLICES, _WHOLE = 20, 1_000_000
+_SLICES, _WHOLE = 4, 1_000_000
+#: Each target gets this part of the inputs at least, however much an input costs; of ten million
+#: they are 100,000.  The rest is shared so that each target gets the same time of the processor.
+_LEAST = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +65,12 @@ def fuzz(
     kept = None if journal is None else Path(journal)
     done: dict[Slice, Found] = {} if kept is None else _read(kept)
     every = slices(trials, seed, by_coverage=by_coverage, words=words)
+    left = [it for it in every if it not in done]
+    progress = Progress("coverage_fuzz" if by_coverage else "mutation_fuzz", of=len(left))
     with contextlib.suppress(KeyboardInterrupt):
-        for piece, found in _run_all([it for it in every if it not in done]):
+        for piece, found in _run_all(left):
             done[piece] = found
+            progress.add(found.trials, len(found.failures))
             if kept is not None:
                 with kept.open("a") as file:
                     file.write(json.dumps({**asdict(piece), "found": asdict(found)}) + "\n")
@@ -76,12 +84,15 @@ def slices(trials: int, seed: int, *, by_coverage: bool, words: Sequence[str] = 
     count = _SLICES if trials > _WHOLE else 1
     at = commit()
     chosen = {it: TARGETS[it] for it in TARGETS if it.startswith(tuple(words) or "")}
-    total = count * sum(target.share for target in chosen.values())
+    speed = sum(1 / target.microseconds for target in chosen.values())
+    rest = trials * max(0, 1 - _LEAST * len(chosen))
     return [
         Slice(
             target=name,
             seed=seed * _SLICES + number,
-            trials=max(10, round(trials * target.share / total)),
+            trials=max(
+                10, math.ceil((_LEAST * trials + rest / speed / target.microseconds) / count)
+            ),
             by_coverage=by_coverage,
             commit=at,
         )
@@ -117,7 +128,7 @@ def _run_all(pieces: Sequence[Slice]) -> Iterator[tuple[Slice, Found]]:
     stop = threading.Event()
     with (
         tempfile.TemporaryDirectory() as folder,
-        ThreadPoolExecutor(os.cpu_count() or 1) as executor,
+        ThreadPoolExecutor(PROCESSES) as executor,
     ):
         running = {executor.submit(_run, it, folder, stop): it for it in pieces}
         try:

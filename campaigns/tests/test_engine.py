@@ -22,6 +22,15 @@ def test_any_part_of_a_run_has_each_target_with_a_seed_of_its_own() -> None:
     )
 
 
+@pytest.mark.parametrize("by_coverage", [False, True])
+def test_each_target_gets_a_hundredth_of_the_inputs_at_least(by_coverage: bool) -> None:
+    least = dict.fromkeys(TARGETS, 0)
+    for it in engine.slices(10_000_000, 0, by_coverage=by_coverage):
+        least[it.target] += it.trials
+    assert min(least.values()) >= 100_000
+    assert sum(least.values()) >= 10_000_000
+
+
 def test_a_run_that_is_stopped_tells_what_it_did_and_the_next_one_does_the_rest(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

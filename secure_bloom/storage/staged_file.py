@@ -134,9 +134,10 @@ class StagedFile:
             if self.folder.status(self.name) is not None:
                 raise FileChangedError("the file is there already", path=self._target) from exc
             raise
-        # The next writer may have removed the name as a leftover, and given it to its own file.
-        if self._named and self.folder.holds(self._temporary, self.fd):
-            with contextlib.suppress(OSError):  # else the next writer removes it
+        # What the system refuses now is removed by the next writer: the new file is in its place.
+        with contextlib.suppress(OSError):
+            # The next writer may have removed the name as a leftover, and given it to its own file.
+            if self._named and self.folder.holds(self._temporary, self.fd):
                 self.folder.unlink(self._temporary)
         self._sync_folder()
 

@@ -204,6 +204,21 @@ class TestRaces:
             other.name: b"theirs",
         }
 
+    @pytest.mark.usefixtures("without_nameless_files")
+    def test_a_new_file_is_published_although_the_disk_fails_right_after(
+        self, staged: StagedFile, data_file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        data_file.unlink()
+        staged.create()
+        os.write(staged.fd, b"ours")
+
+        def refused(*_: object) -> bool:
+            raise OSError(errno.EIO, "input/output error")
+
+        monkeypatch.setattr(OpenFolder, "holds", refused)
+        staged.publish_if_absent()
+        assert data_file.read_bytes() == b"ours"
+
     def test_a_dead_writers_file_that_someone_else_removes(
         self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
