@@ -25,6 +25,7 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
@@ -34,6 +35,7 @@ from secure_bloom.storage.paths import is_object_uri
 # Loaded to search for values alone.
 if TYPE_CHECKING:
     from secure_bloom.auditing.checks.traced_values import TracedValues
+    from secure_bloom.lakes.paimon.table import PaimonFile
     from secure_bloom.tracing.index import WordIndex
 
 #: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
@@ -71,7 +73,13 @@ def _audits(
         return
     resolver = KeyResolver(plan.keys)
     older = OlderNames(plan.tables)
-    run = AuditRun(request=request, resolver=resolver, older_names=older.of, words=words)
+    run = AuditRun(
+        request=request,
+        resolver=resolver,
+        older_names=older.of,
+        paimon_file=_paimon_files(plan).get,
+        words=words,
+    )
     work = partial(audit_file, run=run, open_file=plan.tables.open)
     paths = KeyPrefetch(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
@@ -135,6 +143,13 @@ def conclude(
         found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
     report = _report(plan, found, summed.checked, mask, targets)
     return replace(report, leak_search=leaks)
+
+
+def _paimon_files(plan: AuditPlan) -> dict[str, PaimonFile]:
+    found: dict[str, PaimonFile] = {}
+    for table in plan.tables.tables:
+        found |= table.state.files if table.format is PAIMON else {}
+    return found
 
 
 def _copy_search(

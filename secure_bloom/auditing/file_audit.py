@@ -17,6 +17,7 @@ from secure_bloom.auditing.checks import (
     contradictions,
     hudi_filters,
     leaks,
+    paimon_indexes,
     unreferenced_bytes,
 )
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
@@ -102,6 +103,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     column_filters.check_doubts,
     column_names.check_spelling,
     column_names.check_older_names,
+    paimon_indexes.check_index_bits,
     classification.check_classified,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (

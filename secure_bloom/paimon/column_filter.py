@@ -241,7 +241,7 @@ def column_sources(footer: Footer, columns: Mapping[str, IndexOptions]) -> Itera
 def build_filter(file: InputFile, source: ColumnSource) -> tuple[ColumnReport, Index]:
     """Build the index of one column. The index is EMPTY if the column has no value."""
     options = source.options
-    hashes = _Hashes(_column_hashes(file, source))
+    hashes = _Hashes(column_hashes_of(file, source))
     if options.items is None:
         distinct = hashes.distinct()
         items, batches = len(distinct), iter((distinct,))
@@ -317,7 +317,7 @@ def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return numbers[is_new]
 
 
-def _column_hashes(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np.int64]]:
+def column_hashes_of(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np.int64]]:
     """Yield the hashes of a column's values without nulls, row group by row group."""
     map_key = source.column.map_key
     for chunks in source.chunks:

@@ -12,7 +12,13 @@ import struct
 from contextlib import suppress
 
 from secure_bloom.auditing.checks.filter_search import LONGEST_HEADER, is_plain_filter
-from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject, ZeroTally
+from secure_bloom.auditing.checks.subjects import (
+    ChunkSubject,
+    FileSubject,
+    Findings,
+    FooterSubject,
+    ZeroTally,
+)
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.filter_rules import (
     FILTER_CROWDED,
@@ -166,14 +172,14 @@ def _check_crowded(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilte
         yield subject.finding(
             FILTER_CROWDED, "the filter has more bits set than the values of the column can set"
         )
-    elif _are_read(subject, chunk):
+    elif are_read(subject.of, chunk):
         yield from _check_bits(subject, chunk, stored)
 
 
-def _are_read(subject: ChunkSubject, chunk: Chunk) -> bool:
-    """Return whether the values are read to compare the filter's bits with theirs."""
-    meta_data, file = chunk.meta_data, subject.of.file
-    if subject.of.request.check_values:
+def are_read(subject: FileSubject, chunk: Chunk) -> bool:
+    """Return whether the values are read to compare a filter's bits with theirs."""
+    meta_data, file = chunk.meta_data, subject.file
+    if subject.request.check_values:
         return True
     # In a store each look is a request.
     if is_object_uri(file.path):

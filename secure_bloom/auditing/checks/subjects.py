@@ -28,6 +28,7 @@ from secure_bloom.storage import InputFile
 
 # Loaded to search for values alone.
 if TYPE_CHECKING:
+    from secure_bloom.lakes.paimon.table import PaimonFile
     from secure_bloom.tracing.index import WordIndex
 from secure_bloom.storage.column_mapping import ColumnMapping
 
@@ -82,12 +83,14 @@ class AuditRun:
     """What the audits of all files of a run share.
 
     ``words`` are those of the values of all sensitive columns, if they are searched for.
-    ``older_names`` returns the names that the table of a file had for its columns.
+    ``older_names`` returns the names that the table of a file had for its columns, ``paimon_file``
+    what a Paimon table says of a live file.
     """
 
     request: AuditRequest
     resolver: KeyResolver
     older_names: Callable[[str], Sequence[ColumnMapping]] = lambda _: ()
+    paimon_file: Callable[[str], PaimonFile | None] = lambda _: None
     words: WordIndex | None = field(default=None, repr=False)
 
     @cached_property

@@ -70,7 +70,8 @@ FILTER_CROWDED = Rule(
     "perhaps of a sensitive column, and whoever may read it can ask for them. The values of a "
     "column in clear are read if they take at most 1 MiB or are all in the dictionary, in an "
     "object store only with `--check-values`, which reads those of every column with a filter. "
-    "Else the bits are counted: a value sets eight in each of its forms.",
+    "Else the bits are counted: a value sets eight in each of its forms. Filters of Paimon's "
+    "indexes are compared in the same way.",
     fix="write the file again from its rows and destroy this copy; find the writer of the filter",
 )
 FILTER_WRONG = Rule(
