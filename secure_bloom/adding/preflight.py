@@ -26,12 +26,14 @@ _FEW: Final = 8
 class Survey:
     """The check of one file. ``chunks`` is the number of column chunks that are to have filters.
 
+    ``table`` is the file's table, if the policy has several.
     ``missing`` are columns that it lacks and that no table's log knows.  ``refusal`` is an error of
     the request itself, which stops the run. ``failure`` is an error of this file, which does not
     stop the others.
     """
 
     path: str
+    table: str | None = None
     columns: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     chunks: int = 0
@@ -45,25 +47,29 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
     A column that none of these files has is looked for in the others, until one has it.  Raises the
     errors of :func:`check_surveys`.
     """
+    surveys: list[Survey] = []
+    for own, group in request.by_table(files):
+        surveys += _few_of_table(group, own, resolver)
+    check_surveys(surveys)
+    return sum(survey.chunks for survey in surveys) // max(1, len(surveys))
+
+
+def _few_of_table(
+    files: Sequence[str], request: FilterRequest, resolver: KeyResolver
+) -> Iterable[Survey]:
+    """Return the surveys of a few files, and of more until each column was found in one."""
     # Files from all over the run: those of one day are alike, and a mistake may show in another
     # one.
     few = files[:: max(1, -(-len(files) // _FEW))]
-    surveys = {path: survey_file(path, request, resolver) for path in few}
-    missing = _missing_in_all(request, surveys.values())
-    for path in files:
-        if not missing:
+    surveys: list[Survey] = []
+    missing = set(request.wanted.columns)
+    for number, path in enumerate(dict.fromkeys([*few, *files])):
+        if number >= len(few) and not missing:
             break
-        if path not in surveys:
-            surveys[path] = survey_file(path, request, resolver)
-            missing = missing & _missing_in_all(request, [surveys[path]])
-    check_surveys(surveys.values())
-    return sum(survey.chunks for survey in surveys.values()) // max(1, len(surveys))
-
-
-def _missing_in_all(request: FilterRequest, surveys: Iterable[Survey]) -> set[str]:
-    """Return the columns that none of the readable files has."""
-    missing = (set(survey.missing) for survey in surveys if survey.failure is None)
-    return set(request.wanted.columns).intersection(*missing)
+        surveys.append(survey_file(path, request, resolver))
+        if surveys[-1].failure is None:
+            missing.intersection_update(surveys[-1].missing)
+    return surveys
 
 
 def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
@@ -78,6 +84,7 @@ def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Sur
 
 
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
+    request = request.for_file(path)
     with located(path=path), request.wanted.open(path) as file:
         # As before a write, a signature that cannot be checked is an error: it fails here, before
         # the work.
@@ -92,6 +99,7 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
                 request.guard.check(footer.chunk(0, ordinal), like=alike.get(ordinal))
         return Survey(
             path=path,
+            table=None if request.guard.policy is None else request.guard.policy.table,
             columns=tuple(leaf.name for leaf in footer.leaves),
             missing=tuple(
                 name for name in wanted.missing(footer.leaves) if name not in wanted.known
@@ -120,11 +128,23 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
     for survey in surveys:
         if survey.refusal is not None:
             raise survey.refusal
-    readable = [survey for survey in surveys if survey.failure is None]
-    # If no file can be read, nobody knows which columns there are.
-    if readable:
-        everywhere = set(readable[0].missing).intersection(*(s.missing for s in readable))
-        for name in sorted(everywhere):
+    # If no file of a table can be read, nobody knows which columns there are.
+    for readable in readable_by_table(surveys):
+        for name in sorted(missing_in_all(readable)):
             columns = (column for s in readable for column in s.columns)
             raise unknown_column(name, columns, (s.path for s in readable))
     return {survey.path: survey.failure for survey in surveys if survey.failure is not None}
+
+
+def readable_by_table(surveys: Iterable[Survey]) -> Iterable[list[Survey]]:
+    """Return the surveys of files that can be read, those of each table together."""
+    found: dict[str | None, list[Survey]] = {}
+    for survey in surveys:
+        if survey.failure is None:
+            found.setdefault(survey.table, []).append(survey)
+    return found.values()
+
+
+def missing_in_all(surveys: Iterable[Survey]) -> set[str]:
+    """Return the columns that each of these files lacks."""
+    return set.intersection(*(set(survey.missing) for survey in surveys))

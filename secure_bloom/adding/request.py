@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
@@ -34,7 +35,8 @@ class WantedFilters:
 
     ``known`` are columns that a table's log names, so that a file may lack them.  ``names`` are the
     table's names of columns, if its files may have others.  ``whole`` are the structures of which
-    all leaves are meant. None means every structure, as in a policy.
+    all leaves are meant. None means every structure, as in a policy.  ``shared`` are the columns of
+    all tables of a policy: a table that lacks one has nothing to report.
     """
 
     columns: Mapping[str, BloomFilterOptions]
@@ -42,6 +44,11 @@ class WantedFilters:
     known: frozenset[str] = frozenset()
     names: ColumnMapping | None = None
     whole: frozenset[str] | None = None
+    shared: frozenset[str] = frozenset()
+
+    def required(self) -> list[str]:
+        """Return the columns that a table must have."""
+        return [name for name in self.columns if name not in self.shared]
 
     def open(self, path: str) -> InputFile:
         """Open a file. Its columns have the names of its table."""
@@ -72,7 +79,7 @@ class WantedFilters:
 
     def missing(self, leaves: tuple[Leaf, ...]) -> list[str]:
         """Return the requested columns that a file with these leaves does not have."""
-        return [name for name in self.columns if not select(leaves, name)]
+        return [name for name in self.required() if not select(leaves, name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +141,15 @@ class FilterGuard:
 
 @dataclass(frozen=True, slots=True)
 class FilterRequest:
-    """The filters that each file of a run is to have, and the guard of its columns."""
+    """The filters that each file of a run is to have, and the guard of its columns.
+
+    Under a policy with several tables, :meth:`for_file` returns those of one file.
+    """
 
     wanted: WantedFilters
     guard: FilterGuard = field(default_factory=FilterGuard)
+    #: Whether the policy says which columns get filters, and not the caller.
+    from_policy: bool = False
 
     def on_table(self, names: ColumnMapping | None, known: Iterable[str]) -> FilterRequest:
         """Return the request for the files of a table.
@@ -145,6 +157,44 @@ class FilterRequest:
         ``names`` are those of :class:`WantedFilters`. The table has the ``known`` columns.
         """
         return replace(self, wanted=replace(self.wanted, names=names, known=frozenset(known)))
+
+    def for_file(self, path: str) -> FilterRequest:
+        """Return the request for one file, or for a table by its address.
+
+        It differs from file to file only for a policy with several tables. Raises PolicyError for a
+        file of no table, or of several.
+        """
+        policy = self.guard.policy
+        own = None if policy is None else policy.for_table(path)
+        return self if own is None or own is policy else self._under(own)
+
+    def by_table(self, files: Sequence[str]) -> Iterator[tuple[FilterRequest, list[str]]]:
+        """Yield the request for each table, and its files.
+
+        A file of no table is left out: it fails when its turn comes.
+        """
+        if self.guard.policy is None or not self.guard.policy.tables:
+            yield self, list(files)
+            return
+        found: dict[str | None, tuple[FilterRequest, list[str]]] = {}
+        for path in files:
+            with suppress(PolicyError):
+                policy = self.guard.policy.for_table(path)
+                found.setdefault(policy.table, (self._under(policy), []))[1].append(path)
+        yield from found.values()
+
+    def for_paths(self, paths: Iterable[str]) -> FilterRequest:
+        """Return the request for the one table that paths name, or this request for others."""
+        policy = self.guard.policy
+        own = None if policy is None else policy.for_paths(paths)
+        return self if own is None or own is policy else self._under(own)
+
+    def _under(self, policy: KeyPolicy) -> FilterRequest:
+        """Return the request under the policy of one table."""
+        wanted = self.wanted
+        if self.from_policy:
+            wanted = replace(wanted, columns=policy.bloom_columns(), shared=policy.shared)
+        return replace(self, wanted=wanted, guard=FilterGuard(policy))
 
 
 def filter_request(
@@ -171,7 +221,7 @@ def filter_request(
             hint="name columns, or give a policy in which columns have bloom = true",
         )
     wanted = WantedFilters(columns=chosen, replace_filters=replace_filters, whole=whole)
-    return FilterRequest(wanted, guard)
+    return FilterRequest(wanted, guard, from_policy=columns is None)
 
 
 def _given(columns: Columns) -> dict[str, BloomFilterOptions]:

@@ -224,7 +224,8 @@ class Rewriter(FileRewriter):
         # With numpy and Arrow, which a process that only hands out files does not need.
         from secure_bloom.adding.rewrite_plan import plan_rewrite
 
-        return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
+        request = self.request.for_file(file.path)
+        return plan_rewrite(file, keys, request, append=self.mode.in_place, run=run)
 
 
 def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, ...]:

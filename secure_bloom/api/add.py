@@ -61,7 +61,8 @@ class AddRequest:
 
     def filters(self) -> FilterRequest:
         """Return the wanted filters. Raises PolicyError if there is none."""
-        return filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
+        asked = filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
+        return asked.for_paths(as_paths(self.paths))
 
     def open_rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
         """Return a function that makes the work on single files, in this or another process."""
@@ -157,6 +158,7 @@ def open_delta_run(
     from secure_bloom.lakes.delta.replacements import Operation
     from secure_bloom.lakes.delta.table_run import open_run
 
+    request = request.for_file(folder)
     wanted = request.wanted
     fpps = {name: options.fpp for name, options in wanted.columns.items()}
     parameters = {
@@ -165,10 +167,11 @@ def open_delta_run(
     }
     operation = Operation(name=DELTA_OPERATION, parameters=parameters)
     table = open_run(
-        open_table(folder), operation, chosen, columns=wanted.columns, commit_every=commit_every
+        open_table(folder), operation, chosen, columns=wanted.required(), commit_every=commit_every
     )
-    if request.guard.policy is not None:
-        table.require(request.guard.policy.columns)
+    policy = request.guard.policy
+    if policy is not None:
+        table.require(policy.columns.keys() - policy.shared)
     known = filter(table.names.has_field, wanted.columns)
     return table, request.on_table(table.opened_names, known)
 
@@ -201,7 +204,8 @@ def open_iceberg_run(
     refuse_options_of_files(path, in_place=in_place, output=output)
     chosen = IcebergSelection(where=where, since=since)
     table = open_table(path, branch)
-    for name in request.wanted.columns:
+    request = request.for_file(path)
+    for name in request.wanted.required():
         check_column(name, table)
     fpps = {name: options.fpp for name, options in request.wanted.columns.items()}
     rewrite = Rewrite.of("add", columns=json.dumps(fpps, ensure_ascii=False))

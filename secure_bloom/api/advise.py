@@ -50,7 +50,6 @@ def advise(
         >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
         ['email', 'city']
     """
-    access = Access.of(keys, policy, allow_unprotected=allow_unprotected)
-    return advise_columns(
-        as_paths(paths), columns, queries, fpp=fpp, access=access, progress=progress
-    )
+    given = as_paths(paths)
+    access = Access.of(keys, policy, allow_unprotected=allow_unprotected, paths=given)
+    return advise_columns(given, columns, queries, fpp=fpp, access=access, progress=progress)

@@ -14,7 +14,7 @@ from secure_bloom.api.rekeyed_tables import (
     open_rotation,
 )
 from secure_bloom.calling.arguments import Progress, checked_arguments
-from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
+from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
@@ -116,7 +116,8 @@ def reencrypt(
     if found is None:
         choice.refuse()
         target = FilesTarget(paths=every, output=output)
-        open_work = partial(setting, policy, needs_columns=not allow_missing_columns)
+        wanted = loaded_policy(policy, every)
+        open_work = partial(setting, wanted, needs_columns=not allow_missing_columns)
         return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
     table, wanted = open_reencryption(*found, policy, choice, output=output is not None)
     open_work = partial(setting, wanted, only_changes=True, names=table.opened_names)
@@ -176,16 +177,22 @@ def decrypt(
         >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
         <RekeyReport: 1 file (1 decrypted)>
     """
+    # Listed once: the paths may come from a generator.
+    every = as_paths(paths)
     setting = partial(
         decryption,
         Access.of(
-            keys, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+            keys,
+            policy,
+            allow_unverified=allow_unverified,
+            allow_unprotected=allow_unprotected,
+            paths=every,
         ),
         dry_run=dry_run,
         verify=verify,
     )
     choice = TableChoice(where=where, since=since, branch=branch, commit_every=commit_every)
-    every, runner = as_paths(paths), LocalRunner(jobs=jobs)
+    runner = LocalRunner(jobs=jobs)
     found = table_to_write(every, ICEBERG)
     if found is not None:
         table = open_decryption(*found, choice, output=output is not None)
@@ -272,7 +279,7 @@ def rotate_keys(
     if found is None:
         choice.refuse()
         # With moves the policy is asked for its KMS alone.
-        open_work = partial(setting, policy, needs_columns=not moves)
+        open_work = partial(setting, loaded_policy(policy, every), needs_columns=not moves)
         done = run(open_work, FilesTarget(paths=every), runner, progress)
         return _files_report(done, closed_notes(moves or {}, done.reports))
     table, wanted = open_rotation(*found, policy, moves or {}, choice)

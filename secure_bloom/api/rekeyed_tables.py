@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from secure_bloom.encryption.access import loaded_policy
+from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.formats import DELTA, ICEBERG
@@ -76,13 +75,13 @@ class TableChoice:
 def open_reencryption(
     log: TableFormat,
     place: str,
-    policy: KeyPolicy | str | PathLike[str],
+    policy: GivenPolicy,
     choice: TableChoice,
     *,
     output: bool = False,
 ) -> tuple[TableTarget, KeyPolicy]:
     """Return the run that brings a table under a policy. Raises an error for ``output``."""
-    wanted = _loaded(policy)
+    wanted = _loaded(policy).for_table(place)
     if log is ICEBERG:
         return _reencrypted_iceberg(place, wanted, choice, output=output)
     return _reencrypted_delta(place, wanted, choice, output=output)
@@ -91,12 +90,12 @@ def open_reencryption(
 def open_rotation(
     log: TableFormat,
     place: str,
-    policy: KeyPolicy | str | PathLike[str],
+    policy: GivenPolicy,
     moves: Mapping[str, str],
     choice: TableChoice,
 ) -> tuple[TableTarget, KeyPolicy]:
     """Return the run that rotates the keys of a table."""
-    wanted = _loaded(policy)
+    wanted = _loaded(policy).for_table(place)
     if moves:
         # Then the policy is asked for its KMS alone.
         older = wanted.older_keys | wanted.master_keys()
@@ -124,7 +123,7 @@ def open_decryption(
     )
 
 
-def _loaded(policy: KeyPolicy | str | PathLike[str]) -> KeyPolicy:
+def _loaded(policy: GivenPolicy) -> KeyPolicy:
     wanted = loaded_policy(policy)
     if wanted is None:
         raise PolicyError("no policy is given")
@@ -143,7 +142,7 @@ def _reencrypted_delta(
     table = open_table(folder)
     names = all_columns(table.metadata)
     older = _older_columns_of_delta(table)
-    asked = _without_dropped(wanted.columns, names, older)
+    asked = _without_dropped(_required(wanted), names, older)
     wanted = with_older_names(wanted, older)
     if choice.allow_missing_columns:
         asked = []
@@ -179,7 +178,7 @@ def _rotated_delta(
     operation = Operation(name=ROTATE, parameters={})
     run = open_run(table, operation, _delta_files(folder, choice), commit_every=choice.commit_every)
     older = _older_columns_of_delta(table)
-    run.require(_without_dropped(wanted.columns, run.names, older))
+    run.require(_without_dropped(_required(wanted), run.names, older))
     return run, with_older_names(wanted, older)
 
 
@@ -189,6 +188,11 @@ def _older_columns_of_delta(table: Snapshot) -> list[OlderColumn]:
     names = column_names(table.metadata)
     # Without column mapping no column is dropped or renamed, and files have the table's names.
     return [] if names is None else older_columns(names, DELTA.older_names(table))
+
+
+def _required(policy: KeyPolicy) -> list[str]:
+    """Return the columns that the policy has for this table, and not for all of its tables."""
+    return [path for path in policy.columns if path not in policy.shared]
 
 
 def _without_dropped(
@@ -222,7 +226,7 @@ def _reencrypted_iceberg(
     for name, rule in wanted.columns.items() if not choice.allow_missing_columns else ():
         # Checked before anything is written: a misspelt column that is to get a key would stay in
         # clear, and nobody would notice.
-        if rule.key is not None and not columns.has(name):
+        if rule.key is not None and not columns.has(name) and name not in wanted.shared:
             known = map(".".join, columns.current.values())
             raise unknown_column(name, known, (path,))
     wanted = with_older_names(wanted, _older_columns_of_iceberg(table))

@@ -6,6 +6,7 @@ import datetime
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -144,7 +145,8 @@ def plan_audit(
 
     Raises PolicyError if there is nothing to audit: no file, no policy, no KMS to ask.
     """
-    taken, findings = _policy(policy)
+    roots = as_paths(paths)
+    taken, findings = _policy(policy, roots)
     accepted = () if taken is None else current(taken.accepted, _today())
     options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
     selected = selection(options.ignore, options.severity)
@@ -160,7 +162,6 @@ def plan_audit(
     at_hand = request.key_source(keys)
     if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
         findings += tuple(policies.check_master_keys(taken, at_hand))
-    roots = as_paths(paths)
     refused: list[SecureBloomError] = []
     tables = list_tables(roots, options.at, refused=refused)
     files = tables.paths
@@ -205,8 +206,12 @@ def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> Au
 
 
 def _policy(
-    policy: KeyPolicy | str | PathLike[str],
+    policy: KeyPolicy | str | PathLike[str], roots: Sequence[str]
 ) -> tuple[KeyPolicy | None, tuple[Finding, ...]]:
+    """Return the policy of an audit, and findings about it.
+
+    Of several tables it is the policy of the one that all ``roots`` name, if they name one.
+    """
     if not isinstance(policy, KeyPolicy):
         if not isinstance(policy, str | PathLike):
             raise PolicyError(
@@ -217,7 +222,10 @@ def _policy(
         if draft is None:
             return None, tuple(policies.check_draft(problems, path))
         policy = draft
-    return policy, tuple(policies.check_policy(policy))
+    policy = policy.for_paths(roots)
+    every = (policy, *policy.tables.values())[bool(policy.tables) :]
+    found = chain.from_iterable(map(policies.check_policy, every))
+    return policy, tuple(dict.fromkeys(found))
 
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:

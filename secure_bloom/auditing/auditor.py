@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditPlan
@@ -20,7 +21,7 @@ from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.fixes import Targets
 from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
-from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
+from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN, POLICY_TABLE_UNUSED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
@@ -99,7 +100,7 @@ def conclude(
     """
     if plan.request is None:
         return _report(plan, list(plan.findings), 0, PathMask(KeyPolicy()))
-    found, summed = list(plan.findings), _Summary()
+    found, summed = list(plan.findings), _Summary(plan.request.policy)
     traced: list[TracedValues] = []
     targets = Targets(plan.tables, plan.given, plan.refused)
     for file in files:
@@ -109,7 +110,7 @@ def conclude(
         if file.columns:
             targets.add_columns(file.path, file.columns)
     policy = plan.request.policy
-    found += summed.mixture.findings()
+    found += chain.from_iterable(it.mixture.findings() for it in summed.tables.values())
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     found += guarded(check_table_keys(plan.tables))
     if plan.request.has_secrets:
@@ -131,14 +132,7 @@ def conclude(
         mask = PathMask(policy, searched.has_value)
         leaks = traced_values.leak_search(traced, words, mask.path)
     left_out = len(plan.listed) - len(plan.files)
-    # An empty table of a log has a schema, but no file that shows its columns.
-    if plan.files and summed.all_read and not left_out:
-        found += _unknown_columns(policy, set(summed.columns), plan)
-    if plan.request.strict:
-        named = {it for table in plan.tables.tables for it in table.partition_columns}
-        found += check_partitions_classified(plan.files, named, policy)
-    if plan.properties is not None:
-        found += check_properties(plan.properties, policy, summed.columns)
+    found += _table_findings(summed, plan)
     if left_out:
         found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
     report = _report(plan, found, summed.checked, mask, targets)
@@ -164,7 +158,7 @@ def _copy_search(
     )
 
     def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
-        return audit_file(path, run, open_file)
+        return audit_file(path, run.for_copy(path), open_file)
 
     return copies.CopySearch(
         listed=frozenset(plan.listed),
@@ -179,24 +173,68 @@ def _copy_search(
 
 
 class _Summary:
-    """Sums over the files of an audit. 10,000 equal files take no more memory than one."""
+    """Sums over the files of an audit, by their tables in the policy."""
 
-    def __init__(self) -> None:
-        self.columns: dict[str, tuple[str, ...]] = {}
+    def __init__(self, policy: KeyPolicy) -> None:
+        self._policy = policy
+        self.tables: dict[str | None, _TableSums] = {}
         self.checked = 0
-        self.all_read = True
-        self.mixture = Mixture()
 
     def add(self, file: FileAudit) -> None:
         """Add the result of one file."""
-        self.columns.update(file.columns)
         self.checked += file.columns_checked
+        policy = self._policy.rules_at(file.path)
+        if policy.table not in self.tables:
+            self.tables[policy.table] = _TableSums(policy=policy)
+        self.tables[policy.table].add(file)
+
+
+@dataclass(slots=True, kw_only=True)
+class _TableSums:
+    """Sums over the files of one table. Of 10,000 equal files only the paths take memory."""
+
+    policy: KeyPolicy
+    paths: list[str] = field(default_factory=list)
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    all_read: bool = True
+    mixture: Mixture = field(default_factory=Mixture)
+
+    def add(self, file: FileAudit) -> None:
+        """Add the result of one file."""
+        self.paths.append(file.path)
+        self.columns.update(file.columns)
         self.all_read = self.all_read and bool(file.columns)
         if file.protection is not None:
             self.mixture.add(file.path, file.protection)
 
+    def partition_columns(self, plan: AuditPlan) -> set[str]:
+        """Return the columns that partition the tables with a log, whose files are here."""
+        files = set(self.paths)
+        logs = (it for it in plan.tables.tables if not files.isdisjoint(it.files) or not it.files)
+        return {column for table in logs for column in table.partition_columns}
 
-def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> Iterator[Finding]:
+
+def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
+    """Yield what only all files of a table together show, and the tables without a file."""
+    request = plan.request or AuditRequest(policy=KeyPolicy())
+    is_whole = len(plan.listed) == len(plan.files)
+    for table in summed.tables.values():
+        # An empty table of a log has a schema, but no file that shows its columns.
+        if table.all_read and is_whole:
+            yield from _unknown_columns(table, plan)
+        if request.strict:
+            named = table.partition_columns(plan)
+            yield from check_partitions_classified(table.paths, named, table.policy)
+        if plan.properties is not None:
+            yield from check_properties(plan.properties, table.policy, table.columns)
+    if plan.properties is not None and not summed.tables:
+        yield from check_properties(plan.properties, request.policy, {})
+    for pattern in sorted(request.policy.tables.keys() - summed.tables.keys()):
+        yield POLICY_TABLE_UNUSED.finding(f'no file belongs to [tables."{pattern}"]')
+
+
+def _unknown_columns(table: _TableSums, plan: AuditPlan) -> Iterator[Finding]:
+    policy, columns = table.policy, set(table.columns)
     parents = {
         ".".join(parts[:depth])
         for parts in (column.split(".") for column in columns)
@@ -204,16 +242,16 @@ def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> I
     }
     partitions = {
         secret_partition(folder, policy)
-        for folder in {part for file in plan.files for part in file.split("/") if "=" in part}
+        for folder in {part for file in table.paths for part in file.split("/") if "=" in part}
     }
-    partitions.update(*(table.partition_columns for table in plan.tables.tables))
+    partitions.update(table.partition_columns(plan))
     for path, rule in policy.columns.items():
-        if path in columns or path in parents:
+        if path in columns or path in parents or path in policy.shared:
             continue
         if rule.key is not None and path in partitions:
             # Another rule reports it: values in names of folders, or in the table's log.
             continue
-        error = unknown_column(path, columns, plan.files)
+        error = unknown_column(path, columns, table.paths)
         yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
 
 

@@ -9,8 +9,10 @@ from typing import Protocol, TypeVar
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.key_rules import KEY_MATERIAL_UNUSABLE, NOT_AUTHENTIC
+from secure_bloom.auditing.rules.policy_rules import POLICY_TABLE_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FEATURE, UNCHECKED_FILE
 from secure_bloom.encryption.kms import KeyMisfitError
+from secure_bloom.encryption.table_patterns import UnknownTableError
 from secure_bloom.errors import (
     IntegrityError,
     KmsUnavailableError,
@@ -22,6 +24,7 @@ from secure_bloom.errors import (
 #: The rule of each class of errors; the first class that fits counts.
 _RULES: tuple[tuple[type[Exception], Rule], ...] = (
     (IntegrityError, NOT_AUTHENTIC),
+    (UnknownTableError, POLICY_TABLE_UNKNOWN),
     (KeyMisfitError, KEY_MATERIAL_UNUSABLE),
     (UnsupportedFeatureError, UNCHECKED_FEATURE),
     (Exception, UNCHECKED_FILE),

@@ -154,7 +154,7 @@ def audit_file(
     """Audit one file. A KMS outage is raised, every other error becomes a finding."""
     try:
         with located(path=path), open_file(path) as file:
-            return _audit(_subject(MeteredFile(file), run))
+            return _audit(_subject(MeteredFile(file), run.for_file(path)))
     except Exception as error:
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
@@ -201,7 +201,7 @@ class SensitiveChunks:
             return self._kept[path]
         found = None
         with _others_report(), located(path=path), self._open_file(path) as file:
-            subject = _subject(file, self._run, lambda: self._material(path))
+            subject = _subject(file, self._run.for_file(path), lambda: self._material(path))
             footer, _ = _unlocked(subject)
             if footer is not None:
                 found = _Sensitive(footer, _sensitive_places(subject, footer))

@@ -86,7 +86,7 @@ class Targets:
             every = own is None or finding.id in _OF_ALL
             targets = list(self._columns) if every else [own]
             said = [
-                self._command(match, it, finding.column, policy, policy_path)
+                self._command(match, it, finding.column, policy.for_paths([it.path]), policy_path)
                 for it in targets
                 if it is not None
             ]
@@ -128,7 +128,14 @@ class Targets:
 
     def _lacks_a_column(self, target: NamedPlace, policy: KeyPolicy) -> bool:
         """Return whether a target may lack a column to which the policy gives a key."""
-        sensitive = [name for name, rule in policy.columns.items() if rule.key is not None]
+        # Each file below a folder of several tables has the rules of its own.
+        if policy.tables:
+            return False
+        sensitive = [
+            name
+            for name, rule in policy.columns.items()
+            if rule.key is not None and name not in policy.shared
+        ]
         table = next((it for it in self._tables if _named(it) == target), None)
         lacks = None if table is None else table.format.lacks_a_column(table.state, sensitive)
         if lacks is not None:

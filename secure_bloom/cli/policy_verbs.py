@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,20 +12,19 @@ from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys, r
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.encryption.access import Access
-from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.errors import (
     FormatError,
-    KeyUnavailableError,
     MissingPathError,
     PolicyError,
-    SecureBloomError,
 )
 
 if TYPE_CHECKING:
-    from secure_bloom.encryption.policy import KeyPolicy
     from secure_bloom.parquet.schema import Leaf
+
+#: Something of the policy will fail.
+EXIT_PROBLEMS = 1
 
 _PATH = click.Path(path_type=Path)
 
@@ -121,97 +119,46 @@ def _kind(leaf: Leaf, kind: str) -> str:
 @policy.command("check", short_help="Show what is wrong with a policy.")
 @click.argument("file", type=_PATH)
 @click.option("--table", metavar="PATH", help="Check its columns against those of a table.")
+@click.option(
+    "--schema",
+    metavar="TEXT",
+    help='Check its columns against a Spark schema: DDL ("id long, at timestamp") or JSON.',
+)
 @keyring_option("Keys for a table whose footers are encrypted.")
 @JSON
-def check_command(file: Path, table: str | None, keyring: Path | None, as_json: bool) -> int:
+def check_command(
+    file: Path, table: str | None, schema: str | None, keyring: Path | None, as_json: bool
+) -> int:
     """Show everything that is wrong with a policy, and what of it Spark cannot write.
 
     With --table also columns that are not there, and parents of nested columns, with the leaves
-    to name.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.
+    to name.  A policy with several tables is checked table by table: PATH may be the folder above
+    them.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.
 
     \b
     secure-bloom policy check policy.toml --table out/
+    secure-bloom policy check policy.toml --schema "id long, email string, at timestamp"
 
-    Exit code: 0 nothing is wrong, 2 something is.
+    Exit code: 0 nothing is wrong, 1 something will fail, 2 the file is no policy, or another error.
     """
-    loaded, problems, leaves = _problems(file, table, keyring)
-    notes = [] if loaded is None else [*_unnamed_keys(loaded), *_useless_filters(loaded, leaves)]
+    from secure_bloom.inspecting.policy_problems import check_policy
+
+    if table is not None and schema is not None:
+        raise PolicyError("give a table or a schema, not both")
+    checked = check_policy(file, table=table, schema=schema, keys=load_keys(keyring))
     if as_json:
-        found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
-        print_json({"problems": found, "notes": notes})
-    elif not problems:
+        found = [
+            {"column": p.column, "message": p.message, "hint": p.hint} for p in checked.problems
+        ]
+        print_json({"problems": found, "notes": list(checked.notes)})
+    elif not checked.problems:
         print_line(f"{file}: nothing is wrong")
-    for note in () if as_json else notes:
+    for note in () if as_json else checked.notes:
         print_note(note)
-    for problem in problems:
+    for problem in checked.problems:
         print_line(f"secure-bloom: error: {problem}", err=True)
         if problem.hint:
             print_line(f"secure-bloom: hint: {problem.hint}", err=True)
-    return 2 if problems else 0
-
-
-def _problems(
-    file: Path, table: str | None, keyring: Path | None
-) -> tuple[KeyPolicy | None, list[SecureBloomError], Sequence[Leaf]]:
-    """Return the policy, if it can be read, its problems, and the columns of the table."""
-    from secure_bloom.encryption.policy import draft_policy
-    from secure_bloom.encryption.spark_properties import spark_problems
-
-    loaded, problems = draft_policy(file)
-    if loaded is None:
-        return None, list(problems), ()
-    leaves = () if table is None else _leaves(table, keyring, loaded)
-    if not loaded.footer_key:
-        return loaded, list(problems), leaves
-    paths = None if table is None else [leaf.path for leaf in leaves]
-    found: list[SecureBloomError] = [*problems, *spark_problems(loaded, paths)]
-    known = {problem.column for problem in found}
-    alike = _lookalikes(loaded, paths or ())
-    # A rule whose column is not there has a problem already, which names the similar column.
-    found += [error for like, error in alike if like not in known]
-    return loaded, found, leaves
-
-
-def _lookalikes(
-    policy: KeyPolicy, paths: Sequence[tuple[str, ...]]
-) -> Iterator[tuple[str, PolicyError]]:
-    """Yield a problem for each column without a key that is like one that has a key, and that."""
-    clear = [path for path in paths if policy.key_for(path) is None]
-    for path, like in policy.likeness.lookalikes(clear, paths).items():
-        yield like, policy.alike_error(".".join(path), like)
-
-
-def _useless_filters(policy: KeyPolicy, leaves: Iterable[Leaf]) -> Iterator[str]:
-    """Yield a note for each column whose filter in the policy no reader can use."""
-    from secure_bloom.parquet.schema import INT96_NOTE, select
-    from secure_bloom.parquet.structures.metadata import Type
-
-    leaves = tuple(leaves)
-    for name in policy.bloom_columns():
-        for leaf in (leaves[ordinal] for ordinal in select(leaves, name)):
-            if leaf.type is Type.INT96:
-                yield f"column {leaf.name} is {INT96_NOTE}"
-
-
-def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, ...]:
-    """Return the columns of a table. Keys are used only for encrypted footers."""
-    from secure_bloom.reading.table_leaves import table_leaves
-
-    try:
-        return table_leaves(table)
-    except KeyUnavailableError:
-        return table_leaves(table, Access(keys=load_keys(keyring), policy=policy))
-
-
-def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
-    """Yield a note on keys in the policy's keyring that the policy does not name."""
-    # No KMS is asked, and the keyring need not be on this machine.
-    keyring = policy.keyring_path()
-    if keyring is None or not keyring.exists():
-        return
-    unnamed = sorted(Keyring.load(keyring).master_keys.keys() - policy.named_keys())
-    if unnamed:
-        yield (
-            f"the keyring has keys that the policy does not name: {', '.join(unnamed)}; files "
-            "under them are opened all the same, because a keyring is its owner's choice"
-        )
+    if not checked.is_valid:
+        return 2
+    return EXIT_PROBLEMS if checked.problems else 0

@@ -10,7 +10,7 @@ Spark it is sent without keys: executors ask the policy's KMS themselves.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
@@ -50,11 +50,15 @@ class Access:
         *,
         allow_unverified: bool = False,
         allow_unprotected: bool = False,
+        paths: Iterable[str] = (),
     ) -> Access:
-        """Return the access for a caller's arguments. Raises PolicyError for an invalid policy."""
+        """Return the access for a caller's arguments. Raises PolicyError for an invalid policy.
+
+        With the ``paths`` of a call, of a policy with several tables the one that they name counts.
+        """
         return cls(
             keys=keys,
-            policy=loaded_policy(policy),
+            policy=loaded_policy(policy, paths),
             allow_unverified=allow_unverified,
             allow_unprotected=allow_unprotected,
         )
@@ -108,9 +112,10 @@ class Access:
         return self.key_source()
 
 
-def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
+def loaded_policy(policy: GivenPolicy, paths: Iterable[str] = ()) -> KeyPolicy | None:
     """Return the policy itself, or the policy in the file at a path.
 
+    Of a policy with several tables it is that of the table that ``paths`` name, if they name one.
     Raises PolicyError for any other argument.
     """
     if policy is None:
@@ -119,12 +124,12 @@ def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
     from secure_bloom.encryption.policy import KeyPolicy
 
     if isinstance(policy, str | PathLike):
-        return KeyPolicy.load(policy)
+        policy = KeyPolicy.load(policy)
     if not isinstance(policy, KeyPolicy):
         raise PolicyError(
             f"policy is of type {type(policy).__name__}, wanted a KeyPolicy or the path of one"
         )
-    return policy
+    return policy.for_paths(paths)
 
 
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:

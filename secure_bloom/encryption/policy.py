@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
@@ -26,17 +26,20 @@ from secure_bloom.calling.options import (
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring, KmsClient, NamedKeys
 from secure_bloom.encryption.likeness import Likeness
+from secure_bloom.encryption.policy_files import PolicySource, read_policy
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
     ColumnRule,
     EncryptionOptions,
+    PolicyFields,
     check_key_name,
     is_column_path,
     policy_fields,
     problems,
-    read_toml,
+    table_fields,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
+from secure_bloom.encryption.table_patterns import UnknownTableError, table_of
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.reports.text import without_commands
 
@@ -66,6 +69,12 @@ class KeyPolicy:
             read.
         kms: The ``[kms]`` table as written.
         base: The folder at which the relative paths of ``kms`` start.
+        tables: Pattern of paths and addresses -> the whole policy of these tables. A policy
+            with tables has the rules of all of them as ``columns``, and :meth:`for_table` returns
+            the policy of one.
+        table: The pattern of the table that this policy is for, in a policy with several.
+        shared: Columns whose rules are for all tables, so that a table may lack them.
+        included: The other files of the policy.
     """
 
     footer_key: str | None = None
@@ -82,12 +91,18 @@ class KeyPolicy:
     clear: tuple[str, ...] = ()
     accepted: tuple[AcceptedFinding, ...] = ()
     duckdb_reads: bool = False
+    tables: Mapping[str, KeyPolicy] = field(default_factory=dict)
+    table: str | None = None
+    shared: frozenset[str] = frozenset()
+    included: tuple[Path, ...] = ()
     _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         mode = member_of(FooterMode, "footer_mode", self.footer_mode)
         object.__setattr__(self, "footer_mode", mode)
         check_fields(self)
+        if self.tables:
+            self._unite()
         for rule in self.columns.values():
             if not isinstance(rule, ColumnRule):
                 raise PolicyError(f"columns hold a {type(rule).__name__}, wanted ColumnRules")
@@ -111,6 +126,59 @@ class KeyPolicy:
                     "add [footer] with a key",
                 )
 
+    def _unite(self) -> None:
+        """Give this policy the rules of all its tables, and a footer if one of them has one.
+
+        So a column with a key in some table has one here too: whoever asks about no table in
+        particular gets an answer that is too strict, and never one that is too lax.
+        """
+        rules: dict[str, ColumnRule] = {}
+        for policy in (self, *self.tables.values()):
+            for path, rule in policy.columns.items():
+                if path not in rules or rules[path].key is None:
+                    rules[path] = rule
+        # The dataclass is frozen; until its __init__ ends nobody else has it.
+        object.__setattr__(self, "columns", rules)
+        footers = (it for it in self.tables.values() if it.footer_key is not None)
+        first = next(footers, None) if self.footer_key is None else None
+        if first is not None:
+            object.__setattr__(self, "footer_key", first.footer_key)
+            object.__setattr__(self, "footer_mode", first.footer_mode)
+
+    def for_table(self, address: str | PathLike[str]) -> KeyPolicy:
+        """Return the policy of the table to which a file, a folder or an address belongs.
+
+        It is this policy if it has no tables. Raises UnknownTableError, a PolicyError, if none of
+        them, or several, have the address.
+        """
+        path = os.fspath(address)
+        name = table_of(path, self.tables)
+        if name is not None:
+            return self.tables[name]
+        if self.tables:
+            raise UnknownTableError(
+                f"it belongs to no table of the policy: {', '.join(self.tables)}",
+                hint='add [tables."NAME/*"] with its columns, or [tables."*"] for all other tables',
+                path=path,
+            )
+        return self
+
+    def rules_at(self, address: str) -> KeyPolicy:
+        """Return the policy of the table at an address. Outside of all tables it has all rules."""
+        try:
+            return self.for_table(address)
+        except UnknownTableError:
+            return replace(self, tables={})
+
+    def for_paths(self, paths: Iterable[str]) -> KeyPolicy:
+        """Return the policy of the one table that all paths name, or this policy for other paths.
+
+        A path above several tables names none: each file below it then has the policy of its own
+        table.
+        """
+        found = {policy.table: policy for policy in map(self.rules_at, paths)}
+        return next(iter(found.values())) if len(found) == 1 and None not in found else self
+
     @classmethod
     @checked_arguments
     def load(cls, path: str | PathLike[str]) -> KeyPolicy:
@@ -120,7 +188,7 @@ class KeyPolicy:
         and wrong types are refused anywhere in the file.
         """
         with located(path=os.fspath(path)):
-            return cls(**policy_fields(read_toml(Path(path))), base=_folder(path))
+            return _loaded(read_policy(Path(path)))
 
     @staticmethod
     def draft(schema: object, *, client: str = "keyring") -> str:
@@ -186,6 +254,7 @@ class KeyPolicy:
     def master_keys(self) -> frozenset[str]:
         """Return the names of all master keys that the policy uses."""
         names = {self.footer_key, *(rule.key for rule in self.columns.values())}
+        names.update(*(policy.master_keys() for policy in self.tables.values()))
         return frozenset(name for name in names if name is not None)
 
     def key_for(self, path: Sequence[str]) -> str | None:
@@ -250,12 +319,33 @@ class KeyPolicy:
         """Return dotted path -> options of each column that gets a filter, in file order."""
         return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}
 
+    def for_columns(self, leaves: Collection[Sequence[str]]) -> KeyPolicy:
+        """Return the policy of a table with these leaves.
+
+        It is without the rules for all tables whose columns this table lacks.
+        """
+        names = {".".join(leaf[:depth]) for leaf in leaves for depth in range(1, len(leaf) + 1)}
+        rules = {
+            path: rule
+            for path, rule in self.columns.items()
+            if path in names or path not in self.shared
+        }
+        return replace(self, columns=rules)
+
     def spark_properties(self) -> dict[str, str]:
         """Return the Hadoop properties that make Spark write as the policy says.
 
         Return {} if the policy encrypts nothing. Names are without the ``spark.hadoop.`` prefix.
-        Raises PolicyError for rules that parquet-java's properties cannot express.
+        Raises PolicyError for rules that parquet-java's properties cannot express, and for a policy
+        with several tables: the properties of a write are those of one table.
         """
+        if self.tables:
+            raise PolicyError(
+                f"Spark's properties are for one table, and the policy has several: "
+                f"{', '.join(self.tables)}",
+                hint="name it: policy.for_table(PATH).spark_properties(), in "
+                "session_config(policy, table=PATH)",
+            )
         if self.footer_key is None:
             return {}
         return spark_properties(
@@ -270,21 +360,38 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
     not TOML.
     """
     with located(path=os.fspath(path)):
-        table = read_toml(Path(path))
-    found = tuple(problems(table))
+        source = read_policy(Path(path))
+    found = tuple(problems(source.table))
     if found:
         return None, found
     try:
         # Tables that make sense alone may contradict each other, such as a column key without a
         # footer key.
-        return KeyPolicy(**policy_fields(table), base=_folder(path)), ()
+        return _loaded(source), ()
     except PolicyError as error:
         return None, (error,)
 
 
-def _folder(path: str | PathLike[str]) -> Path:
-    """Return the folder of a policy file. Its relative paths start there."""
-    return Path(path).absolute().parent
+def _loaded(source: PolicySource) -> KeyPolicy:
+    """Return the policy that files say together."""
+    common = policy_fields(source.table)
+    tables = {}
+    for pattern, own in table_fields(source.table).items():
+        fields: PolicyFields = {
+            **common,
+            "columns": {**common["columns"], **own["columns"]},
+            "clear": (*common["clear"], *own["clear"]),
+        }
+        if own["footer"] is not None:
+            fields = {**fields, **own["footer"]}
+        shared = common["columns"].keys() - own["columns"].keys()
+        try:
+            tables[pattern] = KeyPolicy(
+                **fields, base=source.base, table=pattern, shared=frozenset(shared)
+            )
+        except PolicyError as error:
+            raise PolicyError(f'[tables."{pattern}"]: {error.message}', hint=error.hint) from error
+    return KeyPolicy(**common, base=source.base, tables=tables, included=source.included)
 
 
 #: Client of [kms] -> its lines.

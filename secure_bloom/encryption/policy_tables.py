@@ -1,4 +1,4 @@
-"""policy.toml -> the fields of a KeyPolicy, table by table. Nothing is guessed.
+"""The words of a policy -> the fields of a KeyPolicy, table by table. Nothing is guessed.
 
 The tables include the findings of an audit that the policy accepts, each with its reason.
 """
@@ -10,14 +10,12 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypedDict
 
 from secure_bloom.calling.arguments import member_of
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.configuration import ConfigTable
-from secure_bloom.errors import PolicyError, located, refused_by_system
-from secure_bloom.running.bounded_documents import parsed_toml, read_bounded
+from secure_bloom.errors import PolicyError, located
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +69,9 @@ def _accepted(table: ConfigTable) -> AcceptedFinding:
 
 DATA_KEY_BITS = (128, 192, 256)
 _POLICY_WORDS = frozenset(
-    {"kms", "footer", "columns", "classified", "encryption", "keys", "audit", "readers"}
+    {"kms", "footer", "columns", "classified", "encryption", "keys", "audit", "readers", "tables"}
 )
+_TABLE_WORDS = frozenset({"footer", "columns", "classified"})
 _COLUMN_WORDS = frozenset({"key", "bloom", "parts"})
 #: Parts of a value that a search for values takes for values.
 _PARTS = ("local", "domain")
@@ -132,13 +131,29 @@ def is_column_path(path: str) -> bool:
     return all(path.split("."))
 
 
-class PolicyFields(TypedDict):
-    """The fields of a KeyPolicy that a policy file sets."""
+class FooterFields(TypedDict):
+    """The fields that ``[footer]`` sets."""
 
     footer_key: str | None
     footer_mode: FooterMode
     uniform: bool
     drop_metadata: frozenset[str]
+
+
+class TableFields(TypedDict):
+    """The fields that ``[tables."PATTERN"]`` sets for its tables.
+
+    ``footer`` is None if they have the footer of all tables.
+    """
+
+    footer: FooterFields | None
+    columns: Mapping[str, ColumnRule]
+    clear: tuple[str, ...]
+
+
+class PolicyFields(FooterFields):
+    """The fields of a KeyPolicy that a policy file sets for all tables."""
+
     columns: Mapping[str, ColumnRule]
     kms: Mapping[str, object]
     encryption: EncryptionOptions
@@ -150,46 +165,61 @@ class PolicyFields(TypedDict):
 
 
 def policy_fields(table: ConfigTable) -> PolicyFields:
-    """Return the fields that a policy file sets.
+    """Return the fields that a policy file sets for all tables.
 
     Raises PolicyError for an unknown word or a wrong type anywhere.
     """
     table.allow(_POLICY_WORDS)
-    footer_key, footer_mode, uniform, drop_metadata = _footer(table)
-    return PolicyFields(
-        footer_key=footer_key,
-        footer_mode=footer_mode,
-        uniform=uniform,
-        drop_metadata=drop_metadata,
-        columns=_columns(table),
-        kms=_kms(table),
-        encryption=_encryption(table),
-        retired_keys=_other_keys(table, retired=True),
-        older_keys=_other_keys(table, retired=False),
-        clear=_clear(table),
-        accepted=accepted_findings(table),
-        duckdb_reads=_duckdb_reads(table),
-    )
+    return {
+        **_footer(table),
+        "columns": _columns(table),
+        "kms": _kms(table),
+        "encryption": _encryption(table),
+        "retired_keys": _other_keys(table, retired=True),
+        "older_keys": _other_keys(table, retired=False),
+        "clear": _clear(table),
+        "accepted": accepted_findings(table),
+        "duckdb_reads": _duckdb_reads(table),
+    }
+
+
+def table_fields(policy: ConfigTable) -> dict[str, TableFields]:
+    """Return the patterns of ``[tables]``, each with the fields that it sets for its tables."""
+    tables = policy.table("tables", "[tables]")
+    entries = {} if tables is None else tables.entries
+    return {pattern: _table(pattern, value) for pattern, value in entries.items()}
+
+
+def _table(pattern: str, value: object) -> TableFields:
+    table = ConfigTable.of(f'[tables."{pattern}"]', value)
+    if not pattern.strip():
+        raise PolicyError(f"{table.name} names no table", hint='for all others: [tables."*"]')
+    table.allow(_TABLE_WORDS)
+    footer = _footer(table) if "footer" in table.entries else None
+    return TableFields(footer=footer, columns=_columns(table), clear=_clear(table))
 
 
 def problems(table: ConfigTable) -> Iterator[PolicyError]:
     """Yield all problems of a file, at most one for each table in it."""
-    columns = table.entries.get("columns")
     parts: list[Callable[[], object]] = [
         lambda: table.allow(_POLICY_WORDS),
         lambda: _kms(table),
-        lambda: _footer(table),
+        partial(_footer, table),
         lambda: _encryption(table),
         lambda: _other_keys(table, retired=True),
         lambda: accepted_findings(table),
-        lambda: _clear(table),
         lambda: _duckdb_reads(table),
-        *(
-            partial(_column, path, entries)
-            for path, entries in (columns.items() if isinstance(columns, dict) else ())
-            if path != _ANY
-        ),
+        lambda: table.table("tables", "[tables]"),
+        *_columns_of(table),
     ]
+    tables = table.entries.get("tables")
+    for pattern, entries in tables.items() if isinstance(tables, dict) else ():
+        try:
+            one = ConfigTable.of(f'[tables."{pattern}"]', entries)
+        except PolicyError as error:
+            yield error
+            continue
+        parts += [partial(one.allow, _TABLE_WORDS), partial(_footer, one), *_columns_of(one)]
     for part in parts:
         try:
             part()
@@ -197,25 +227,17 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
             yield error
 
 
-def read_toml(path: Path) -> ConfigTable:
-    """Return the tables of a policy file. Raises PolicyError if it is not TOML."""
-    import tomllib
-
-    try:
-        with path.open("rb") as file:
-            # Editors of Windows put a byte order mark in front, which TOML does not know.
-            text = read_bounded(file, "the policy").decode("utf-8-sig")
-        return ConfigTable.of("the policy", parsed_toml(text, "the policy"))
-    except OSError as exc:
-        raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise PolicyError("the policy is not UTF-8 text") from exc
-    except tomllib.TOMLDecodeError as exc:
-        # The parser's text may be shown, unlike that of a keyring: a policy names keys and holds
-        # none.
-        raise PolicyError(f"the policy is not TOML: {exc}") from exc
-    except (ValueError, RecursionError) as exc:
-        raise PolicyError("the policy is not TOML: nested too deep, or a number too long") from exc
+def _columns_of(table: ConfigTable) -> list[Callable[[], object]]:
+    """Return what reads the rules for columns, one by one."""
+    columns = table.entries.get("columns")
+    return [
+        partial(_clear, table),
+        *(
+            partial(_column, path, entries)
+            for path, entries in (columns.items() if isinstance(columns, dict) else ())
+            if path != _ANY
+        ),
+    ]
 
 
 def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
@@ -251,13 +273,18 @@ def _kms(policy: ConfigTable) -> Mapping[str, object]:
     return table.entries
 
 
-def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode, bool, frozenset[str]]:
+def _footer(policy: ConfigTable) -> FooterFields:
     table = policy.table("footer", "[footer]")
     if table is None:
         # An error, because whoever says how to encrypt believes that the table is encrypted.
-        if "encryption" in policy.entries:
+        if "encryption" in policy.entries and not _has_footers(policy):
             raise PolicyError("[encryption] without [footer]: nothing would be encrypted")
-        return None, FooterMode.PLAINTEXT, False, frozenset()
+        return FooterFields(
+            footer_key=None,
+            footer_mode=FooterMode.PLAINTEXT,
+            uniform=False,
+            drop_metadata=frozenset(),
+        )
     table.allow({"key", "mode", "uniform", "drop_metadata"})
     key = table.text("key")
     # Only the whole table may be left out: a [footer] that was meant to protect must not mean
@@ -265,11 +292,19 @@ def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode, bool, frozense
     if key is None:
         raise PolicyError("[footer] names no key", hint="for files in clear, remove [footer]")
     mode = table.choice("mode", _FOOTER_MODES)
-    return (
-        key,
-        FooterMode.ENCRYPTED if mode is None else mode,
-        bool(table.get("uniform", bool)),
-        _names(table, "drop_metadata"),
+    return FooterFields(
+        footer_key=key,
+        footer_mode=FooterMode.ENCRYPTED if mode is None else mode,
+        uniform=bool(table.get("uniform", bool)),
+        drop_metadata=_names(table, "drop_metadata"),
+    )
+
+
+def _has_footers(policy: ConfigTable) -> bool:
+    """Return whether a table of the policy has a footer of its own."""
+    tables = policy.entries.get("tables")
+    return isinstance(tables, dict) and any(
+        isinstance(it, dict) and "footer" in it for it in tables.values()
     )
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 #: The Java package of our KMS clients.
 JVM_PACKAGE = "secure_bloom.spark"
-#: The class that makes parquet-java encrypt by properties.
+#: The property that names the class by which parquet-java encrypts and decrypts, and the class that
+#: does it by properties. A reader needs no more: footers say which keys they want.
+FACTORY_CLASS = "parquet.crypto.factory.class"
 CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
 #: parquet-java splits `parquet.encryption.column.keys` at these characters.
 _SPARK_SEPARATORS = ",;:"
@@ -42,7 +44,7 @@ def spark_properties(
     # parquet-java takes the footer's key as it is: only spaces around it are lost.
     _check_spark_trims("the footer key", footer_key)
     return {
-        "parquet.crypto.factory.class": CRYPTO_FACTORY,
+        FACTORY_CLASS: CRYPTO_FACTORY,
         **_keys(footer_key, columns, uniform=uniform),
         "parquet.encryption.plaintext.footer": _flag(footer_mode is FooterMode.SIGNED),
         "parquet.encryption.algorithm": str(encryption.algorithm),
@@ -119,8 +121,15 @@ def spark_problems(
     ``leaves`` are the leaves of the table, if known. Without them only problems of the policy
     itself are found.
     """
+    if policy.tables:
+        # Each table is written by properties of its own.
+        for one in policy.tables.values():
+            yield from spark_problems(one, leaves)
+        return
+    policy = policy if leaves is None else policy.for_columns(leaves)
     try:
-        policy.spark_properties()
+        if policy.footer_key is not None:
+            policy.spark_properties()
     except PolicyError as error:
         yield error
     keyed = [path for path, rule in policy.columns.items() if rule.key is not None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.calling.options import ALLOW_UNPROTECTED, FooterMode
@@ -45,6 +45,14 @@ class Trust:
     policy: KeyPolicy | None = None
     allow_unverified: bool = False
     allow_unprotected: bool = False
+
+    def for_file(self, path: str) -> Trust:
+        """Return what is required of one file, by the rules of its table.
+
+        Raises PolicyError for a file of no table, or of several.
+        """
+        policy = self.enforced_policy
+        return self if policy is None else replace(self, policy=policy.for_table(path))
 
     @property
     def enforced_policy(self) -> KeyPolicy | None:

@@ -19,7 +19,7 @@ def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
 
     Key material stored beside the file is read when the file first refers to it.
     """
-    return resolver.for_file(lambda: read_material(file))
+    return resolver.for_file(lambda: read_material(file), path=file.path)
 
 
 def read_material(file: InputFile) -> Mapping[str, str]:

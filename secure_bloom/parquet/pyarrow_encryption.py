@@ -82,7 +82,8 @@ def pyarrow_encryption(
     """Return the arguments for pyarrow to write and read tables of ``schema`` under ``policy``.
 
     Args:
-        policy: A KeyPolicy, or the path of one.
+        policy: A KeyPolicy, or the path of one. Of several tables, give that of the table:
+            ``policy.for_table(PATH)``.
         schema: The schema of the table.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
 
@@ -103,6 +104,11 @@ def pyarrow_encryption(
     loaded = access.policy
     if loaded is None or loaded.footer_key is None:
         raise PolicyError("the policy encrypts nothing", hint="write without encryption properties")
+    if loaded.tables:
+        raise PolicyError(
+            f"the policy has several tables: {', '.join(loaded.tables)}",
+            hint="give that of one: policy.for_table(PATH)",
+        )
     if not loaded.encryption.internal_storage:
         raise UnsupportedFeatureError("pyarrow writes no key material beside files")
     kms = access.key_source()
@@ -135,6 +141,7 @@ def _configuration(policy: KeyPolicy, schema: pa.Schema) -> pe.EncryptionConfigu
 def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
     """Return master key -> the leaves under it, by pyarrow's names."""
     leaves = _leaf_paths(schema)
+    policy = policy.for_columns(leaves)
     for rule in policy.columns.values():
         path = rule.path.split(".")
         if rule.key is not None and not any(leaf[: len(path)] == path for leaf in leaves):

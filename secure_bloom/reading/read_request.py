@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -19,7 +19,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.running.memory_budget import size_of_text
-from secure_bloom.storage.paths import Paths
+from secure_bloom.storage.paths import Paths, as_paths
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,6 +54,8 @@ class TableRequest:
             self.policy,
             allow_unverified=self.allow_unverified,
             allow_unprotected=self.allow_unprotected,
+            # Paths that come one by one can be asked for only once.
+            paths=() if isinstance(self.paths, Iterator) else as_paths(self.paths),
         )
 
     def at(self) -> TableVersion:

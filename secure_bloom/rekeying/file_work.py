@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Self
 
 from secure_bloom.encryption.policy import KeyPolicy
@@ -49,6 +50,10 @@ class RekeyWork(ABC):
     def process(self, task: FileTask, steps: Steps) -> RekeyedFile:
         """Process one file. Errors of this package become a failed report."""
 
+    def policy_of(self, path: str) -> KeyPolicy | None:
+        """Return the policy of one file, by its table. Raises PolicyError if it is in none."""
+        return None if self.policy is None else self.policy.for_table(path)
+
     def check(self, files: Sequence[str]) -> None:
         """Raise PolicyError for a column with a key that no readable file has."""
         if self.needs_columns:
@@ -70,24 +75,42 @@ class RekeyWork(ABC):
 
 
 def check_columns(files: Iterable[str], work: RekeyWork) -> None:
-    """Raise PolicyError for a column with a key that no readable file has.
+    """Raise PolicyError for a column with a key that no readable file of its table has.
 
     Reads footers until each column was found, which is mostly in the first one, or until a footer
     stays closed.
     """
-    policy = work.policy
-    known = set[str]()
-    missing = set() if policy is None else set(missing_columns(policy, ()))
+    found: dict[str | None, _Columns] = {}
     for path in files:
-        if policy is None or not missing:
-            return
-        # A file that cannot be read is reported when its turn comes.
-        with suppress(SecureBloomError), open_input(path) as file:
-            leaves = work.leaves(file)
-            if leaves is None:
+        # A file that cannot be read, or of no table, is reported when its turn comes.
+        with suppress(SecureBloomError):
+            policy = work.policy_of(path)
+            if policy is None:
                 return
-            missing.intersection_update(missing_columns(policy, leaves))
-            known.update(leaf.name for leaf in leaves)
-    # If no footer opened, no column is known; each file then has an error of its own.
-    for name in sorted(missing) if known else ():
-        raise unknown_column(name, known)
+            table = found.setdefault(policy.table, _Columns(set(missing_columns(policy, ()))))
+            # Files of another table may follow, if the policy has several.
+            if not table.missing and policy.table is None:
+                return
+            if table.missing:
+                with open_input(path) as file:
+                    table.take(policy, work.leaves(file))
+    for table in found.values():
+        # If no footer opened, no column is known; each file then has an error of its own.
+        for name in sorted(table.missing) if table.known else ():
+            raise unknown_column(name, table.known)
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The columns with keys that no file of a table had so far, and all columns that some had."""
+
+    missing: set[str]
+    known: set[str] = field(default_factory=set)
+
+    def take(self, policy: KeyPolicy, leaves: Sequence[Leaf] | None) -> None:
+        """Add the columns of one file. None if its footer stays closed: it may have any."""
+        if leaves is None:
+            self.missing.clear()
+            return
+        self.missing.intersection_update(missing_columns(policy, leaves))
+        self.known.update(leaf.name for leaf in leaves)

@@ -131,7 +131,7 @@ def missing_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
     return [
         path
         for path, rule in policy.columns.items()
-        if rule.key is not None and not _has_start(names, f"{path}.")
+        if rule.key is not None and path not in policy.shared and not _has_start(names, f"{path}.")
     ]
 
 

@@ -106,7 +106,7 @@ class Reencryption(RekeyWork):
             # signature.
             keys = file_keys(self.resolver, file)
             footer = unlock(read_tail(file), keys, allow_unverified=True)
-            wanted = wanted_protection(self.policy, footer.leaves)
+            wanted = wanted_protection(self.policy_of(path), footer.leaves)
             before = found_protection(footer)
             if self._is_left(target) and self._is_done(footer, before, wanted):
                 return
@@ -143,8 +143,9 @@ class Reencryption(RekeyWork):
             keys = file_keys(self.resolver, file)
             footer = self._opened(read_tail(file), keys)
             before = found_protection(footer)
-            check_lookalikes(self.policy, [leaf.path for leaf in footer.leaves])
-            wanted = wanted_protection(self.policy, footer.leaves)
+            policy = self.policy_of(path)
+            check_lookalikes(policy, [leaf.path for leaf in footer.leaves])
+            wanted = wanted_protection(policy, footer.leaves)
             report = partial(rekeyed_file, file, footer.leaves, before=before, started=started)
             if self._is_left(target) and self._is_done(footer, before, wanted):
                 if target is None and not self.dry_run:
@@ -205,7 +206,8 @@ class Reencryption(RekeyWork):
         # Another writer may have given the file other columns since.
         if new_keys is None or ready != wanted:
             new_keys = self._new_keys(wanted)
-        drop: frozenset[str] = frozenset() if self.policy is None else self.policy.drop_metadata
+        policy = self.policy_of(file.path)
+        drop: frozenset[str] = frozenset() if policy is None else policy.drop_metadata
         content = _NewFile(
             file=file,
             footer=footer,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from os import PathLike
 
 from secure_bloom.encryption.access import (
     Access,
@@ -32,7 +31,7 @@ _WAY_OUT = (
 
 
 def reencryption(
-    policy: KeyPolicy | str | PathLike[str],
+    policy: GivenPolicy,
     keys: GivenKeys,
     *,
     old_policy: GivenPolicy = None,
@@ -104,7 +103,7 @@ def decryption(
 
 
 def rotation(
-    policy: KeyPolicy | str | PathLike[str],
+    policy: GivenPolicy,
     moves: Mapping[str, str],
     keys: GivenKeys,
     *,

@@ -136,7 +136,7 @@ class Rotation(RekeyWork):
             footer = unlock(tail, keys)
             _refuse_plain(footer)
             before = found_protection(footer)
-            wanted = self._wanted(footer, before)
+            wanted = self._wanted(path, footer, before)
             # Worked out before anything is written: a KMS that refuses the last key must leave the
             # file as it was.
             renewed = _renewed_file(footer, self.rewrapper, wanted)
@@ -192,8 +192,9 @@ class Rotation(RekeyWork):
         if found is None or self.rewrapper.moves:
             return found
         footer = found.footer
-        wanted = None if footer is None else self._wanted(footer, found.protection)
-        return found if self.policy is not None and found.fits(self.policy, wanted) else None
+        wanted = None if footer is None else self._wanted(file.path, footer, found.protection)
+        policy = self.policy_of(file.path)
+        return found if policy is not None and found.fits(policy, wanted) else None
 
     def _rotate_outside(
         self, file: InputFile, outside: OutsideKeys, target: str | None, started: float
@@ -211,14 +212,14 @@ class Rotation(RekeyWork):
                 write_new_with_material(file, file.size, (), serialized(renewed), target)
         return outside.report(file, renewed, changes=changes, started=started)
 
-    def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
+    def _wanted(self, path: str, footer: Footer, before: Protection) -> Protection | None:
         """Return the protection that the policy wants, or None without a policy.
 
         Raises PolicyError for a file that is encrypted in another way.
         """
         if self.policy is None or self.rewrapper.moves:
             return None
-        wanted = wanted_protection(self.policy, footer.leaves)
+        wanted = wanted_protection(self.policy_of(path), footer.leaves)
         if before.footer_mode is not wanted.footer_mode:
             raise _otherwise(
                 f"the policy says that the footer is {wanted.footer_mode}, it is "

@@ -42,11 +42,11 @@ def parsed_toml(text: str, what: str) -> dict[str, Any]:
     """
     import tomllib
 
-    refuse_beyond(_toml_size(text), what)
+    refuse_beyond(toml_size(text), what)
     return tomllib.loads(text)
 
 
-def _toml_size(text: str) -> int:
+def toml_size(text: str) -> int:
     """Return about how many bytes a TOML text takes while it is parsed.
 
     Characters inside of values count too, so that no parsing is needed.

@@ -127,10 +127,10 @@ def add_bloom_filters(
         SparkUnavailableError: The executors' Python lacks this package, or has another version.
     """
     wanted = reporting(on_error, report, progress)
-    request = filter_request(columns, policy, replace_filters=replace_filters)
+    every = as_paths(paths)
+    request = filter_request(columns, policy, replace_filters=replace_filters).for_paths(every)
     access = Access(policy=request.guard.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
-    every = as_paths(paths)
     table = table_to_write([*map(absolute_place, every)])
     if table is not None:
         form, place = table

@@ -67,8 +67,8 @@ def advise(
     Raises:
         PolicyError: The table lacks a column, or a path leads to no file.
     """
-    access = Access.of(None, policy, allow_unprotected=allow_unprotected)
     given = [absolute_path(path) for path in as_paths(paths)]
+    access = Access.of(None, policy, allow_unprotected=allow_unprotected, paths=given)
     shared = ship(access)
     [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=[[0]])
     sample = _result(found)

@@ -120,18 +120,20 @@ def reencrypt(
         "new_data_keys": new_data_keys,
         "verify": verify,
     }
-    checked = reencryption(policy, keys=None, **setting)
-    table = table_to_write([absolute_place(path) for path in as_paths(paths)])
+    every = as_paths(paths)
+    own = loaded_policy(policy, every)
+    checked = reencryption(own, keys=None, **setting)
+    table = table_to_write([*map(absolute_place, every)])
     choice = _choice(where, since, branch)
     if table is not None:
         _refuse_outside_keys(checked.policy, table[1])
-        run, loaded = open_reencryption(*table, policy, choice, output=output is not None)
+        run, loaded = open_reencryption(*table, own, choice, output=output is not None)
         beside = _beside_job("reencrypt", loaded, {**setting, "only_changes": True}, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     if branch is not None:
         choice.refuse()
-    shipped = ("reencrypt", loaded_policy(policy), setting, None)
-    with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
+    shipped = ("reencrypt", own, setting, None)
+    with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
         folder = None if output is None else absolute_path(as_path(output))
         if folder is not None:
@@ -193,17 +195,19 @@ def rotate_keys(
         "old_policy": loaded_policy(old_policy),
         "verify": verify,
     }
-    checked = rotation(policy, keys=None, **setting)
-    table = table_to_write([absolute_place(path) for path in as_paths(paths)])
+    every = as_paths(paths)
+    own = loaded_policy(policy, every)
+    checked = rotation(own, keys=None, **setting)
+    table = table_to_write([*map(absolute_place, every)])
     choice = _choice(where, since, branch)
     if table is not None:
-        run, loaded = open_rotation(*table, policy, moves or {}, choice)
+        run, loaded = open_rotation(*table, own, moves or {}, choice)
         beside = _beside_job("rotate", loaded, setting, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     if branch is not None:
         choice.refuse()
-    shipped = ("rotate", loaded_policy(policy), setting, None)
-    with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
+    shipped = ("rotate", own, setting, None)
+    with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
         return plain_report(files, _job(shipped, files, None), wanted)

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
+from secure_bloom.adding.preflight import (
+    Survey,
+    check_surveys,
+    missing_in_all,
+    readable_by_table,
+    survey_file,
+)
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import KmsUnavailableError
 from secure_bloom.running.ordered_pool import in_order
@@ -102,5 +108,5 @@ def _joined(one: Survey, other: Survey) -> Survey:
 
 
 def _missing_everywhere(surveys: Iterable[Survey]) -> bool:
-    missing = [set(survey.missing) for survey in surveys if survey.failure is None]
-    return not missing or bool(set.intersection(*missing))
+    tables = readable_by_table(surveys)
+    return not tables or any(map(missing_in_all, tables))

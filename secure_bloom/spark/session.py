@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_ddl import spark_leaves
-from secure_bloom.encryption.spark_properties import check_spark_columns
+from secure_bloom.encryption.spark_properties import (
+    CRYPTO_FACTORY,
+    FACTORY_CLASS,
+    check_spark_columns,
+)
 from secure_bloom.spark.kms import kms_config
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-#: The properties that a reader needs too; footers say which keys they want.
-READER_PROPERTIES = ("parquet.crypto.factory.class",)
 
 
 @checked_arguments
@@ -30,6 +31,7 @@ def session_config(
     writes: bool = True,
     kms_client_class: str | None = None,
     schema: StructType | None = None,
+    table: str | os.PathLike[str] | None = None,
 ) -> dict[str, str]:
     """Return the configuration for `SparkSession.builder.config(map=...)` under ``policy``.
 
@@ -37,7 +39,9 @@ def session_config(
     are served by Java classes of this package.  For another `[kms]`, name your own class in
     ``kms_client_class``, and add its jar to `spark.jars`.  The result is empty for a policy that
     encrypts nothing.  ``schema`` is the schema of the table to be written, if available.  With it,
-    a column that Spark cannot encrypt by its name is refused here, and not by a task.  Raises
+    a column that Spark cannot encrypt by its name is refused here, and not by a task.  Of a policy
+    with several tables, ``table`` is the path or address of the one that the session writes.
+    Without ``table`` the session can only read, with ``writes=False``.  Raises
     :class:`PolicyError` for that column, and if no class serves the policy's KMS. Also raises the
     errors of :func:`.jvm.kms_jar`.
 
@@ -62,13 +66,16 @@ def session_config(
       a changed keyring is used only after that.
     """
     loaded = policy if isinstance(policy, KeyPolicy) else KeyPolicy.load(policy)
-    properties = loaded.spark_properties()
-    if not properties:
+    loaded = loaded if table is None else loaded.for_table(table)
+    if loaded.footer_key is None:
         return {}
+    properties = {FACTORY_CLASS: CRYPTO_FACTORY}
     if writes:
-        check_spark_columns(loaded, None if schema is None else spark_leaves(schema.jsonValue()))
-    wanted = properties.keys() if writes else READER_PROPERTIES
+        leaves = None if schema is None else spark_leaves(schema.jsonValue())
+        loaded = loaded if leaves is None else loaded.for_columns(leaves)
+        properties = loaded.spark_properties()
+        check_spark_columns(loaded, leaves)
     return {
-        **{f"spark.hadoop.{name}": properties[name] for name in wanted},
+        **{f"spark.hadoop.{name}": value for name, value in properties.items()},
         **kms_config(loaded, kms_client_class),
     }

@@ -255,6 +255,29 @@ def policy_column_unknown(folder: Path) -> Example:
     return Example(path=sound(folder), policy=with_rules(emial=bloom("emial")))
 
 
+def _of_several(pattern: str) -> KeyPolicy:
+    """A policy that has the rules of most examples for the tables of one pattern."""
+    one = replace(POLICY, table=pattern)
+    return KeyPolicy(footer_key=POLICY.footer_key, tables={pattern: one})
+
+
+@example("policy-table-unknown")
+def policy_table_unknown(folder: Path) -> Example:
+    """`[tables."ordrs/*"]` for the files of `orders`."""
+    return Example(path=sound(folder), policy=_of_several("ordrs/*"))
+
+
+@example("policy-table-unused")
+def policy_table_unused(folder: Path) -> Example:
+    """`[tables."customers/*"]` in an audit of a lake that has only `orders`."""
+    inside = folder / "orders"
+    inside.mkdir()
+    policy = _of_several("orders/*")
+    tables = {**policy.tables, **_of_several("customers/*").tables}
+    sound(inside)
+    return Example(path=folder, policy=replace(policy, tables=tables))
+
+
 # Spark properties.
 
 

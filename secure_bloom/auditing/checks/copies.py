@@ -211,7 +211,7 @@ def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None
             if content is Content.FOOTER and _is_read_elsewhere(candidate, file, search):
                 return []
             if content is Content.FOOTER and _is_checkpoint(file):
-                return check_stray_log(path, search.policy)
+                return check_stray_log(path, search.policy.rules_at(path))
             if content is Content.OTHER:
                 found = _beside(candidate, file, search)
                 is_looked_at = search.words is not None or _is_known(candidate, file)
@@ -260,12 +260,12 @@ def _is_read_elsewhere(candidate: _Candidate, file: InputFile, search: CopySearc
 def _beside(candidate: _Candidate, file: InputFile, search: CopySearch) -> list[Finding]:
     """Return findings for a file that looks like a Paimon index or a part of a Delta log."""
     if not search.is_looked_into(candidate.path) or not candidate.name.endswith(".index"):
-        found = list(index_findings(file, search.policy))
+        found = list(index_findings(file, search.policy.rules_at(file.path)))
         if found:
             return found
     if candidate.in_log or file.read_at(0, 1) != b"{":
         return []
-    return check_stray_log(candidate.path, search.policy)
+    return check_stray_log(candidate.path, search.policy.rules_at(candidate.path))
 
 
 def _is_checkpoint(file: InputFile) -> bool:

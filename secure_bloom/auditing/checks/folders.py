@@ -45,13 +45,13 @@ def check_folders(
     always leaves the folders of partitions.
     """
     for folder in looked_into(files, roots):
-        tree = tree_of(folder)
+        tree, rules = tree_of(folder), policy.rules_at(folder)
         names = frozenset(tree.names(folder))
         yield from _check_orphans(tree, folder, names)
         # Without a sensitive column nothing in clear can be a leak.
-        if any(rule.key is not None for rule in policy.columns.values()):
-            yield from _check_summaries(tree, folder, names, policy)
-            yield from _check_indexes(tree, folder, names, policy)
+        if any(rule.key is not None for rule in rules.columns.values()):
+            yield from _check_summaries(tree, folder, names, rules)
+            yield from _check_indexes(tree, folder, names, rules)
 
 
 def looked_into(files: Iterable[str], roots: Iterable[str]) -> list[str]:
@@ -94,9 +94,9 @@ def check_partitions(
     """
     found: dict[tuple[str, str], None] = {}
     for folder in {**dict.fromkeys(map(folder_of, files)), **dict.fromkeys(folders)}:
-        parts = folder.split("/")
+        parts, rules = folder.split("/"), policy.rules_at(folder)
         for depth, part in enumerate(parts):
-            column = secret_partition(part, policy)
+            column = secret_partition(part, rules)
             if column is not None:
                 found[("/".join(parts[:depth]) or ".", column)] = None
     for above, column in found:

@@ -6,7 +6,7 @@ They also count what only all chunks of a file together show: bytes of filters, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -92,6 +92,26 @@ class AuditRun:
     older_names: Callable[[str], Sequence[ColumnMapping]] = lambda _: ()
     paimon_file: Callable[[str], PaimonFile | None] = lambda _: None
     words: WordIndex | None = field(default=None, repr=False)
+    _tables: dict[str | None, AuditRun] = field(default_factory=dict, repr=False)
+
+    def for_file(self, path: str) -> AuditRun:
+        """Return the run for one file, under the policy of its table.
+
+        Raises PolicyError for a file of no table, or of several.
+        """
+        return self._under(self.request.policy.for_table(path))
+
+    def for_copy(self, path: str) -> AuditRun:
+        """Return the run for a file that is in no table, perhaps: then all rules count."""
+        return self._under(self.request.policy.rules_at(path))
+
+    def _under(self, policy: KeyPolicy) -> AuditRun:
+        if policy is self.request.policy:
+            return self
+        if policy.table not in self._tables:
+            request = replace(self.request, policy=policy)
+            self._tables[policy.table] = replace(self, request=request, _tables={})
+        return self._tables[policy.table]
 
     @cached_property
     def key_forms(self) -> tuple[bytes, ...]:

@@ -63,7 +63,7 @@ def check_table_logs(tables: TableListing, policy: KeyPolicy) -> Iterator[Findin
     for table in tables.tables:
         check = _CHECKS.get(table.format)
         if check is not None:
-            yield from check(table.state, policy)
+            yield from check(table.state, policy.rules_at(table.named or table.place))
 
 
 def _delta_log(table: Snapshot, policy: KeyPolicy) -> Iterator[Finding]:

@@ -56,6 +56,20 @@ POLICY_COLUMN_UNKNOWN = Rule(
     meaning="No file has a column of this name: a misspelt rule protects nothing.",
     fix="correct the column's name in the policy, or remove the rule",
 )
+POLICY_TABLE_UNKNOWN = Rule(
+    id="policy-table-unknown",
+    severity=Severity.HIGH,
+    meaning="The policy has several tables, and a file belongs to none of them, or to two that are "
+    "named alike: no rule says what of it is sensitive.",
+    fix='name the table of the file in the policy, or add [tables."*"] for all other tables',
+)
+POLICY_TABLE_UNUSED = Rule(
+    id="policy-table-unused",
+    severity=Severity.NOTE,
+    meaning="No file of the audit belongs to a table of the policy: its pattern may be misspelt, "
+    "or its files are elsewhere.",
+    fix="compare the pattern with the paths of the table, or remove it",
+)
 
 
 COLUMN_UNCLASSIFIED = Rule(

@@ -66,14 +66,20 @@ class KeyResolver:
         #: The master keys that were asked for.
         self.used: set[str] = set()
 
-    def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
-        """Return the keys of one file.
+    def for_file(
+        self,
+        external: Callable[[], ExternalMaterial] | None = None,
+        *,
+        path: str | None = None,
+    ) -> FileKeys:
+        """Return the keys of one file. Its ``path`` says which table's rules it must fulfil.
 
         ``external`` returns the content of the file's key material file.  It is called at most
         once, when the file first refers to it, and may raise a SecureBloomError if there is no such
         file.
         """
-        return FileKeys(self, external)
+        trust = self.trust if path is None else self.trust.for_file(path)
+        return FileKeys(self, external, trust)
 
     def unwrap(self, material: KeyMaterial) -> bytes | None:
         """Return the data key in ``material``, or None if no known KMS has its master key.
@@ -135,10 +141,13 @@ class FileKeys:
     """
 
     def __init__(
-        self, resolver: KeyResolver, external: Callable[[], ExternalMaterial] | None
+        self,
+        resolver: KeyResolver,
+        external: Callable[[], ExternalMaterial] | None,
+        trust: Trust,
     ) -> None:
         self._resolver = resolver
-        self.trust = resolver.trust
+        self.trust = trust
         self.accepts_unverified = resolver.accepts_unverified
         self._explicit = resolver.explicit
         self._external = external

@@ -1,0 +1,111 @@
+"""Find the table of a policy to which a file, a folder or the address of a table belongs.
+
+    orders/*            the folder ``orders``, wherever it lies, and everything below it
+    lake/orders         that folder of a folder ``lake``
+    s3://b/lake/*       from the beginning of the address, because the pattern has a scheme
+    shop.orders         a table of a catalog: iceberg://CATALOG/shop.orders, or Spark's name
+
+A pattern is compared with whole parts of a path, between two slashes.  In a part ``*``, ``?`` and
+``[...]`` mean what they mean in a shell, and ``**`` is any number of parts.  Everything below a
+match belongs to it.  The scheme itself is not compared: s3 and s3a lead to one object.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from secure_bloom.errors import PolicyError
+
+
+class UnknownTableError(PolicyError):
+    """A file belongs to no table of a policy, or to several."""
+
+
+_WILD: Final = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The parts of a path, from ``start`` up to ``end``, that a pattern names."""
+
+    pattern: str
+    start: int
+    end: int
+
+    def goes_before(self, other: _Match) -> bool:
+        """Return whether this pattern says more of the path than another one."""
+        if (self.start, self.end) == (other.start, other.end):
+            return _WILD.isdisjoint(self.pattern) and not _WILD.isdisjoint(other.pattern)
+        # A pattern that names no part, such as "*", is for what no other pattern names.
+        if other.start == other.end:
+            return True
+        return self.start <= other.start and other.end <= self.end
+
+
+def table_of(address: str, patterns: Iterable[str]) -> str | None:
+    """Return the pattern of the table to which an address belongs, or None.
+
+    Of two patterns the one counts whose match contains that of the other.  Raises UnknownTableError
+    if neither match contains the other: a file must not get to choose its rules by a folder's name.
+    """
+    parts = _parts(address)
+    matches = [it for it in (_match(pattern, parts) for pattern in patterns) if it is not None]
+    for match in matches:
+        if all(it is match or match.goes_before(it) for it in matches):
+            return match.pattern
+    if not matches:
+        return None
+    raise UnknownTableError(
+        f"it belongs to several tables of the policy: {', '.join(it.pattern for it in matches)}",
+        hint="write more of the path in the right one, so that it contains what the other names",
+        path=address,
+    )
+
+
+def _match(pattern: str, parts: list[str]) -> _Match | None:
+    """Return the match that ends nearest to the end of a path, or None."""
+    wanted, is_anchored = _wanted(pattern)
+    if not wanted:
+        return _Match(pattern, 0, 0)
+    found = [
+        _Match(pattern, start, max(ends))
+        for start in range(1 if is_anchored else len(parts))
+        if (ends := _ends(wanted, parts, start))
+    ]
+    return max(found, key=lambda it: (it.end, -it.start), default=None)
+
+
+def _wanted(pattern: str) -> tuple[list[str], bool]:
+    """Return the parts of a pattern, and whether they begin where a path begins."""
+    is_anchored = pattern.startswith("/") or "://" in pattern
+    wanted = _split(pattern)
+    while wanted and wanted[-1] in ("*", "**"):
+        wanted.pop()
+    return wanted, is_anchored
+
+
+def _ends(wanted: list[str], parts: list[str], start: int) -> set[int]:
+    """Return where a pattern can end if it begins at ``start``."""
+    ends = {start}
+    for piece in wanted:
+        if piece == "**":
+            ends = {later for end in ends for later in range(end, len(parts) + 1)}
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and fnmatchcase(parts[end], piece)}
+    return ends
+
+
+def _parts(address: str) -> list[str]:
+    if "://" not in address and not address.startswith("file:"):
+        # Links are not followed: what counts is the path that the user named.
+        address = os.path.abspath(address)  # noqa: PTH100
+    return _split(address)
+
+
+def _split(path: str) -> list[str]:
+    place = path.partition("://")[2] if "://" in path else path.removeprefix("file:")
+    return [part for part in place.split("/") if part not in ("", ".")]

@@ -1,0 +1,225 @@
+"""Find what is wrong with a policy before Spark does: alone, and against the columns of a table.
+
+checked = check_policy("policy.toml", table="lake/", keys=None)
+checked.problems                     what will fail
+checked.notes                        what works and is most likely not meant
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+from secure_bloom.encryption.access import Access, GivenKeys
+from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.kms import Keyring
+from secure_bloom.encryption.policy import KeyPolicy, draft_policy
+from secure_bloom.encryption.spark_ddl import schema_columns
+from secure_bloom.encryption.spark_properties import spark_problems
+from secure_bloom.encryption.table_patterns import UnknownTableError
+from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
+from secure_bloom.lakes import list_tables
+from secure_bloom.parquet.schema import (
+    INT96_NOTE,
+    Leaf,
+    require_filterable,
+    select,
+    unknown_column,
+)
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reading.table_leaves import table_leaves
+
+_DIGITS = re.compile(r"[0-9]+")
+#: Names of keys with at least this likeness may be one name, misspelt.
+_ALIKE = 0.85
+_WILL_BE_INT96 = (
+    "a timestamp, which Spark writes as INT96 unless the session has "
+    "spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS; no reader can look a value of INT96 "
+    "up in a filter"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPolicy:
+    """What is wrong with a policy. ``is_valid`` is False if it cannot be loaded at all."""
+
+    is_valid: bool
+    problems: tuple[SecureBloomError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_policy(
+    path: str | PathLike[str],
+    *,
+    table: str | None = None,
+    schema: str | None = None,
+    keys: GivenKeys = None,
+) -> CheckedPolicy:
+    """Return what is wrong with the policy in a file.
+
+    ``table`` is a table whose columns are compared with the rules, or ``schema`` a schema of Spark.
+    ``keys`` open encrypted footers. Raises the errors of reading the file and the footers.
+    """
+    policy, problems = draft_policy(path)
+    if policy is None:
+        return CheckedPolicy(is_valid=False, problems=problems)
+    found: list[SecureBloomError] = list(_missing_keys(policy))
+    notes = [*_unnamed_keys(policy), *_alike_keys(policy)]
+    if table is not None:
+        for own, leaves in _columns_by_table(policy, table, keys, found):
+            found += _problems_of_columns(own, leaves)
+            notes += _int96_columns(own, leaves)
+    elif schema is not None:
+        columns = schema_columns(schema)
+        own = policy.for_columns([name.split(".") for name, _ in columns])
+        found += _spark_problems(own, [tuple(name.split(".")) for name, _ in columns])
+        notes += _int96_to_come(own, dict(columns))
+    else:
+        found += _spark_problems(policy, None)
+    return CheckedPolicy(
+        is_valid=True, problems=tuple(_distinct(found)), notes=tuple(dict.fromkeys(notes))
+    )
+
+
+def _distinct(problems: Sequence[SecureBloomError]) -> Iterator[SecureBloomError]:
+    """Yield each problem once: several tables may share a rule."""
+    seen = {(problem.column, problem.message, problem.path): problem for problem in problems}
+    yield from seen.values()
+
+
+def _spark_problems(
+    policy: KeyPolicy, paths: Collection[tuple[str, ...]] | None
+) -> Iterator[SecureBloomError]:
+    if policy.footer_key is not None:
+        yield from spark_problems(policy, paths)
+
+
+def _problems_of_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[SecureBloomError]:
+    paths = [leaf.path for leaf in leaves]
+    problems = list(_spark_problems(policy, paths))
+    yield from problems
+    known = {problem.column for problem in problems}
+    # A rule whose column is not there has a problem already, which names the similar column.
+    yield from (error for like, error in _lookalikes(policy, paths) if like not in known)
+    for name in policy.bloom_columns():
+        if name not in known:
+            yield from _problems_of_filter(policy, name, leaves)
+
+
+def _problems_of_filter(
+    policy: KeyPolicy, name: str, leaves: Sequence[Leaf]
+) -> Iterator[SecureBloomError]:
+    """Yield why `add` refuses the filters of a column."""
+    ordinals = select(tuple(leaves), name)
+    if not ordinals and name not in policy.shared:
+        yield unknown_column(name, [leaf.name for leaf in leaves])
+    for ordinal in ordinals:
+        try:
+            require_filterable(leaves[ordinal])
+        except SecureBloomError as error:
+            yield error
+
+
+def _lookalikes(
+    policy: KeyPolicy, paths: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, PolicyError]]:
+    """Yield a problem for each column without a key that is like one that has a key, and that."""
+    clear = [path for path in paths if policy.key_for(path) is None]
+    for path, like in policy.likeness.lookalikes(clear, paths).items():
+        yield like, policy.alike_error(".".join(path), like)
+
+
+def _columns_by_table(
+    policy: KeyPolicy, table: str, keys: GivenKeys, found: list[SecureBloomError]
+) -> Iterator[tuple[KeyPolicy, Sequence[Leaf]]]:
+    """Yield the columns of each table of the policy at a path. ``found`` gets files of none."""
+    own = policy.for_paths([table])
+    if not own.tables:
+        yield own, _leaves([table], keys, own)
+        return
+    files: dict[str | None, list[str]] = {}
+    for path in list_tables([table]).paths:
+        try:
+            files.setdefault(policy.for_table(path).table, []).append(path)
+        except UnknownTableError as error:
+            found.append(error)
+    for paths in files.values():
+        own = policy.for_table(paths[0])
+        yield own, _leaves(paths, keys, own)
+
+
+def _leaves(paths: list[str], keys: GivenKeys, policy: KeyPolicy) -> tuple[Leaf, ...]:
+    """Return the columns of a table. Keys are used only for encrypted footers."""
+    try:
+        return table_leaves(paths)
+    except KeyUnavailableError:
+        return table_leaves(paths, Access(keys=keys, policy=policy))
+
+
+def _int96_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[str]:
+    """Yield a note for each column whose filter in the policy no reader can use."""
+    for name in policy.bloom_columns():
+        for leaf in (leaves[ordinal] for ordinal in select(tuple(leaves), name)):
+            if leaf.type is Type.INT96:
+                yield f"column {leaf.name} is {INT96_NOTE}"
+
+
+def _int96_to_come(policy: KeyPolicy, kinds: dict[str, str]) -> Iterator[str]:
+    """Yield a note for each timestamp of a schema whose filter no reader will be able to use."""
+    for name in policy.bloom_columns():
+        for column, kind in kinds.items():
+            if (column == name or column.startswith(f"{name}.")) and kind.lower() in _INT96_KINDS:
+                yield f"column {column} is {_WILL_BE_INT96}"
+
+
+#: The types that Spark writes by `outputTimestampType`; `timestamp_ntz` is always INT64.
+_INT96_KINDS = frozenset({"timestamp", "timestamp_ltz"})
+
+
+def _keyring(policy: KeyPolicy) -> Keyring | None:
+    """Return the policy's keyring, if it has one on this machine. No KMS is asked."""
+    path = policy.keyring_path()
+    return Keyring.load(path) if path is not None and path.exists() else None
+
+
+def _missing_keys(policy: KeyPolicy) -> Iterator[PolicyError]:
+    """Yield a problem for each key of the policy that its keyring lacks."""
+    keyring = _keyring(policy)
+    if keyring is not None:
+        for name in sorted(policy.master_keys() - keyring.master_keys.keys()):
+            yield PolicyError(
+                f"the keyring has no key {name}",
+                hint=close_match(name, keyring.master_keys),
+                column=next((it for it, rule in policy.columns.items() if rule.key == name), None),
+            )
+
+
+def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
+    """Yield a note on keys in the policy's keyring that the policy does not name."""
+    keyring = _keyring(policy)
+    unnamed = [] if keyring is None else sorted(keyring.master_keys.keys() - policy.named_keys())
+    if unnamed:
+        yield (
+            f"the keyring has keys that the policy does not name: {', '.join(unnamed)}; files "
+            "under them are opened all the same, because a keyring is its owner's choice"
+        )
+
+
+def _alike_keys(policy: KeyPolicy) -> Iterator[str]:
+    """Yield a note for each key that is named once, and is like a key that is named more often.
+
+    Names that differ in numbers alone, such as those of years, are meant to be alike.
+    """
+    every = (policy, *policy.tables.values())[bool(policy.tables) :]
+    rules = {(it.table, rule.path): rule.key for it in every for rule in it.columns.values()}
+    counts = Counter(key for key in (*rules.values(), policy.footer_key) if key is not None)
+    often = [key for key, count in counts.items() if count > 1]
+    for key in sorted(counts.keys() - set(often)):
+        numberless = _DIGITS.sub("", key)
+        others = [it for it in often if _DIGITS.sub("", it) != numberless]
+        for like in difflib.get_close_matches(key, others, n=1, cutoff=_ALIKE):
+            yield f"key {key} is named once, and is like {like}: did you mean {like!r}?"

@@ -1,0 +1,75 @@
+"""Which table of a policy a path belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.encryption.table_patterns import UnknownTableError, table_of
+
+NAMED = [
+    "orders/*",
+    "customers",
+    "lake/eu/*",
+    "*",
+    "shop.items",
+    "s3://other/raw/*",
+    "log-*.parquet",
+]
+
+
+@pytest.mark.parametrize(
+    ("address", "table"),
+    [
+        ("lake/orders", "orders/*"),
+        ("/data/lake/orders/x.parquet", "orders/*"),
+        ("/data/lake/orders/day=1/x.parquet", "orders/*"),
+        ("s3://bucket/lake/orders/x.parquet", "orders/*"),
+        ("file:/data/orders/x.parquet", "orders/*"),
+        ("file:///data/orders/x.parquet", "orders/*"),
+        ("/data/customers/x.parquet", "customers"),
+        # Whole parts alone.
+        ("/data/my_orders/x.parquet", "*"),
+        ("/data/orders.bak/x.parquet", "*"),
+        # What says more of the path counts, in whatever order.
+        ("/lake/eu/x.parquet", "lake/eu/*"),
+        ("iceberg://prod/shop.items", "shop.items"),
+        ("shop.items", "shop.items"),
+        ("/data/log-1.parquet", "log-*.parquet"),
+        # With a scheme a pattern begins where the address begins; s3a is s3.
+        ("s3a://other/raw/x.parquet", "s3://other/raw/*"),
+        ("s3://mine/other/raw/x.parquet", "*"),
+    ],
+)
+def test_an_address_belongs_to_the_table_that_says_most_of_it(address: str, table: str) -> None:
+    assert table_of(address, NAMED) == table
+    assert table_of(address, reversed(NAMED)) == table
+
+
+def test_a_relative_path_belongs_to_the_table_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orders").mkdir()
+    monkeypatch.chdir(tmp_path / "orders")
+    assert table_of("x.parquet", ["orders/*", "customers/*"]) == "orders/*"
+    assert table_of(".", ["orders/*", "customers/*"]) == "orders/*"
+
+
+def test_a_folder_inside_a_table_does_not_choose_other_rules() -> None:
+    with pytest.raises(UnknownTableError, match="several tables of the policy: customers"):
+        table_of("/lake/customers/orders/x.parquet", ["customers", "orders"])
+    longer = ["customers", "orders", "customers/orders"]
+    assert table_of("/lake/customers/orders/x.parquet", longer) == "customers/orders"
+
+
+@pytest.mark.parametrize("pattern", ["**/orders/*", "lake/**/orders", "orders/**", "o?ders/*"])
+def test_globs_of_a_shell(pattern: str) -> None:
+    assert table_of("/lake/eu/2026/orders/x.parquet", [pattern]) == pattern
+    assert table_of("/lake/eu/2026/items/x.parquet", [pattern]) is None
+
+
+def test_a_name_goes_before_a_glob() -> None:
+    assert table_of("/lake/orders/x.parquet", ["ord*", "orders"]) == "orders"
+    with pytest.raises(UnknownTableError):
+        table_of("/lake/orders/x.parquet", ["ord*", "*ers"])

@@ -1,0 +1,78 @@
+"""What is wrong with a policy, before Spark or `add` fails by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.inspecting.policy_problems import CheckedPolicy, check_policy
+from testing.tables import keyring_json
+
+FOOTER = '[footer]\nkey = "k_footer"\n'
+KMS = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+RULE = '[columns.{}]\nkey = "{}"\n'
+
+
+def checked(folder: Path, text: str, **options: str) -> CheckedPolicy:
+    (folder / "policy.toml").write_text(text)
+    return check_policy(folder / "policy.toml", **options)
+
+
+def test_a_misspelt_key_is_found_by_the_keyring(tmp_path: Path) -> None:
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    found = checked(tmp_path, KMS + FOOTER + RULE.format("email", "k_pi"))
+    (problem,) = found.problems
+    assert (problem.column, problem.message) == ("email", "the keyring has no key k_pi")
+    assert problem.hint == "did you mean 'k_pii'?"
+
+
+def test_a_misspelt_key_is_found_by_the_other_rules(tmp_path: Path) -> None:
+    rules = RULE.format("email", "k_pii") + RULE.format("iban", "k_pii")
+    found = checked(tmp_path, FOOTER + rules + RULE.format("phone", "k_pi"))
+    assert found.problems == ()
+    assert found.notes == ("key k_pi is named once, and is like k_pii: did you mean 'k_pii'?",)
+    # Years and versions are meant to be alike.
+    years = rules.replace("k_pii", "k_pii_2026") + RULE.format("phone", "k_pii_2027")
+    assert checked(tmp_path, FOOTER + years).notes == ()
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "TIMESTAMP_LTZ"])
+def test_timestamps_that_spark_will_write_as_int96(tmp_path: Path, kind: str) -> None:
+    text = FOOTER + RULE.format("email", "k_pii") + "[columns.at]\nbloom = true\n"
+    (note,) = checked(tmp_path, text, schema=f"email string, at {kind}").notes
+    assert note.startswith("column at is a timestamp, which Spark writes as INT96 unless")
+    for fits in ("timestamp_ntz", "date"):
+        assert checked(tmp_path, text, schema=f"email string, at {fits}").notes == ()
+    assert checked(tmp_path, text.replace("bloom = true", ""), schema=f"at {kind}").notes == ()
+
+
+def test_filters_that_add_refuses(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"email": ["a"], "paid": [True]}), tmp_path / "x.parquet")
+    text = "[columns.paid]\nbloom = true\n[columns.emial]\nbloom = true\n"
+    found = checked(tmp_path, text, table=str(tmp_path / "x.parquet"))
+    refused, unknown = found.problems
+    assert "BOOLEAN" in refused.message
+    assert "emial" in unknown.message
+    assert "did you mean email" in (unknown.hint or "")
+
+
+def test_each_table_is_checked_against_its_own_rules(tmp_path: Path) -> None:
+    for name, column in (("orders", "iban"), ("customers", "email"), ("other", "x")):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"id": [1], column: ["a"]}), tmp_path / name / "x.parquet")
+    text = (
+        FOOTER
+        + '[columns.tenant]\nkey = "k_pii"\n'
+        + '[tables."orders/*".columns.iban]\nkey = "k_finance"\n'
+        + '[tables."customers/*".columns.emial]\nkey = "k_pii"\nbloom = true\n'
+    )
+    assert checked(tmp_path, text, table=str(tmp_path / "orders")).problems == ()
+    (problem,) = checked(tmp_path, text, table=str(tmp_path / "customers")).problems
+    assert (problem.column, problem.hint) == ("emial", "did you mean 'email'?")
+    outside, inside = checked(tmp_path, text, table=str(tmp_path)).problems
+    assert "belongs to no table" in outside.message
+    assert inside.message == problem.message

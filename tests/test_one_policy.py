@@ -1,0 +1,232 @@
+"""One policy for a company: several tables in one file, for every verb."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import secure_bloom as sb
+from secure_bloom.encryption.table_patterns import UnknownTableError
+from secure_bloom.parquet.pyarrow_encryption import pyarrow_encryption
+from secure_bloom.spark.session import session_config
+from testing.tables import KEYRING, keyring_json
+
+POLICY = """
+[kms]
+client = "keyring"
+keyring = "keyring.json"
+[footer]
+key = "k_footer"
+[columns.tenant]
+key = "k_pii"
+bloom = true
+[tables."customers/*".columns.email]
+key = "k_pii"
+bloom = true
+[tables."customers/*".columns.iban]
+key = "k_finance"
+[tables."orders/*".columns.card]
+key = "k_finance"
+bloom = true
+[tables."orders/*".columns.email]
+bloom = true
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Customers have a secret email and a tenant, orders an email in clear."""
+    lake = tmp_path / "lake"
+    emails = [f"user{n}@example.com" for n in range(50)]
+    rows = {
+        "customers": {"email": emails, "iban": emails[::-1], "tenant": ["t"] * 50},
+        "orders": {"email": ["shop@example.com"] * 50, "card": emails, "id": range(50)},
+    }
+    for name, columns in rows.items():
+        (lake / name).mkdir(parents=True)
+        pq.write_table(pa.table(columns), lake / name / "x.parquet")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    return lake
+
+
+def cli(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "secure_bloom", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def keys_of(path: Path) -> dict[str, str | None]:
+    (file,) = sb.inspect(path, keys=KEYRING).to_dict()["files"]
+    columns = file["row_groups"][0]["columns"]
+    return {column["column"]: column["key"] for column in columns}
+
+
+@pytest.mark.parametrize("paths", [["customers", "orders"], [""]], ids=["each", "together"])
+def test_every_verb_gives_each_table_its_own_rules(lake: Path, paths: list[str]) -> None:
+    policy = lake.parent / "policy.toml"
+    for path in paths:
+        assert not sb.reencrypt(lake / path, policy=policy).failed
+        assert not sb.add_bloom_filters(lake / path, policy=policy).failed
+        report = sb.audit(lake / path, policy=policy)
+        assert [it.id for it in report.findings if it.severity != "low"] == []
+    customers, orders = lake / "customers" / "x.parquet", lake / "orders" / "x.parquet"
+    assert keys_of(customers) == {"email": "k_pii", "iban": "k_finance", "tenant": "k_pii"}
+    assert keys_of(orders) == {"email": None, "card": "k_finance", "id": None}
+    filters = {
+        path: {
+            column["column"]
+            for column in sb.inspect(path, keys=KEYRING).to_dict()["files"][0]["row_groups"][0][
+                "columns"
+            ]
+            if column["bloom"]
+        }
+        for path in (customers, orders)
+    }
+    assert filters == {customers: {"email", "tenant"}, orders: {"email", "card"}}
+    where = [("email", "=", "user7@example.com")]
+    assert sb.read_table(lake / "customers", where=where, policy=policy).num_rows == 1
+    assert sb.read_table(lake / "orders", limit=3, policy=policy).num_rows == 3
+    assert not sb.rotate_keys(lake, policy=policy).failed
+    assert sb.keys_used(lake, policy=policy).retired == ()
+
+
+def test_the_commands_do_the_same(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    for words in (
+        ("reencrypt", lake / "orders"),
+        ("reencrypt", lake / "customers"),
+        ("add", lake),
+        ("policy", "check", policy, "--table", lake),
+    ):
+        done = cli(*words, *(() if words[0] == "policy" else ("--policy", policy)))
+        assert done.returncode == 0, done
+    done = cli("audit", lake, "--policy", policy, "--severity", "medium")
+    assert (done.returncode, "policy-column-unknown" in done.stdout) == (0, False), done
+
+
+def test_a_file_in_clear_is_refused_by_the_rules_of_its_table_alone(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    with pytest.raises(sb.PolicyError, match="an encrypted footer"):
+        sb.read_table(lake / "orders", policy=policy)
+    sb.reencrypt(lake / "orders", policy=policy)
+    # Orders under the rules of customers: the email would be in clear.
+    (lake / "customers" / "x.parquet").write_bytes((lake / "orders" / "x.parquet").read_bytes())
+    with pytest.raises(sb.PolicyError, match="key k_pii, the column is stored in clear"):
+        sb.read_table(lake / "customers", policy=policy)
+    found = sb.audit(lake / "customers", policy=policy).findings
+    assert "column-in-clear" in {it.id for it in found if it.column == "email"}
+
+
+def test_a_file_of_no_table_is_an_error_for_every_verb(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    (lake / "orders").rename(lake / "order")
+    with pytest.raises(UnknownTableError, match="belongs to no table of the policy"):
+        sb.read_table(lake / "order", policy=policy)
+    before = (lake / "order" / "x.parquet").read_bytes()
+    for report in (
+        sb.probe(lake / "order", "email", ["a"], policy=policy),
+        sb.reencrypt(lake, policy=policy, dry_run=True),
+        sb.add_bloom_filters(lake, policy=policy, dry_run=True),
+    ):
+        assert "belongs to no table" in str([file.error for file in report.files])
+    assert (lake / "order" / "x.parquet").read_bytes() == before
+    audited = sb.audit(lake, policy=policy)
+    assert [it.path for it in audited.findings if it.id == "policy-table-unknown"] == [
+        str(lake / "order" / "x.parquet")
+    ]
+    assert [it.what for it in audited.notes if it.id == "policy-table-unused"] == [
+        'no file belongs to [tables."orders/*"]'
+    ]
+
+
+def test_a_misspelt_column_of_a_table_is_still_an_error(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    policy.write_text(POLICY.replace("columns.card", "columns.crad"))
+    for paths in (lake / "orders", lake):
+        with pytest.raises(sb.PolicyError, match="crad") as caught:
+            sb.reencrypt(paths, policy=policy)
+        assert "card" in str(caught.value.hint)
+    found = sb.audit(lake, policy=policy).findings
+    assert [it.column for it in found if it.id == "policy-column-unknown"] == ["crad"]
+    policy.write_text(POLICY)
+    sb.reencrypt(lake, policy=policy)
+    policy.write_text(POLICY + '[tables."orders/*".columns.emial]\nbloom = true\n')
+    for paths in (lake / "orders", lake):
+        with pytest.raises(sb.PolicyError, match="emial"):
+            sb.add_bloom_filters(paths, policy=policy)
+
+
+def test_a_folder_inside_a_table_gets_no_other_rules(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    sb.reencrypt(lake / "orders", policy=policy)
+    # Whoever may write into customers puts a file with emails in clear into a folder "orders".
+    (lake / "customers" / "x.parquet").unlink()
+    (lake / "orders").rename(lake / "customers" / "orders")
+    with pytest.raises(sb.PolicyError, match="key k_pii, the column is stored in clear"):
+        sb.read_table(lake / "customers", policy=policy)
+    ids = {it.id for it in sb.audit(lake, policy=policy).findings}
+    assert "policy-table-unknown" in ids
+
+
+def test_writers_take_the_rules_of_one_table(lake: Path) -> None:
+    policy = sb.KeyPolicy.load(lake.parent / "policy.toml")
+    for call in (
+        policy.spark_properties,
+        lambda: session_config(policy),
+        lambda: pyarrow_encryption(policy, pa.schema([("email", pa.string())])),
+    ):
+        with pytest.raises(sb.PolicyError, match="several"):
+            call()
+    properties = policy.for_table("lake/customers").spark_properties()
+    said = properties["parquet.encryption.column.keys"]
+    assert said == "k_finance:iban;k_pii:email,tenant"
+    # A session's reads need no table, and its writes have that of one.
+    options = session_config(policy, writes=False, kms_client_class="x.Y")
+    assert "spark.hadoop.parquet.encryption.column.keys" not in options
+    options = session_config(policy, table=lake / "orders", kms_client_class="x.Y")
+    assert options["spark.hadoop.parquet.encryption.footer.key"] == "k_footer"
+    # Orders have no tenant: the schema says so, and pyarrow's writer has one.
+    schema = pa.schema([("email", pa.string()), ("card", pa.string())])
+    encryption = pyarrow_encryption(policy.for_table(lake / "orders"), schema)
+    path = lake / "orders" / "y.parquet"
+    pq.write_table(
+        pa.table({"email": ["a"], "card": ["b"]}),
+        path,
+        encryption_properties=encryption.encryption_properties(),
+    )
+    assert keys_of(path) == {"email": None, "card": "k_finance"}
+
+
+def test_a_delta_table_has_the_rules_of_its_folder(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    rows = pq.read_table(lake / "orders")
+    (lake / "orders" / "x.parquet").unlink()
+    write_deltalake(lake / "orders", rows)
+    assert not sb.reencrypt(lake / "orders", policy=policy).failed
+    assert not sb.add_bloom_filters(lake / "orders", policy=policy).failed
+    where = [("card", "=", "user7@example.com")]
+    assert sb.read_table(lake / "orders", where=where, policy=policy).num_rows == 1
+    (live,) = DeltaTable(lake / "orders").file_uris()
+    assert keys_of(Path(live)) == {"email": None, "card": "k_finance", "id": None}
+
+
+def test_tables_may_have_footers_of_their_own(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    own = '[tables."orders/*".footer]\nkey = "k_finance"\nmode = "plaintext"\n'
+    policy.write_text(POLICY + own)
+    assert not sb.reencrypt(lake, policy=policy).failed
+    modes = {file.path: file.footer for file in sb.inspect(lake, policy=policy).files}
+    assert modes == {
+        str(lake / "customers" / "x.parquet"): "encrypted",
+        str(lake / "orders" / "x.parquet"): "signed",
+    }
+    assert sb.read_table(lake / "orders", policy=policy).num_rows == 50
+    found = sb.audit(lake, policy=policy).findings
+    assert {it.id for it in found if it.severity in ("critical", "high")} == set()
