@@ -205,3 +205,12 @@ def test_the_columns_of_an_index_of_paimon_are_found_by_name() -> None:
     with mock.patch.object(sb.paimon.FileIndex, "columns", read):
         assert index.indexes("c49")
         assert not index.indexes("none")
+
+
+def test_advice_on_many_row_groups_tries_some_of_them(tmp_path: Path) -> None:
+    def advise(groups: int) -> None:
+        table = pa.table({"a": list(range(2 * groups))})
+        pq.write_table(table, tmp_path / f"{groups}.parquet", row_group_size=2)
+        sb.advise(str(tmp_path / f"{groups}.parquet"))
+
+    assert growth(advise, 200) < 2.5

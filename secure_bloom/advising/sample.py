@@ -32,8 +32,9 @@ from secure_bloom.storage.inputs import Extent, SharedFile, covered
 
 #: At most this many files are looked at, and about this many bytes of them.
 MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
-#: At least this many row groups, whatever their size: chance must not decide.
-_LEAST_ROW_GROUPS = 6
+#: At least this many row groups, whatever their size: chance must not decide.  And at most this
+#: many, however small: each takes time in each of a hundred lookups.
+_LEAST_ROW_GROUPS, _MOST_ROW_GROUPS = 6, 200
 
 #: The footers of more files than these take long enough to show progress.
 _MANY = 500
@@ -227,6 +228,7 @@ def _choose_row_groups(files: Sequence[FileFacts]) -> dict[str, tuple[int, ...]]
     size = sum(file.size for file in files)
     count = sum(len(file.rows) for file in files)
     share = max(MOST_BYTES / max(1, size), _LEAST_ROW_GROUPS / max(1, count))
+    share = min(share, _MOST_ROW_GROUPS / max(1, count))
     return {file.path: tuple(_some(file, share)) for file in files}
 
 

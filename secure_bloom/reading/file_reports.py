@@ -61,12 +61,12 @@ def file_report(
     pages: Sequence[Extent],
     needed: Sequence[str],
     *,
-    names_filters: bool = True,
+    describes_file: bool = True,
 ) -> FileReadReport:
     """Return the report of one file: the bytes read for its plan, and for its pages.
 
-    ``needed`` are the columns that the request needs.  ``names_filters`` asks for the columns that
-    have a filter.
+    ``needed`` are the columns that the request needs.  Without ``describes_file`` the report has
+    neither the bytes of a full scan nor the columns with a filter, which need the whole footer.
     """
     footer = plan.footer
     notes = []
@@ -74,7 +74,7 @@ def file_report(
         notes.append("the footer's signature was not checked: no footer key")
     full = [
         extent
-        for index in range(len(footer.row_groups))
+        for index in range(len(footer.row_groups) if describes_file else 0)
         for extent in stored_extents(footer, index, needed)
     ]
     pruned = covered([*footer.tail.extents, *plan.extents])
@@ -85,8 +85,8 @@ def file_report(
         bytes_footer=covered(footer.tail.extents),
         bytes_judged_by=pruned - covered(footer.tail.extents),
         bytes_pages=read - pruned,
-        bytes_full_scan=covered([*footer.tail.extents, *full]),
-        filters=_columns_with_filters(footer) if names_filters else (),
+        bytes_full_scan=covered([*footer.tail.extents, *full]) if describes_file else 0,
+        filters=_columns_with_filters(footer) if describes_file else (),
         notes=tuple(notes),
     )
 

@@ -168,7 +168,7 @@ class LookupTrials:
             # Rows are not kept: a common value has nearly all of them.
             pass
         needed = lookup.asked.needed
-        return file_report(plan, reader.row_groups, reader.extents, needed, names_filters=False)
+        return file_report(plan, reader.row_groups, reader.extents, needed, describes_file=False)
 
     def _others(
         self, path: str, found: RowGroupPlan, where: tuple[tuple[str, ...], str, pa.Scalar]
