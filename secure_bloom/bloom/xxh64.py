@@ -117,22 +117,20 @@ def _hash_spans(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> 
 
 def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> None:
     """Raise an error for arrays of a wrong type, and for offsets that leave ``data``."""
-    import numpy as np
-
-    if offsets.ndim != 1 or offsets.dtype not in (np.int32, np.int64):
+    if offsets.ndim != 1 or offsets.dtype.kind != "i" or offsets.dtype.itemsize < 4:
         raise PolicyError(
             f"offsets are {offsets.ndim}-D {offsets.dtype}, wanted 1-D int32 or int64"
         )
-    if data.ndim != 1 or data.dtype != np.uint8:
+    if data.ndim != 1 or data.dtype != "uint8":
         raise PolicyError(f"binary data is {data.ndim}-D {data.dtype}, wanted 1-D uint8")
     if len(offsets) == 0:
         raise FormatError("binary offsets are empty, wanted one more than values")
-    if np.any(offsets[1:] < offsets[:-1]):
+    if (offsets[1:] < offsets[:-1]).any():
         raise FormatError("binary offsets fall, each must be at least the one before")
     if not 0 <= offsets[0] <= offsets[-1] <= len(data):
         raise FormatError(
             f"binary offsets run from {offsets[0]} to {offsets[-1]}, the data has {len(data)} bytes"
         )
     # Checked last: differences of unchecked offsets could overflow and look right.
-    if prefix and np.any(offsets[1:] - offsets[:-1] < prefix):
+    if prefix and (offsets[1:] - offsets[:-1] < prefix).any():
         raise FormatError(f"a binary value is shorter than the {prefix} bytes before it")

@@ -18,6 +18,7 @@ import dataclasses
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
@@ -26,6 +27,8 @@ from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureErro
 _NUL: Final = b"\xc0\x80"
 
 
+# Each file of a table has an index of the same few columns.
+@lru_cache(maxsize=1024)
 def encode_name(text: str) -> bytes:
     """Return the bytes of ``text`` in modified UTF-8."""
     utf16 = text.encode("utf-16-be", "surrogatepass")
@@ -120,7 +123,7 @@ class FileIndex:
     def to_bytes(self) -> bytes:
         """Return the container that :meth:`from_bytes` reads, bodies in the columns' order."""
         # Numbers have fixed widths, so a header with zeros is as long as the real one.
-        start = len(b"".join(self._header(0, 0)))
+        start = sum(map(len, self._header(0, 0)))
         # Readers go by `start`, so the order of bodies is free; bytes after them are carried
         # along.
         bodies = [index.body for column in self.columns for index in column.indexes if index.body]

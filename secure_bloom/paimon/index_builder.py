@@ -134,8 +134,12 @@ class FilterBuilder:
 
     def filters(self, file: InputFile, columns: Mapping[str, IndexOptions]) -> BuiltFilters:
         """Return the filters of these columns of a file. Nothing is written."""
-        refuse_other_formats(file)
-        footer = unlock_to_read(read_tail(file), file_keys(self.resolver, file))
+        try:
+            tail = read_tail(file)
+        except FormatError:
+            refuse_other_formats(file)
+            raise
+        footer = unlock_to_read(tail, file_keys(self.resolver, file))
         built = [build_filter(file, source) for source in self._sources(footer, columns)]
         return BuiltFilters(
             reports=tuple(report for report, _ in built),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from secure_bloom.encryption.access import Access
@@ -192,19 +192,21 @@ class TableWork(IndexWork):
         indexes = [(listed.stored[name], index) for name, index in built.indexes]
         merged = before.with_indexes(indexes)
         content = merged.to_bytes()
+        is_embedded = len(content) <= self.threshold and content not in listed.taken
+        if not is_embedded and not self.dry_run:
+            _write_once(file, content, listed)
         report = IndexReport(
             path=task.path,
             status="built",
+            index=None if is_embedded else listed.target,
             bytes=len(content),
             columns=built.reports,
             kept=tuple(kept_indexes(merged, indexes)),
             verified=built.is_verified,
         )
-        if len(content) <= self.threshold and content not in listed.taken:
+        if is_embedded:
             return IndexResult(report=report, embedded=content)
-        if not self.dry_run:
-            _write_once(file, content, listed)
-        return IndexResult(report=replace(report, index=listed.target), name=name_of(listed.target))
+        return IndexResult(report=report, name=name_of(listed.target))
 
 
 def _write_once(file: InputFile, content: bytes, listed: TableFile) -> None:
