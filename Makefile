@@ -17,6 +17,7 @@ DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-
 	duckdb-extension-iceberg==1.5.5 duckdb-extension-avro==1.5.5
 # Jars of Iceberg's Java library for Spark 3.5, from the index that has the rest.
 PYPAIMON := pypaimon==2.1.0
+PAIMON_JAVA := pypaimon==0.2.0
 ICEBERG_JAVA := snowpark-connect-deps-iceberg==1.0.3
 # What builds the site of the documentation: 15,000 files, which are unpacked beside the others.
 SITE := mkdocs-material
@@ -37,7 +38,7 @@ SAY_WITHOUT_C := $(BIN)/python -c "from secure_bloom.kernels import extension as
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity judges no-false-negative histories format clean java \
-  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java install-pypaimon native sanitize analyze
+  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java install-pypaimon install-paimon-java native sanitize analyze
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,7 +53,7 @@ test: $(VENV)/.installed-dev java  ## Style, types and tests (about 6 minutes on
 pytest: $(VENV)/.installed-dev java
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: $(VENV)/.installed-dev java check install-iceberg-java install-pypaimon  ## The same with the slow cases
+test-all: $(VENV)/.installed-dev java check install-iceberg-java install-pypaimon install-paimon-java  ## The same with the slow cases
 	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(VENV)/.installed-dev  ## Style and types alone
@@ -182,6 +183,11 @@ install-iceberg-java: $(VENV)/.installed-dev  ## What the tests of Iceberg's Jav
 install-pypaimon:  ## What the tests of Paimon's Python library need: it and its pyarrow, apart
 	@[ -d $(VENV)/pypaimon ] || $(INSTALL) --target $(VENV)/pypaimon $(PYPAIMON) || \
 	  echo "without $(PYPAIMON) no test reads Paimon tables by Paimon's Python library"
+
+# Its source distribution has the jar, and needs no build of its own.
+install-paimon-java:  ## What the tests of Paimon's writer in Java need: its classes, apart
+	@[ -d $(VENV)/paimon-java ] || $(INSTALL) --no-deps --target $(VENV)/paimon-java $(PAIMON_JAVA) || \
+	  echo "without $(PAIMON_JAVA) no test compacts Paimon tables"
 
 install-spark:
 	@[ -d $(VENV)/spark-$(VERSION)/pyspark ] || { echo "installing into $(VENV)/spark-$(VERSION)"; \

@@ -2,7 +2,8 @@
 
 A history is a table and steps by a seed: pypaimon-rust inserts, deletes, overwrites, renames and
 adds columns, and makes tags; we build indexes, and while we do, others write between our look at
-the table and our commit.  In some histories the table has a primary key, and inserts replace rows.
+the table and our commit.  In some histories the table has a primary key, and inserts replace rows;
+there Paimon's writer in Java inserts, compacts, and expires snapshots, if it is installed.
 Old snapshots expire by Paimon's own rule, which no judge here has: a file that a snapshot takes
 away and does not add again is removed.
 
@@ -19,9 +20,12 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import pyarrow as pa
 
 import secure_bloom as sb
 from campaigns.disks import MEMORY
@@ -32,6 +36,7 @@ from secure_bloom.paimon.build import BuildOptions, build_table
 from secure_bloom.runs.progress import Meter
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.work import FileTask, OpenWork, R, Work
+from testing.paimon_java import JARS, JavaWriter, paimon_java
 from testing.paimon_tables import Warehouse, latest
 
 #: id -> name: what a table holds.
@@ -63,7 +68,7 @@ class _Between:
 class PaimonHistory:
     """One table, and what it must hold."""
 
-    def __init__(self, lake: Warehouse, kind: str, seed: int) -> None:
+    def __init__(self, lake: Warehouse, kind: str, seed: int, java: JavaWriter | None) -> None:
         self.random = random.Random(f"{kind} {seed}")
         self.lake = lake
         self.name = f"t{seed}"
@@ -73,6 +78,8 @@ class PaimonHistory:
         self.tags: dict[str, Rows] = {}
         self.done: Counter[str] = Counter()
         self.has_key = kind == "primary key"
+        # It cannot read the files with keys that pypaimon-rust writes, so it writes all of them.
+        self.java = java
         threshold = self.random.choice(["0 b", "500 b", "10 kb"])
         options = {"file_index__in_manifest_threshold": threshold}
         keyed = ", primary key (part, id)" if self.has_key else ""
@@ -96,6 +103,8 @@ class PaimonHistory:
     def other(self) -> None:
         """Do what another writer may do."""
         steps = [self.insert, self.insert, self.tag, self.add_column, self.rename, self.expire]
+        if self.java is not None:
+            steps += [self.compact, self.compact]
         if not self.has_key:
             steps += [self.delete, self.delete, self.overwrite]
         self.random.choice(steps)()
@@ -109,8 +118,25 @@ class PaimonHistory:
             return
         nulls = ", null" * (self.columns - 2)
         values = ", ".join(f"({n}, '{name}', 'p{n % 3}'{nulls})" for n, name in new.items())
-        self._sql("insert", f"insert into {self.name} values {values}")
+        if self.java is None:
+            self._sql("insert", f"insert into {self.name} values {values}")
+        else:
+            self._insert_by_java(self.java, new)
         self.rows |= new
+
+    def _insert_by_java(self, java: JavaWriter, new: Rows) -> None:
+        more = [(f"c{number}", pa.int32()) for number in range(2, self.columns)]
+        texts = [(name, pa.string()) for name in (self.column, "part")]
+        schema = pa.schema([("id", pa.int64()), *texts, *more])
+        rows = [{"id": n, self.column: name, "part": f"p{n % 3}"} for n, name in new.items()]
+        java.insert(self.lake.path, rows, schema, self.name)
+        self.done["insert by Java"] += 1
+
+    def compact(self) -> None:
+        """Compact all buckets by Paimon's writer in Java: each row has one version then."""
+        if self.java is not None:
+            self.java.compact(self.lake.path, self.name, buckets=2)
+            self.done["compaction"] += 1
 
     def delete(self) -> None:
         """Delete one row: its data file is written anew."""
@@ -153,6 +179,10 @@ class PaimonHistory:
 
     def expire(self) -> None:
         """Remove old snapshots, and the files that they take away, by Paimon's rule."""
+        if self.java is not None:
+            self.java.expire(self.lake.path, self.name)
+            self.done["expire by Java"] += 1
+            return
         self.done["expire"] += 1
         expire(self.folder)
 
@@ -182,9 +212,15 @@ class PaimonHistory:
         name = self.random.choice([*self.rows.values(), "none"])
         found = self.lake.sql(f"select * from {self.name} where {self.column} = '{name}'")
         self._same(found, {n: x for n, x in self.rows.items() if x == name})
-        if not self.has_key:
+        try:
             read = sb.read_table(self.folder, where=f"{self.column} = '{name}'").to_pylist()
-            self._same(read, {n: x for n, x in self.rows.items() if x == name})
+        except sb.UnsupportedFeatureError:
+            # Its files are not compacted.
+            if not self.has_key:
+                raise
+            return
+        self.done["read"] += 1
+        self._same(read, {n: x for n, x in self.rows.items() if x == name})
 
     def _same(self, found: list[dict[str, Any]], wanted: Rows) -> None:
         seen = sorted((row["id"], next(v for k, v in row.items() if "name" in k)) for row in found)
@@ -263,18 +299,27 @@ def _count(piece: tuple[str, range]) -> Tally:
     kind, seeds = piece
     done: Counter[str] = Counter()
     failures: list[str] = []
-    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="histories-") as folder:
+    with (
+        tempfile.TemporaryDirectory(dir=MEMORY, prefix="histories-") as folder,
+        _java(kind) as java,
+    ):
         lake = Warehouse(path=f"{folder}/lake")
         for seed in seeds:
-            failures += _played(lake, kind, seed, done)
+            failures += _played(lake, kind, seed, done, java)
     return Tally(trials=len(seeds), failures=tuple(failures), counts=done)
 
 
-def _played(lake: Warehouse, kind: str, seed: int, done: Counter[str]) -> list[str]:
+def _java(kind: str) -> AbstractContextManager[JavaWriter | None]:
+    return paimon_java() if kind == "primary key" and JARS.is_dir() else nullcontext()
+
+
+def _played(
+    lake: Warehouse, kind: str, seed: int, done: Counter[str], java: JavaWriter | None
+) -> list[str]:
     """Play one history, and count its steps; what went wrong."""
     history = None
     try:
-        history = PaimonHistory(lake, kind, seed)
+        history = PaimonHistory(lake, kind, seed, java)
         history.play(_STEPS)
     except Exception as error:
         return [f"history {seed}, {kind}: {type(error).__name__}: {error}"]

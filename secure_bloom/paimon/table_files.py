@@ -12,21 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final
 
 import pyarrow as pa
 
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
-from secure_bloom.lakes.paimon.rows import Value, text_of
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
+from secure_bloom.lakes.paimon.arrow_types import arrow_type, partition_scalar
 from secure_bloom.lakes.paimon.schema import AtomicType, PaimonSchema
 from secure_bloom.lakes.paimon.snapshot import read_snapshot
-from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable, partition_types
+from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
+from secure_bloom.lakes.partition_choice import chosen_by_partition
 from secure_bloom.paimon.column_filter import IndexOptions
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.predicates.binding import bind
-from secure_bloom.predicates.evaluation import true_rows
-from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.tree import leaves
 
 _OPTION: Final = "file-index.bloom-filter."
 _THRESHOLD: Final = "file-index.in-manifest-threshold"
@@ -212,43 +210,15 @@ def require_columns(table: PaimonTable, columns: Iterable[str]) -> None:
 
 
 def _where(table: PaimonTable, files: Sequence[PaimonFile], text: str) -> list[PaimonFile]:
-    predicate = from_text(text)
     keys = table.schema.partition_keys
-    for condition in leaves(predicate):
-        if condition.column not in keys:
-            known = f"they are {', '.join(keys)}" if keys else "the table has none"
-            raise PolicyError(
-                f"where: {condition.column!r} is not a partition column of the table",
-                hint="where chooses files by partition columns alone, as in day = '2026-11-20'; "
-                + known,
-                path=table.folder,
-            )
-    kinds = partition_types(table.schema)
-    values = pa.table(
-        {
-            name: _column([file.partition[at] for file in files], kind)
-            for at, (name, kind) in enumerate(zip(keys, kinds, strict=True))
-        }
-    )
-    chosen = true_rows(bind(predicate, values.schema), values).to_pylist()
-    return [file for file, is_chosen in zip(files, chosen, strict=True) if is_chosen]
 
+    def values(name: str) -> pa.Array:
+        column, at = table.schema.named(name), keys.index(name)
+        if column is None:
+            raise FormatError(f"the schema has no partition column {name}", path=table.folder)
+        # Many files are of few partitions.
+        found = {file.partition[at]: None for file in files}
+        scalars = {value: partition_scalar(value, column) for value in found}
+        return pa.array([scalars[file.partition[at]] for file in files], arrow_type(column))
 
-_ARROW: Final = {
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DATE": pa.date32(),
-}
-
-
-def _column(values: Sequence[Value], kind: AtomicType) -> pa.Array:
-    """Return the values of a partition column."""
-    if kind.root == "DATE":
-        return pa.array(values, pa.int32()).cast(pa.date32())
-    if kind.root in _ARROW:
-        return pa.array(values, _ARROW[kind.root])
-    texts = [None if value is None else text_of(value, kind, legacy=True) for value in values]
-    return pa.array(texts, pa.string())
+    return list(compress(files, chosen_by_partition(text, table.folder, keys, values)))

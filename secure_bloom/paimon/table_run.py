@@ -198,7 +198,7 @@ class IndexPublication:
         file = chosen.file
         target = sibling(file.path, f"{file.entry.file['_FILE_NAME']}.sb-{run}{INDEX_SUFFIX}")
         listed = TableFile(
-            root=self._table.folder,
+            root=file.root,
             target=target,
             options=chosen.options,
             stored=chosen.stored,
@@ -221,8 +221,8 @@ class IndexPublication:
         return again
 
     def _remove(self, paths: Iterable[str]) -> None:
-        targets = (self._tasks[path].target for path in paths if path in self._tasks)
-        remove(without_links(it, self._table.folder) for it in targets if it is not None)
+        listed = [self._tasks[path].listed for path in paths if path in self._tasks]
+        remove(without_links(it.target, it.root) for it in listed)
 
 
 def _embedded_before(table: PaimonTable) -> Mapping[Identity, set[bytes | None]]:

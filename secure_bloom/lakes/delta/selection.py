@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import pyarrow as pa
 
@@ -11,10 +12,7 @@ from secure_bloom.errors import PolicyError, located
 from secure_bloom.lakes import LiveFile, Snapshot, snapshot
 from secure_bloom.lakes.delta.arrow_types import arrow_type, partition_value
 from secure_bloom.lakes.delta.replacements import file_key
-from secure_bloom.predicates.binding import bind
-from secure_bloom.predicates.evaluation import true_rows
-from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.tree import leaves
+from secure_bloom.lakes.partition_choice import chosen_by_partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +56,11 @@ def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[Liv
 
 
 def _where(table: Snapshot, files: Sequence[LiveFile], text: str) -> list[LiveFile]:
-    predicate = from_text(text)
     columns = table.metadata.partition_columns
-    for condition in leaves(predicate):
-        if condition.column not in columns:
-            known = f"they are {', '.join(columns)}" if columns else "the table has none"
-            raise PolicyError(
-                f"where: {condition.column!r} is not a partition column of the table",
-                hint="where chooses files by partition columns alone, as in day = '2026-11-20'; "
-                + known,
-                path=table.folder,
-            )
-    values = pa.table({name: _values(table, files, name) for name in columns})
-    chosen = true_rows(bind(predicate, values.schema), values).to_pylist()
-    return [file for file, is_chosen in zip(files, chosen, strict=True) if is_chosen]
+    chosen = chosen_by_partition(
+        text, table.folder, columns, lambda name: _values(table, files, name)
+    )
+    return list(compress(files, chosen))
 
 
 def _values(table: Snapshot, files: Sequence[LiveFile], name: str) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.lakes.paimon.rows import Value
+from secure_bloom.lakes.paimon.rows import Value, decimal_of
 from secure_bloom.lakes.paimon.schema import AtomicType, PaimonField
 
 _PRIMITIVES: dict[str, pa.DataType] = {
@@ -29,6 +29,7 @@ _PRIMITIVES: dict[str, pa.DataType] = {
     "TIME": pa.time32("ms"),
 }
 _DEEPEST = 100
+_NANOS_OF = {"ms": 1_000_000, "us": 1000, "ns": 1}
 
 
 def arrow_field(column: PaimonField, depth: int = _DEEPEST) -> pa.Field:
@@ -100,6 +101,13 @@ _NESTED: dict[str, Callable[[PaimonField, Mapping[str, Any], int], pa.DataType]]
 def partition_scalar(value: Value, column: PaimonField) -> pa.Scalar:
     """Return a value of a partition, as the manifest has it, as a scalar."""
     wanted = arrow_type(column)
+    if value is None:
+        return pa.scalar(None, wanted)
+    if pa.types.is_decimal(wanted) and column.atomic is not None:
+        return pa.scalar(decimal_of(value, column.atomic), wanted)
+    if pa.types.is_timestamp(wanted):
+        nanos = value[0] * 1_000_000 + value[1]
+        return pa.scalar(nanos // _NANOS_OF[wanted.unit], pa.int64()).cast(wanted)
     if isinstance(value, bytes) and pa.types.is_string(wanted):
         return pa.scalar(value, pa.binary()).cast(wanted)
     if isinstance(value, int) and pa.types.is_temporal(wanted):

@@ -11,8 +11,11 @@ too.
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Context, Decimal
 from typing import Any, Final, TypeAlias
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
@@ -169,10 +172,86 @@ def _unknown(kind: AtomicType) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(f"a partition column of type {kind.root} is not read here")
 
 
-_PART: Final[dict[str, Callable[[Value], str]]] = {
-    "BOOLEAN": lambda value: "true" if value else "false",
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), str),
-    **dict.fromkeys(("CHAR", "VARCHAR", "STRING"), lambda value: value.decode("utf-8", "strict")),
+def decimal_of(unscaled: int, kind: AtomicType) -> Decimal:
+    """Return the number of an unscaled one."""
+    return Decimal(unscaled).scaleb(-kind.scale, Context(prec=76))
+
+
+def _date(value: Value, _: AtomicType) -> str:
+    return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+
+
+def _moment(value: Value) -> datetime:
+    return datetime(1970, 1, 1) + timedelta(milliseconds=value[0])
+
+
+def _java_time(value: Value, _: AtomicType) -> str:
+    """Return a timestamp as Java's LocalDateTime writes it: without zeros that it can leave out."""
+    moment, nanos = _moment(value), value[0] % 1000 * 1_000_000 + value[1]
+    shown = moment.strftime("%Y-%m-%dT%H:%M")
+    if moment.second or nanos:
+        shown += f":{moment.second:02}"
+    digits = f"{nanos:09}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{shown}.{digits}" if digits else shown
+
+
+def _sql_time(value: Value, kind: AtomicType) -> str:
+    nanos = value[0] % 1000 * 1_000_000 + value[1]
+    digits = f"{nanos:09}"[: kind.precision]
+    return f"{_moment(value):%Y-%m-%d %H:%M:%S}" + (f".{digits}" if digits else "")
+
+
+def _java_number(value: Value, kind: AtomicType) -> str:
+    """Return a float as Java writes it: the fewest digits that are this number, at least two."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "-Infinity" if value < 0 else "Infinity"
+    form = _NUMBERS[kind.root]
+    shown = next(
+        text
+        for text in (f"{value:.{digits}e}" for digits in range(17))
+        if struct.unpack(form, struct.pack(form, float(text)))[0] == value
+    )
+    mantissa, _, exponent = shown.partition("e")
+    power = int(exponent)
+    if value == 0 or -3 <= power < 7:
+        plain = f"{Decimal(shown):f}"
+        return plain if "." in plain else f"{plain}.0"
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{power}"
+
+
+def _utf8(value: Value, _: AtomicType) -> str:
+    found: str = value.decode("utf-8", "strict")
+    return found
+
+
+def _plain(value: Value, _: AtomicType) -> str:
+    return str(value)
+
+
+_ShownAs: TypeAlias = Callable[[Value, AtomicType], str]
+_PART: Final[Mapping[str, _ShownAs]] = {
+    "BOOLEAN": lambda value, _: "true" if value else "false",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), _plain),
+    **dict.fromkeys(("CHAR", "VARCHAR", "STRING"), _utf8),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _java_number),
+    "DECIMAL": lambda value, kind: f"{decimal_of(value, kind):f}",
+}
+#: By ``partition.legacy-name``. Paimon names folders of binary partitions by an address in memory
+#: with legacy names, and those of times in a zone by the writer's zone without them.
+_PARTS: Final[Mapping[bool, Mapping[str, _ShownAs]]] = {
+    True: {
+        **_PART,
+        **dict.fromkeys(("DATE", "TIME"), _plain),
+        **dict.fromkeys(_TIMESTAMPS, _java_time),
+    },
+    False: {
+        **_PART,
+        "DATE": _date,
+        "TIMESTAMP": _sql_time,
+        **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), _utf8),
+    },
 }
 
 
@@ -181,17 +260,14 @@ def text_of(value: Value, kind: AtomicType, *, legacy: bool) -> str:
 
     With ``legacy`` names, as they are by default, a date is its days after 1970.
     """
-    import datetime as dt
-
+    shown = _PARTS[legacy].get(kind.root)
+    if shown is None:
+        raise UnsupportedFeatureError(
+            f"the table is partitioned by a column of type {kind.root}, whose folders have names "
+            "that are not known here",
+            hint="read the table with its own engine",
+        )
     try:
-        if kind.root == "DATE":
-            return (
-                str(value)
-                if legacy
-                else (dt.date(1970, 1, 1) + dt.timedelta(days=value)).isoformat()
-            )
-        if kind.root in _PART:
-            return _PART[kind.root](value)
+        return shown(value, kind)
     except (UnicodeDecodeError, OverflowError) as exc:
         raise FormatError("a partition of the table has no valid value") from exc
-    raise _unknown(kind)

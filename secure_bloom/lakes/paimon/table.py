@@ -34,7 +34,7 @@ from secure_bloom.lakes.paimon.snapshot import (
     snapshot_at,
 )
 from secure_bloom.lakes.table_version import TableVersion
-from secure_bloom.storage import join, open_input
+from secure_bloom.storage import below, is_object_uri, join, local_path, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
 
 INDEX_SUFFIX: Final = ".index"
@@ -42,6 +42,7 @@ _DELETION_VECTORS = "DELETION_VECTORS"
 #: The bucket of files that no reader sees before they are distributed to buckets.
 _POSTPONED = -2
 _DEFAULT_PARTITION = "__DEFAULT_PARTITION__"
+_EXTERNAL_PATHS = "data-file.external-paths"
 _OWN_ENGINE = "read the table with its own engine"
 
 
@@ -60,10 +61,11 @@ class PaimonFile:
     """A live data file: its entry in the manifests, and what the entry means.
 
     ``schema`` is the one under which it was written. ``partition`` has the value of each partition
-    column.
+    column.  ``root`` is the folder of the table, or of its external files, that the file is in.
     """
 
     path: str
+    root: str
     entry: PaimonEntry = field(repr=False)
     schema: PaimonSchema = field(repr=False)
     partition: tuple[Value, ...] = field(repr=False)
@@ -269,7 +271,7 @@ class _Places:
     """The values of partitions, and the folders of buckets. Each is worked out once."""
 
     def __init__(self, folder: str, schema: PaimonSchema) -> None:
-        self._folder = folder
+        self.root = folder
         self._schema = schema
         self._types = partition_types(schema)
         self._known: dict[tuple[bytes, int], tuple[tuple[Value, ...], str]] = {}
@@ -278,10 +280,34 @@ class _Places:
         """Return the values of a partition, and the folder of its bucket."""
         found = self._known.get((partition, bucket))
         if found is None:
-            values = decode_row(partition, self._types)
-            folder = bucket_folder(self._folder, self._schema, values, bucket)
+            values = self.values(partition)
+            folder = bucket_folder(self.root, self._schema, values, bucket)
             found = self._known[partition, bucket] = values, folder
         return found
+
+    def values(self, partition: bytes) -> tuple[Value, ...]:
+        """Return the values of a partition."""
+        return decode_row(partition, self._types)
+
+    def external(self, path: object, schema: PaimonSchema) -> tuple[str, str]:
+        """Return the path that opens an external file, and the folder of external files it is in.
+
+        The table's own options must name that folder: an entry alone leads nowhere.
+        """
+        for options in (self._schema.options, schema.options):
+            for text in options.get(_EXTERNAL_PATHS, "").split(","):
+                root = local_path(text.strip()).rstrip("/")
+                found = local_path(path) if isinstance(path, str) else ""
+                inside = below(found, root) if root else None
+                if inside and is_object_uri(root) == is_object_uri(self.root):
+                    for name in inside.split("/"):
+                        plain_name(name)
+                    return found, root
+        raise UnsupportedFeatureError(
+            f"a data file is at an external path, in none of the folders that the table's option "
+            f"{_EXTERNAL_PATHS} names, or in a store that the table is not in",
+            hint=_OWN_ENGINE,
+        )
 
 
 def _file(
@@ -291,14 +317,18 @@ def _file(
     vectors: Mapping[tuple[bytes, int, str], PaimonVector],
 ) -> PaimonFile:
     record, file = entry.record, entry.file
+    name, schema = file["_FILE_NAME"], schemas.get(file["_SCHEMA_ID"])
     if file.get("_EXTERNAL_PATH") is not None:
-        raise UnsupportedFeatureError("the table has data files at external paths")
-    partition, folder = places.of(record["_PARTITION"], record["_BUCKET"])
-    name = file["_FILE_NAME"]
+        partition = places.values(record["_PARTITION"])
+        path, root = places.external(file["_EXTERNAL_PATH"], schema)
+    else:
+        partition, folder = places.of(record["_PARTITION"], record["_BUCKET"])
+        path, root = join(folder, name), places.root
     return PaimonFile(
-        path=join(folder, name),
+        path=path,
+        root=root,
         entry=entry,
-        schema=schemas.get(file["_SCHEMA_ID"]),
+        schema=schema,
         partition=partition,
         vector=vectors.get((record["_PARTITION"], record["_BUCKET"], name)),
     )

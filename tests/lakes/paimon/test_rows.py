@@ -69,5 +69,7 @@ def test_texts_of_folders() -> None:
     assert text_of(19723, AtomicType(root="DATE"), legacy=True) == "19723"
     assert text_of(19723, AtomicType(root="DATE"), legacy=False) == "2024-01-01"
     assert text_of(True, AtomicType(root="BOOLEAN"), legacy=True) == "true"
-    with pytest.raises(sb.UnsupportedFeatureError, match="of type DOUBLE"):
-        text_of(1.5, AtomicType(root="DOUBLE"), legacy=True)
+    assert text_of(1e-5, AtomicType(root="DOUBLE"), legacy=True) == "1.0E-5"
+    assert text_of(0.5, AtomicType(root="FLOAT"), legacy=False) == "0.5"
+    with pytest.raises(sb.UnsupportedFeatureError, match="of type BINARY"):
+        text_of(1.5, AtomicType(root="BINARY"), legacy=True)

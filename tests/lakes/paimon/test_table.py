@@ -14,7 +14,7 @@ from secure_bloom.lakes.paimon.schema import read_schema
 from secure_bloom.lakes.paimon.snapshot import latest_snapshot, snapshot_at, snapshot_numbers
 from secure_bloom.lakes.paimon.table import paimon_table
 from secure_bloom.lakes.table_version import TableVersion
-from testing.paimon_tables import Warehouse, latest
+from testing.paimon_tables import Warehouse, damage, latest
 
 
 @pytest.fixture
@@ -29,17 +29,100 @@ PARTITIONS = [
     ("bigint", -5),
     ("date", "date '1969-12-31'"),
     ("boolean", True),
+    ("decimal(9, 2)", "1.50"),
+    ("decimal(25, 3)", "-1234567890123456789.125"),
+    ("timestamp(3)", "timestamp '2024-01-02 03:04:05.1'"),
+    ("timestamp(6)", "timestamp '2024-01-02 00:00:00'"),
+    ("timestamp(6)", "timestamp '1969-12-31 23:59:59.500001'"),
+    ("timestamp(6)", None),
 ]
 
 
-@pytest.mark.parametrize(("kind", "value"), PARTITIONS)
-def test_the_paths_of_partitions_are_those_of_the_files(
-    lake: Warehouse, kind: str, value: object
-) -> None:
-    folder = lake.create(f"id bigint, p {kind}", partitioned="p")
+def partitioned(lake: Warehouse, kind: str, value: object, **options: str) -> str:
+    folder = lake.create(f"id bigint, p {kind}", partitioned="p", **options)
     shown = value.replace("'", "''") if isinstance(value, str) and kind == "string" else value
-    lake.insert([(1, shown)])
+    quoted = f"'{shown}'" if kind == "string" and value is not None else shown
+    lake.sql(f"insert into t values (1, {'null' if value is None else quoted})")
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "value"), PARTITIONS)
+@pytest.mark.parametrize("legacy", ["true", "false"])
+def test_the_paths_of_partitions_are_those_of_the_files(
+    lake: Warehouse, kind: str, value: object, legacy: str
+) -> None:
+    folder = partitioned(lake, kind, value, partition__legacy_name=legacy)
     assert sorted(paimon_table(folder).files) == sorted(map(str, Path(folder).rglob("data-*")))
+    assert sb.read_table(folder).num_rows == 1
+    where = "p is null" if value is None else "p is not null"
+    report = sb.paimon.build_index(folder, ["id"], where=where)
+    assert [file.status for file in report.files] == ["built"]
+
+
+def test_a_partition_of_bytes_has_a_name_only_without_legacy_names(lake: Warehouse) -> None:
+    folder = partitioned(lake, "binary", "X'616263'", partition__legacy_name="false")
+    assert sorted(paimon_table(folder).files) == sorted(map(str, Path(folder).rglob("data-*")))
+    path = Path(folder, "schema/schema-0")
+    path.write_text(path.read_text().replace('"partition.legacy-name":"false"', '"a":"b"'))
+    with pytest.raises(sb.UnsupportedFeatureError, match="of type BINARY"):
+        paimon_table(folder)
+
+
+def test_null_has_the_name_that_the_table_gives_it(lake: Warehouse) -> None:
+    folder = partitioned(lake, "string", None, partition__default_name="nobody")
+    [path] = paimon_table(folder).files
+    assert "/p=nobody/" in path
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [("p = 1.5", 1), ("p > 1.5", 0), ("p in (1.50, 2)", 1), ("p = 2", 0)],
+)
+def test_files_are_chosen_by_a_decimal(lake: Warehouse, where: str, found: int) -> None:
+    folder = partitioned(lake, "decimal(9, 2)", "1.50")
+    assert len(sb.paimon.build_index(folder, ["id"], where=where, dry_run=True).files) == found
+
+
+@pytest.mark.parametrize(
+    ("where", "found"), [("p = timestamp '2024-01-02 03:04:05'", 1), ("p < '2024-01-02'", 0)]
+)
+def test_files_are_chosen_by_a_time(lake: Warehouse, where: str, found: int) -> None:
+    folder = partitioned(lake, "timestamp(6)", "timestamp '2024-01-02 03:04:05'")
+    assert len(sb.paimon.build_index(folder, ["id"], where=where, dry_run=True).files) == found
+
+
+def test_files_at_external_paths_get_indexes_beside_them(lake: Warehouse, tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere"
+    folder = lake.create(
+        "id bigint, name string",
+        file_index__in_manifest_threshold="0 b",
+        **{"data-file.external-paths": f"file://{outside}"},
+        **{"data-file.external-paths.strategy": "round-robin"},
+    )
+    lake.insert([(1, "a"), (100, "b")])
+    [path] = paimon_table(folder).files
+    assert path.startswith(f"{outside}/")
+    assert sb.read_table(folder, where="id = 100").to_pylist() == [{"id": 100, "name": "b"}]
+    sb.paimon.build_index(folder, {"id": sb.paimon.IndexOptions(items=100, fpp=1e-6)})
+    [index] = outside.rglob("*.index")
+    assert index.parent == Path(path).parent
+    damage(path)
+    assert lake.rows("id = 57") == []
+
+
+def test_an_external_path_that_the_table_does_not_name_is_refused(
+    lake: Warehouse, tmp_path: Path
+) -> None:
+    folder = lake.create(
+        "id bigint",
+        **{"data-file.external-paths": f"file://{tmp_path}/elsewhere"},
+        **{"data-file.external-paths.strategy": "round-robin"},
+    )
+    lake.insert([(1,)])
+    path = Path(folder, "schema/schema-0")
+    path.write_text(path.read_text().replace("/elsewhere", "/elsewher"))
+    with pytest.raises(sb.UnsupportedFeatureError, match="at an external path"):
+        sb.read_table(folder)
 
 
 def test_files_that_were_taken_away_are_not_live(lake: Warehouse) -> None:

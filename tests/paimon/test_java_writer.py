@@ -1,0 +1,165 @@
+"""Paimon's writer in Java and our commits on the same tables: nothing is lost on either side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pypaimon_rust")
+pytest.importorskip("pyspark")
+
+import secure_bloom as sb
+from secure_bloom.lakes.paimon.table import paimon_table
+from testing.paimon_java import JARS, MISSING, JavaWriter, paimon_java
+from testing.paimon_tables import Warehouse, damage, files_below, latest
+
+pytestmark = pytest.mark.skipif(not JARS.is_dir(), reason=MISSING)
+OPTIONS = {"name": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("part", pa.string())])
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaWriter]:
+    with paimon_java() as writer:
+        yield writer
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Warehouse:
+    return Warehouse(path=str(tmp_path))
+
+
+@pytest.fixture(params=["", "deletion-vectors"])
+def keyed(lake: Warehouse, java: JavaWriter, request: pytest.FixtureRequest) -> str:
+    """A table with a primary key: an older and a newer version of a row, in two files."""
+    options = {"deletion_vectors__enabled": "true"} if request.param else {}
+    folder = lake.create(
+        "id bigint, name string, part string, primary key (part, id)",
+        partitioned="part",
+        bucket="1",
+        file_index__in_manifest_threshold="0 b",
+        **options,
+    )
+    insert(java, lake, (1, "old"), (2, "two"), (9, "old"))
+    insert(java, lake, (1, "new"), (3, "three"))
+    return folder
+
+
+def insert(java: JavaWriter, lake: Warehouse, *rows: tuple[int, str]) -> None:
+    given = [{"id": number, "name": name, "part": "x"} for number, name in rows]
+    java.insert(lake.path, given, SCHEMA)
+
+
+def names(rows: list[dict[str, object]]) -> list[tuple[object, object]]:
+    return sorted((row["id"], row["name"]) for row in rows)
+
+
+ROWS = [(1, "new"), (2, "two"), (3, "three"), (9, "old")]
+
+
+def test_a_compacted_table_is_read_and_gets_indexes_of_all_columns(
+    lake: Warehouse, java: JavaWriter, keyed: str
+) -> None:
+    java.compact(lake.path)
+    assert names(sb.read_table(keyed).to_pylist()) == ROWS
+    assert names(sb.read_table(keyed, where="name = 'old'").to_pylist()) == [(9, "old")]
+    report = sb.paimon.build_index(keyed, OPTIONS)
+    assert {file.status for file in report.files} == {"built"}
+    assert names(lake.rows()) == ROWS
+    assert names(lake.rows("name = 'old'")) == [(9, "old")]
+    for file in paimon_table(keyed).files:
+        damage(file)
+    # Between the bounds of the file, and ruled out by our index.
+    assert lake.rows("name = 'other'") == []
+
+
+def test_a_newer_version_of_a_row_wins_over_an_indexed_one(
+    lake: Warehouse, java: JavaWriter, keyed: str
+) -> None:
+    java.compact(lake.path)
+    sb.paimon.build_index(keyed, OPTIONS)
+    insert(java, lake, (9, "newest"))
+    java.compact(lake.path)
+    assert lake.rows("name = 'newest'") == [{"id": 9, "name": "newest", "part": "x"}]
+    assert lake.rows("name = 'old'") == []
+    sb.paimon.build_index(keyed, OPTIONS)
+    assert names(lake.rows()) == [*ROWS[:3], (9, "newest")]
+    assert names(sb.read_table(keyed, where="id = 9").to_pylist()) == [(9, "newest")]
+
+
+def test_files_that_are_merged_get_no_index_of_other_columns(
+    lake: Warehouse, java: JavaWriter
+) -> None:
+    folder = lake.create("id bigint, name string, part string, primary key (id)", bucket="1")
+    insert(java, lake, (1, "old"), (2, "two"))
+    insert(java, lake, (1, "new"))
+    report = sb.paimon.build_index(folder, OPTIONS)
+    assert {file.status for file in report.files} == {"unchanged"}
+    assert all("not part of the primary key" in str(file.note) for file in report.files)
+    with pytest.raises(sb.UnsupportedFeatureError, match="not compacted"):
+        sb.read_table(folder)
+    report = sb.paimon.build_index(folder, ["id"])
+    assert {file.status for file in report.files} == {"built"}
+    assert lake.rows("name = 'old'") == []
+    java.compact(lake.path)
+    assert names(lake.rows()) == [(1, "new"), (2, "two")]
+
+
+def test_expiry_in_java_removes_what_our_snapshots_do_not_need(
+    lake: Warehouse, java: JavaWriter, keyed: str
+) -> None:
+    java.compact(lake.path)
+    sb.paimon.build_index(keyed, OPTIONS)
+    sb.paimon.build_index(keyed, ["id"])
+    assert java.expire(lake.path) >= 4
+    table = paimon_table(keyed)
+    left = {Path(name).name for name in files_below(keyed) if "bucket-" in name}
+    assert {name for name in left if name.endswith(".parquet")} == {
+        Path(path).name for path in table.files
+    }
+    # An index that another one replaced stays until Paimon removes orphan files.
+    assert {name for file in table.files.values() for name in file.index_names} < left
+    assert names(lake.rows()) == ROWS
+    assert names(lake.rows("name = 'old'")) == [(9, "old")]
+
+
+def test_branches_and_tags_stay(lake: Warehouse, java: JavaWriter, keyed: str) -> None:
+    java.compact(lake.path)
+    java.table(lake.path).createTag("before")
+    java.table(lake.path).createBranch("side", "before")
+    kept = {
+        name: it for name, it in files_below(keyed).items() if name.startswith(("branch", "tag"))
+    }
+    assert kept
+    sb.paimon.build_index(keyed, OPTIONS)
+    java.expire(lake.path)
+    after = files_below(keyed)
+    assert {name: after[name] for name in kept} == kept
+    assert names(lake.sql("select * from t version as of 'before'")) == ROWS
+    assert names(lake.sql("select * from t$branch_side")) == ROWS
+    # The branch lists no index of ours, and all that it lists is there.
+    side = json.loads(Path(keyed, "branch/branch-side").rglob("snapshot-*").__next__().read_text())
+    assert side["id"] < latest(keyed)["id"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "values"),
+    [
+        ("float", pa.float32(), [1.5, 0.1, -0.0, 1e10, 1e-4, float("nan")]),
+        ("double", pa.float64(), [123456.789, 1e7, 9999999.0, 1e-3, -2.5e-10]),
+    ],
+)
+def test_folders_of_partitions_are_named_as_java_names_numbers(
+    lake: Warehouse, java: JavaWriter, kind: str, stored: pa.DataType, values: list[float]
+) -> None:
+    folder = lake.create(f"id bigint, p {kind}", partitioned="p")
+    schema = pa.schema([("id", pa.int64()), ("p", stored)])
+    java.insert(lake.path, [{"id": at, "p": value} for at, value in enumerate(values)], schema)
+    table = paimon_table(folder)
+    assert sorted(table.files) == sorted(map(str, Path(folder).rglob("data-*")))
+    report = sb.paimon.build_index(folder, ["id"], where=f"p >= {values[0]}")
+    assert {file.status for file in report.files} == {"built"}
