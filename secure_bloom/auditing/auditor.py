@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -24,13 +24,14 @@ from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN, POLICY_TABLE_UNUSED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress
+from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import InputFile, file_keys
+from secure_bloom.storage import InputFile, file_keys, open_input
 from secure_bloom.storage.paths import is_object_uri
 
 # Loaded to search for values alone.
@@ -48,20 +49,24 @@ _WAITING = 16
 
 def audit_files(plan: AuditPlan, progress: Progress | None = None) -> AuditReport:
     """Return the report of a plan. ``progress`` gets the numbers of files done and of all files."""
-    words = _words(plan)
+    words = searched_words(plan.request, plan.keys, plan.files, plan.tables.open)
     return conclude(plan, _audits(plan, progress, words), words)
 
 
-def _words(plan: AuditPlan) -> WordIndex | None:
+def searched_words(
+    request: AuditRequest | None,
+    keys: GivenKeys,
+    files: Sequence[str],
+    open_file: Callable[[str], InputFile] = open_input,
+) -> WordIndex | None:
     """Return the words of all values of sensitive columns, if they are searched for."""
-    request = plan.request
     if request is None or not (request.check_values and request.with_keys):
         return None
     # Imported here: the other checks need no pyarrow.
     from secure_bloom.auditing.checks.traced_values import sensitive_words
 
-    run = AuditRun(request=request, resolver=KeyResolver(plan.keys))
-    chunks = SensitiveChunks(plan.files, run, open_file=plan.tables.open)
+    run = AuditRun(request=request, resolver=KeyResolver(keys))
+    chunks = SensitiveChunks(files, run, open_file=open_file)
     return sensitive_words(chunks.columns(), chunks.of, request.policy)
 
 

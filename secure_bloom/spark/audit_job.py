@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
-from secure_bloom.auditing.auditor import conclude
+from secure_bloom.auditing.auditor import conclude, searched_words
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
@@ -71,7 +71,9 @@ def audit(
         sample: Number of files to check, spread evenly. By default all.
         without_keys: Check only what an outsider sees.
         check_values: Read the first page of each column chunk that has a filter, and look its
-            values up in the filter.
+            values up in the filter.  Search all files for values of sensitive columns: executors
+            search the files of tables, and the driver the other files and all names.  The driver
+            and each Python worker read the values of sensitive columns once.
         strict: A column that no rule of the policy names is a finding.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
@@ -94,14 +96,15 @@ def audit(
         spark_properties=spark_properties,
     )
     plan = _plan(paths, policy, options)
-    shared = ship(plan.request)
+    shared = ship((plan.request, plan.files))
     # Without a look at values a large file takes no longer than a small one.
     sizes = file_sizes(plan.files) if check_values else [0] * len(plan.files)
     tasks = plan_tasks(sizes, cores_of(spark))
     with task_progress(spark, progress, total=len(plan.files), tasks=len(tasks)):
         found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
     files = [_audited(file) for file in found]
-    return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)
+    words = searched_words(plan.request, plan.keys, plan.files)
+    return spark.createDataFrame(list(_rows(conclude(plan, files, words))), FINDINGS_SCHEMA)
 
 
 def _plan(
@@ -134,8 +137,11 @@ def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
 
 
 @opened_once
-def _opened(request: AuditRequest) -> AuditRun:
-    return AuditRun(request=request, resolver=KeyResolver(request.key_source()))
+def _opened(shared: tuple[AuditRequest, Sequence[str]]) -> AuditRun:
+    request, files = shared
+    keys = request.key_source()
+    words = searched_words(request, keys, files)
+    return AuditRun(request=request, resolver=KeyResolver(keys), words=words)
 
 
 def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
@@ -144,12 +150,25 @@ def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
     A KMS outage is returned, not raised, so that the driver can raise it once.
     """
     try:
-        return audit_file(path, _opened(shared))
+        run = _opened(shared)
+        return _without_words(audit_file(path, run), run)
     except KmsUnavailableError as error:
         return error
     except Exception as error:
         # If an executor cannot make the KMS client, its files are unchecked; the job goes on.
         return FileAudit(path=path, findings=(file_failure(path, error),))
+
+
+def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
+    """Return a result with what was confirmed of its words, which stay on the executor."""
+    if run.words is None:
+        return audited
+    from secure_bloom.auditing.checks.traced_values import confirmed_findings
+
+    found = confirmed_findings(audited.traced, run.words)
+    # Of columns that do not fit into memory the driver's own search says it, once.
+    own = (finding for finding in found if finding.path is not None)
+    return replace(audited, findings=(*audited.findings, *own), traced=())
 
 
 def _audited(found: FileAudit | KmsUnavailableError) -> FileAudit:

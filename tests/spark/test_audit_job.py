@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,6 +143,22 @@ def test_the_executors_find_what_the_driver_finds(
     assert report.findings
     assert report.ignored
     assert seen[-1] == (3, 3)
+
+
+def test_values_are_searched_for_on_the_executors(
+    spark: SparkSession, sound: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "leaky"
+    shutil.copytree(sound, folder)
+    leaky = customers(spark).selectExpr("*", "email AS note")
+    leaky.write.mode("append").parquet(str(folder))
+    (folder / "dump.csv").write_text("\n".join(f"{n},user{n}@example.com" for n in range(50)))
+    rows = audit(spark, str(folder), POLICY, check_values=True).collect()
+    report = sb.audit(folder, policy=POLICY, check_values=True)
+    wanted = [(it.id, it.path, it.column) for it in report.findings]
+    assert sorted((it.id, it.path, it.column) for it in rows if not it.ignored) == sorted(wanted)
+    leaks = {(Path(str(it.path)).suffix, it.column) for it in rows if it.id == "values-in-clear"}
+    assert leaks >= {(".parquet", "note"), (".csv", "email")}
 
 
 def test_a_clean_table_gives_no_row(spark: SparkSession, sound: Path) -> None:
