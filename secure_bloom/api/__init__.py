@@ -19,6 +19,6 @@ verb::
 
     run(open_work, target, LocalRunner(jobs=jobs), progress)
         files         lakes.plain_files.FilesTarget
-        Delta table   lakes.delta.table_run.open_run   -> new files, a commit of the log
-        Iceberg table lakes.iceberg.snapshot_run.open_run -> new files, a snapshot of the catalog
+        Delta table   lakes.delta.table_run.TableRun      -> new files, a commit of the log
+        Iceberg table lakes.iceberg.snapshot_run.IcebergRun -> new files, a snapshot
 """

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Final
 
 from secure_bloom.adding.report import AddReport, file_notes, left_filters_notes, skipped_file
 from secure_bloom.adding.request import Columns, FilterRequest, Keys, filter_request
@@ -15,23 +13,14 @@ from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import DELTA, ICEBERG
-from secure_bloom.lakes.iceberg.catalog import require_pyiceberg
-from secure_bloom.lakes.managed_tables import refuse_options_of_tables, table_to_write
+from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
+from secure_bloom.lakes.table_format import TableFormat
+from secure_bloom.lakes.writable_table import TableChange, TableChoice
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget
 from secure_bloom.storage.paths import Paths, as_paths
-
-if TYPE_CHECKING:
-    from secure_bloom.lakes.delta.selection import TableSelection
-    from secure_bloom.lakes.delta.table_run import TableRun
-    from secure_bloom.lakes.iceberg.snapshot_run import IcebergRun
-
-#: The name of a commit of filters in the history of a Delta table.
-DELTA_OPERATION: Final = "ADD BLOOM FILTERS"
 
 
 # No repr: keys may be a client of the user's, and show themselves.
@@ -63,6 +52,17 @@ class AddRequest:
         """Return the wanted filters. Raises PolicyError if there is none."""
         asked = filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
         return asked.for_paths(as_paths(self.paths))
+
+    def choice(self) -> TableChoice:
+        """Return the options that are for tables."""
+        return TableChoice(
+            where=self.where,
+            since=self.since,
+            branch=self.branch,
+            commit_every=self.commit_every,
+            in_place=self.in_place,
+            output=self.output is not None,
+        )
 
     def open_rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
         """Return a function that makes the work on single files, in this or another process."""
@@ -123,111 +123,28 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     asked = replace(asked, paths=paths)
     table = table_to_write(paths)
     if table is not None:
-        form, place = table
-        return _add_to_table(*_OPENED[form](place, asked), asked)
-    refuse_options_of_tables(
-        where=asked.where, since=asked.since, commit_every=asked.commit_every, branch=asked.branch
-    )
+        opened = open_table_run(*table, asked.filters(), asked.choice())
+        return _add_to_table(*opened, asked)
+    asked.choice().refuse()
     return _add_to_files(asked)
 
 
-# Imported inside the functions, for tables alone: most runs are over files, and many are short.
-def _delta_run(folder: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:
-    from secure_bloom.lakes.delta.selection import TableSelection
-    from secure_bloom.lakes.delta.table_run import refuse_options_of_files
-
-    refuse_options_of_files(folder, in_place=asked.in_place, output=asked.output is not None)
-    if asked.branch is not None:
-        raise PolicyError("branch is for Iceberg tables: a Delta table has none", path=folder)
-    chosen = TableSelection(where=asked.where, since=asked.since)
-    return open_delta_run(folder, asked.filters(), chosen, commit_every=asked.commit_every)
-
-
-def open_delta_run(
-    folder: str,
-    request: FilterRequest,
-    chosen: TableSelection,
-    *,
-    commit_every: int | None = None,
-) -> tuple[TableRun, FilterRequest]:
-    """Return the run on the Delta table in a folder, and the request for its files.
+def open_table_run(
+    form: TableFormat, place: str, request: FilterRequest, choice: TableChoice
+) -> tuple[TableTarget, FilterRequest]:
+    """Return the run on a table, and the request for its files.
 
     Its errors come before anything is written.
     """
-    from secure_bloom.lakes.delta.log_commit import open_table
-    from secure_bloom.lakes.delta.replacements import Operation
-    from secure_bloom.lakes.delta.table_run import open_run
-
-    request = request.for_file(folder)
-    wanted = request.wanted
+    request = request.for_file(place)
+    wanted, policy = request.wanted, request.guard.policy
+    table = form.open_to_write(place, choice)
+    table.check_columns(wanted.required())
+    table.require(() if policy is None else policy.columns.keys() - policy.shared)
     fpps = {name: options.fpp for name, options in wanted.columns.items()}
-    parameters = {
-        "columns": json.dumps(fpps, ensure_ascii=False),
-        "replaceFilters": json.dumps(wanted.replace_filters),
-    }
-    operation = Operation(name=DELTA_OPERATION, parameters=parameters)
-    table = open_run(
-        open_table(folder), operation, chosen, columns=wanted.required(), commit_every=commit_every
-    )
-    policy = request.guard.policy
-    if policy is not None:
-        table.require(policy.columns.keys() - policy.shared)
+    change = TableChange(verb="add", filters=fpps, replace_filters=wanted.replace_filters)
     known = filter(table.names.has_field, wanted.columns)
-    return table, request.on_table(table.opened_names, known)
-
-
-def open_iceberg_run(
-    path: str,
-    request: FilterRequest,
-    *,
-    where: str | None = None,
-    since: int | None = None,
-    branch: str | None = None,
-    commit_every: int | None = None,
-    in_place: bool = False,
-    output: bool = False,
-) -> tuple[IcebergRun, FilterRequest]:
-    """Return the run on a table of an Iceberg catalog, and the request for its files.
-
-    Its errors come before anything is written. One is for each of ``in_place`` and ``output``.
-    """
-    require_pyiceberg(path)
-    from secure_bloom.lakes.iceberg.commit_table import open_table
-    from secure_bloom.lakes.iceberg.live_files import IcebergSelection
-    from secure_bloom.lakes.iceberg.replacing_snapshot import Rewrite
-    from secure_bloom.lakes.iceberg.snapshot_run import (
-        check_column,
-        open_run,
-        refuse_options_of_files,
-    )
-
-    refuse_options_of_files(path, in_place=in_place, output=output)
-    chosen = IcebergSelection(where=where, since=since)
-    table = open_table(path, branch)
-    request = request.for_file(path)
-    for name in request.wanted.required():
-        check_column(name, table)
-    fpps = {name: options.fpp for name, options in request.wanted.columns.items()}
-    rewrite = Rewrite.of("add", columns=json.dumps(fpps, ensure_ascii=False))
-    run = open_run(table, rewrite, chosen, commit_every=commit_every)
-    return run, request.on_table(table.names, request.wanted.columns)
-
-
-def _iceberg_run(path: str, asked: AddRequest) -> tuple[TableTarget, FilterRequest]:
-    return open_iceberg_run(
-        path,
-        asked.filters(),
-        where=asked.where,
-        since=asked.since,
-        branch=asked.branch,
-        commit_every=asked.commit_every,
-        in_place=asked.in_place,
-        output=asked.output is not None,
-    )
-
-
-#: The format of a table that may be written -> the run on it, and the request for its files.
-_OPENED: Final = {DELTA: _delta_run, ICEBERG: _iceberg_run}
+    return table.target(change), request.on_table(table.opened_names, known)
 
 
 def _add_to_files(asked: AddRequest) -> AddReport:

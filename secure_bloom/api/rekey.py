@@ -7,20 +7,15 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.report import file_notes
-from secure_bloom.api.rekeyed_tables import (
-    TableChoice,
-    open_decryption,
-    open_reencryption,
-    open_rotation,
-)
+from secure_bloom.api.rekeyed_tables import open_decryption, open_reencryption, open_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.formats import ICEBERG
-from secure_bloom.lakes.managed_tables import delta_table, table_to_write
+from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
+from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.rekeying.bare_folder import BareFolder
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, table_notes
 from secure_bloom.rekeying.rekey_work import closed_notes, decryption, reencryption, rotation
@@ -108,7 +103,7 @@ def reencrypt(
         since=since,
         branch=branch,
         commit_every=commit_every,
-        allow_missing_columns=allow_missing_columns,
+        output=output is not None,
     )
     # Listed once: the paths may come from a generator.
     every = as_paths(paths)
@@ -119,7 +114,9 @@ def reencrypt(
         wanted = loaded_policy(policy, every)
         open_work = partial(setting, wanted, needs_columns=not allow_missing_columns)
         return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
-    table, wanted = open_reencryption(*found, policy, choice, output=output is not None)
+    table, wanted = open_reencryption(
+        *found, policy, choice, allow_missing_columns=allow_missing_columns
+    )
     open_work = partial(setting, wanted, only_changes=True, names=table.opened_names)
     return _table_report(run(open_work, table, LocalRunner(jobs=jobs), progress), table)
 
@@ -191,11 +188,17 @@ def decrypt(
         dry_run=dry_run,
         verify=verify,
     )
-    choice = TableChoice(where=where, since=since, branch=branch, commit_every=commit_every)
+    choice = TableChoice(
+        where=where,
+        since=since,
+        branch=branch,
+        commit_every=commit_every,
+        output=output is not None,
+    )
     runner = LocalRunner(jobs=jobs)
-    found = table_to_write(every, ICEBERG)
-    if found is not None:
-        table = open_decryption(*found, choice, output=output is not None)
+    found = table_to_write(every)
+    if found is not None and found[0].takes_verb("decrypt", found[1]):
+        table = open_decryption(*found, choice)
         open_work = partial(setting, only_changes=True, names=table.opened_names)
         return _table_report(run(open_work, table, runner, progress), table)
     choice.refuse()
@@ -205,11 +208,11 @@ def decrypt(
             hint="name a folder for the files in clear: --output DIR",
             path=every[0],
         )
-    folder, output = delta_table(every), as_path(output)
+    output = as_path(output)
     target = (
         FilesTarget(paths=every, output=output)
-        if folder is None
-        else BareFolder(paths=every, output=output, folder=folder)
+        if found is None
+        else BareFolder(paths=every, output=output, folder=found[1])
     )
     return _files_report(run(setting, target, runner, progress))
 

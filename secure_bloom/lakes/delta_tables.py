@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.errors import FormatError, PolicyError, SecureBloomError, located
+from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import is_object_uri, join, local_path
@@ -14,6 +13,7 @@ from secure_bloom.storage.dispatch import tree_of
 
 if TYPE_CHECKING:
     from secure_bloom.lakes.delta.live_file import LiveFile, Snapshot
+    from secure_bloom.lakes.writable_table import TableChoice, WritableTable
     from secure_bloom.storage.column_mapping import ColumnMapping
 
 
@@ -62,9 +62,15 @@ class DeltaTables(TableFormat):
         folder = path if is_object_uri(path) else path.rstrip("/") or "/"
         return folder if tree_of(folder).is_folder(join(folder, self.log_folder)) else None
 
-    def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - every one
-        """Return True."""
-        return True
+    def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - of any table
+        """Return True but for ``decrypt``, which writes to a folder without a log."""
+        return verb != "decrypt"
+
+    def open_to_write(self, place: str, choice: TableChoice) -> WritableTable:
+        """Return the table in a folder."""
+        from secure_bloom.lakes.delta.writable import WritableDelta
+
+        return WritableDelta(place, choice)
 
     def rows_of(self, state: Snapshot, files: Sequence[LiveFile]) -> TableRows:
         """Return the columns and partition values of the log, and its deletion vectors."""
@@ -91,16 +97,9 @@ class DeltaTables(TableFormat):
 
     def older_names(self, state: Snapshot) -> list[ColumnMapping]:
         """Return the names in the schemas of all versions that the log still has."""
-        from secure_bloom.lakes.delta.history import metadata_in_log
-        from secure_bloom.lakes.delta.names import column_names
+        from secure_bloom.lakes.delta.history import older_names
 
-        found: list[ColumnMapping] = []
-        for metadata in metadata_in_log(state.folder):
-            # A schema that cannot be read must not hide the names of the others.
-            with suppress(SecureBloomError):
-                names = column_names(metadata)
-                found += [] if names is None else [names]
-        return found
+        return older_names(state.folder)
 
     def lacks_a_column(self, state: Any, names: Collection[str]) -> bool | None:
         """Return whether the table's schema lacks one of the columns."""

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.lakes.iceberg.catalog import METADATA_SUFFIX, is_in_catalog
+from secure_bloom.lakes.iceberg.catalog import METADATA_SUFFIX, is_in_catalog, require_pyiceberg
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import local_path, name_of
 
 if TYPE_CHECKING:
     from secure_bloom.lakes.iceberg.table import IcebergFile, IcebergTable
+    from secure_bloom.lakes.writable_table import TableChoice, WritableTable
     from secure_bloom.storage.column_mapping import ColumnMapping
 
 
@@ -66,6 +67,13 @@ class IcebergTables(TableFormat):
     def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - every one
         """Return whether a path names a table of a catalog, which takes commits."""
         return is_in_catalog(path)
+
+    def open_to_write(self, place: str, choice: TableChoice) -> WritableTable:
+        """Return the table of a catalog."""
+        require_pyiceberg(place)
+        from secure_bloom.lakes.iceberg.writable import WritableIceberg
+
+        return WritableIceberg(place, choice)
 
     def rows_of(self, state: IcebergTable, files: Sequence[IcebergFile]) -> TableRows:
         """Return the columns of the snapshot's schema, and the deletes that apply to the files."""

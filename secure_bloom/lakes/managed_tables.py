@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes import formats
-from secure_bloom.lakes.formats import DELTA
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.dispatch import tree_of
@@ -158,15 +157,13 @@ def _is_log(tree: Tree, folder: str, of: TableFormat) -> bool:
     return mark is None or any(map(mark.fullmatch, tree.names(tree.join(folder, of.log_folder))))
 
 
-def table_to_write(paths: Sequence[str], *wanted: TableFormat) -> tuple[TableFormat, str] | None:
+def table_to_write(paths: Sequence[str]) -> tuple[TableFormat, str] | None:
     """Return the format and the place of the table that paths name, or None if they name files.
 
-    The table takes new files by a commit.  With ``wanted``, only tables of one of them count.
+    The table takes new files by a commit.
     """
     # First the format that a path names: other formats cannot open it.
-    for each in sorted(
-        wanted or formats.FORMATS, key=lambda it: not any(map(it.recognizes, paths))
-    ):
+    for each in sorted(formats.FORMATS, key=lambda it: not any(map(it.recognizes, paths))):
         place = each.table_to_write(paths)
         if place is not None:
             if not each.recognizes(place):
@@ -174,19 +171,3 @@ def table_to_write(paths: Sequence[str], *wanted: TableFormat) -> tuple[TableFor
                 refuse_above([place])
             return each, place
     return None
-
-
-def delta_table(paths: Sequence[str]) -> str | None:
-    """Return the folder of the Delta table that the paths name, or None if they name files."""
-    found = table_to_write(paths, DELTA)
-    return None if found is None else found[1]
-
-
-def refuse_options_of_tables(**given: object) -> None:
-    """Raise PolicyError for options that only make sense for a table with a log."""
-    for name, value in given.items():
-        if value is not None:
-            raise PolicyError(
-                f"{name} is for the folder of a Delta table, given alone",
-                hint="name the files or folders that are wanted instead",
-            )

@@ -6,6 +6,7 @@
     table.column_mapping, table.schema()          # names of columns
     format.rows_of(table.state, files)            # columns, partition values and deleted rows
     format.table_to_write(paths)                  # the table that takes new files by a commit
+    format.open_to_write(place, TableChoice())    # that table, and the target of a run
     format.refusal, format.rewritten_by           # why files may not be written, and by what else
 
 What a run writes into a table goes through a target of ``runs``: ``publishing`` yields the tasks of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from secure_bloom.lakes.iceberg.deletes import DeletedPositions, EqualityFile
     from secure_bloom.lakes.iceberg.table import IcebergFile
     from secure_bloom.lakes.paimon.table import PaimonFile
+    from secure_bloom.lakes.writable_table import TableChoice, WritableTable
     from secure_bloom.storage.column_mapping import ColumnMapping
 
     ListedFile: TypeAlias = LiveFile | IcebergFile | PaimonFile | None
@@ -120,8 +122,17 @@ class TableFormat(ABC):
         return None
 
     def takes_verb(self, verb: str, path: str) -> bool:  # noqa: ARG002 - none by default
-        """Return whether the verb ``add``, ``reencrypt`` or ``rotate`` takes a table by a path."""
+        """Return whether a verb that writes commits to a table that a path names."""
         return False
+
+    def open_to_write(self, place: str, choice: TableChoice) -> WritableTable:  # noqa: ARG002
+        """Return the table of :meth:`table_to_write` at its latest version, with chosen files.
+
+        Raises an error for an option that its format does not have.
+        """
+        raise UnsupportedFeatureError(
+            f"{self.title} takes no new files by a commit", hint=self.refusal, path=place
+        )
 
     def rows_of(self, state: Any, files: Sequence[Any]) -> TableRows:  # noqa: ARG002
         """Return what makes rows out of some of the table's files.

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import Columns, FilterRequest, filter_request
+from secure_bloom.adding.request import Columns, filter_request
 from secure_bloom.adding.rewrite import WriteMode
-from secure_bloom.api.add import open_delta_run, open_iceberg_run
+from secure_bloom.api.add import open_table_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.delta.table_run import refuse_options_of_files
-from secure_bloom.lakes.formats import DELTA, ICEBERG
 from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.runs.target import TableTarget
@@ -42,8 +39,8 @@ from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.table_job import (
     BesideJob,
     rewrite_table,
+    table_choice,
     table_files,
-    table_selection,
     time_of_files,
 )
 from secure_bloom.storage import refuse_append
@@ -133,9 +130,8 @@ def add_bloom_filters(
     access.checked_resolver()
     table = table_to_write([*map(absolute_place, every)])
     if table is not None:
-        form, place = table
-        chosen = _Chosen(where=where, since=since, branch=branch, in_place=in_place)
-        run, stored = _OPENED[form](place, request, chosen)
+        choice = table_choice(where, since, branch, in_place=in_place)
+        run, stored = open_table_run(*table, request, choice)
         shipped = (stored, access, run.grant)
         job = _beside_job(spark, run, shipped, wanted, dry_run=dry_run)
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
@@ -158,51 +154,6 @@ def add_bloom_filters(
             what="got filters",
         )
         return plain_report(files, plain, wanted)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chosen:
-    """The files of a table that a call chooses, and options that only some tables take."""
-
-    where: str | None
-    since: datetime | str | int | None
-    branch: str | None
-    in_place: bool
-
-
-_Opened: TypeAlias = tuple[TableTarget, FilterRequest]
-
-
-def _delta_run(folder: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
-    refuse_options_of_files(folder, in_place=chosen.in_place, output=False)
-    if chosen.branch is not None:
-        raise PolicyError("branch is for Iceberg tables", path=folder)
-    selection = table_selection(chosen.where, chosen.since)
-    return open_delta_run(folder, request, selection)
-
-
-def _iceberg_run(path: str, request: FilterRequest, chosen: _Chosen) -> _Opened:
-    return open_iceberg_run(
-        path,
-        request,
-        where=chosen.where,
-        since=_snapshot(chosen.since),
-        branch=chosen.branch,
-        in_place=chosen.in_place,
-    )
-
-
-#: The log of a table -> the run on it, and the request for its files.
-_OPENED = {DELTA: _delta_run, ICEBERG: _iceberg_run}
-
-
-def _snapshot(since: datetime | str | int | None) -> int | None:
-    if since is None or isinstance(since, int):
-        return since
-    raise PolicyError(
-        "since: an Iceberg table takes the id of a snapshot",
-        hint="the commits of a report have it as their version",
-    )
 
 
 def _beside_job(

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.api.rekeyed_tables import TableChoice, open_reencryption, open_rotation
+from secure_bloom.api.rekeyed_tables import open_reencryption, open_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
@@ -29,7 +29,7 @@ from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_selection, time_of_files
+from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_choice, time_of_files
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
@@ -124,10 +124,10 @@ def reencrypt(
     own = loaded_policy(policy, every)
     checked = reencryption(own, keys=None, **setting)
     table = table_to_write([*map(absolute_place, every)])
-    choice = _choice(where, since, branch)
+    choice = table_choice(where, since, branch, output=output is not None)
     if table is not None:
         _refuse_outside_keys(checked.policy, table[1])
-        run, loaded = open_reencryption(*table, own, choice, output=output is not None)
+        run, loaded = open_reencryption(*table, own, choice)
         beside = _beside_job("reencrypt", loaded, {**setting, "only_changes": True}, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     if branch is not None:
@@ -199,7 +199,7 @@ def rotate_keys(
     own = loaded_policy(policy, every)
     checked = rotation(own, keys=None, **setting)
     table = table_to_write([*map(absolute_place, every)])
-    choice = _choice(where, since, branch)
+    choice = table_choice(where, since, branch)
     if table is not None:
         run, loaded = open_rotation(*table, own, moves or {}, choice)
         beside = _beside_job("rotate", loaded, setting, run)
@@ -211,13 +211,6 @@ def rotate_keys(
         if not moves:
             check_columns(files, checked)
         return plain_report(files, _job(shipped, files, None), wanted)
-
-
-def _choice(
-    where: str | None, since: datetime | str | int | None, branch: str | None
-) -> TableChoice:
-    files = table_selection(where, since)
-    return TableChoice(where=where, since=files.since, written=files.written, branch=branch)
 
 
 def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from secure_bloom.adding.report import FileAddReport, file_notes, skipped_file
 from secure_bloom.errors import PolicyError
-from secure_bloom.lakes.delta.selection import TableSelection
+from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.spark.compat import frame_of
@@ -56,14 +56,27 @@ class BesideJob(Generic[R]):
     notes: Callable[[Sequence[TableCommit]], Iterable[str]] = lambda _: ()
 
 
-def table_selection(where: str | None, since: datetime | str | int | None) -> TableSelection:
-    """Return the selection of a table's files.
+def table_choice(
+    where: str | None,
+    since: datetime | str | int | None,
+    branch: str | None,
+    *,
+    in_place: bool = False,
+    output: bool = False,
+) -> TableChoice:
+    """Return the choice of a table's files.
 
     ``since`` is a version, or the time at which files were written.
     """
-    if since is None or isinstance(since, int):
-        return TableSelection(where=where, since=since)
-    return TableSelection(where=where, written=-(-since_nanos(since) // _NANOS_PER_MILLI))
+    version, written = (since, None) if isinstance(since, int) else (None, since)
+    return TableChoice(
+        where=where,
+        since=version,
+        written=None if written is None else -(-since_nanos(written) // _NANOS_PER_MILLI),
+        branch=branch,
+        in_place=in_place,
+        output=output,
+    )
 
 
 def time_of_files(since: datetime | str | int | None) -> datetime | str | None:

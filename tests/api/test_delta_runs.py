@@ -9,8 +9,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
-from secure_bloom.api.add import open_delta_run
-from secure_bloom.lakes.delta.selection import TableSelection
+from secure_bloom.api.add import open_table_run
+from secure_bloom.lakes.delta.table_run import TableRun
+from secure_bloom.lakes.formats import DELTA
+from secure_bloom.lakes.writable_table import TableChoice
 from testing import delta_logs as logs
 
 REQUEST = filter_request({"email": 0.001}, None)
@@ -29,7 +31,7 @@ def table(tmp_path: Path) -> str:
 
 
 def names(table: str, **chosen: Any) -> list[str]:
-    run, _ = open_delta_run(table, REQUEST, TableSelection(**chosen))
+    run, _ = open_table_run(DELTA, table, REQUEST, TableChoice(**chosen))
     return [Path(path).name for path in run.paths]
 
 
@@ -42,7 +44,8 @@ def test_files_are_chosen_by_partition_version_and_time(table: str) -> None:
 
 
 def test_the_history_says_how_it_was_asked_for(table: str) -> None:
-    run, _ = open_delta_run(table, REQUEST, TableSelection(where="day is not null", since=0))
+    run, _ = open_table_run(DELTA, table, REQUEST, TableChoice(where="day is not null", since=0))
+    assert isinstance(run, TableRun)
     assert run.operation.name == "ADD BLOOM FILTERS"
     assert run.operation.parameters == {
         "columns": '{"email": 0.001}',
@@ -54,4 +57,4 @@ def test_the_history_says_how_it_was_asked_for(table: str) -> None:
 
 def test_what_makes_no_sense_is_refused(table: str) -> None:
     with pytest.raises(sb.PolicyError, match="commit_every"):
-        open_delta_run(table, REQUEST, TableSelection(), commit_every=0)
+        open_table_run(DELTA, table, REQUEST, TableChoice(commit_every=0))

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.api.rekeyed_tables import TableChoice, open_decryption, open_rotation
+from secure_bloom.api.rekeyed_tables import open_decryption, open_rotation
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.formats import ICEBERG
+from secure_bloom.lakes.writable_table import TableChoice
 from testing.delta_tables import write_table
 from testing.tables import KEYRING
 from tests.lakes.iceberg.tables import NAME, in_settings, people

@@ -17,9 +17,11 @@ from secure_bloom.lakes.delta.actions import Action, fields_of, json_lines, meta
 from secure_bloom.lakes.delta.checkpoint import read_log_file
 from secure_bloom.lakes.delta.live_file import TableMetadata
 from secure_bloom.lakes.delta.log_files import LOG_FOLDER
+from secure_bloom.lakes.delta.names import column_names
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.storage import join, name_of
+from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.dispatch import tree_of
 
 if TYPE_CHECKING:
@@ -81,6 +83,17 @@ def metadata_in_log(table: str) -> Iterator[TableMetadata]:
                 if fields is not None and isinstance(schema, str) and schema not in seen:
                     seen.add(schema)
                     yield metadata_of(fields)
+
+
+def older_names(table: str) -> list[ColumnMapping]:
+    """Return the names of columns in the schemas of all versions that the log still has."""
+    found: list[ColumnMapping] = []
+    for metadata in metadata_in_log(table):
+        # A schema that cannot be read must not hide the names of the others.
+        with suppress(SecureBloomError):
+            names = column_names(metadata)
+            found += [] if names is None else [names]
+    return found
 
 
 def stray_actions(path: str) -> Iterator[Action]:

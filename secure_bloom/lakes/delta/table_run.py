@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 from secure_bloom.errors import (
     FormatError,
-    PolicyError,
     SecureBloomError,
     UnfinishedWriteError,
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.lakes import LiveFile, Snapshot, TableMetadata
+from secure_bloom.lakes import LiveFile, Snapshot
 from secure_bloom.lakes.delta.log_bounds import IsSecret, bounded_columns
 from secure_bloom.lakes.delta.log_commit import commit, open_table
 from secure_bloom.lakes.delta.log_files import resolve
@@ -35,7 +34,6 @@ from secure_bloom.lakes.delta.run_record import (
 )
 from secure_bloom.lakes.delta.selection import TableSelection
 from secure_bloom.lakes.new_files import new_paths, new_run
-from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
 from secure_bloom.runs.work import FileReport, FileTask, new_sizes
@@ -96,12 +94,6 @@ class TableRun:
         """The note on the files that the run has replaced."""
         return _OLD_FILES
 
-    def require(self, columns: Iterable[str]) -> None:
-        """Raise PolicyError for a column that the table does not have, if it maps names."""
-        for name in columns if self.opened_names is not None else ():
-            if self.names.stored(name) is None:
-                raise _unknown(name, self.names)
-
     def listed(self) -> Sequence[str]:
         """Return the files, as paths that can be opened."""
         return self.paths
@@ -151,10 +143,9 @@ def open_run(
     operation: Operation,
     chosen: TableSelection,
     *,
-    columns: Iterable[str] = (),
     commit_every: int | None = None,
 ) -> TableRun:
-    """Return the run on a table of ``log_commit.open_table``, which must have ``columns``.
+    """Return the run on a table of ``log_commit.open_table``.
 
     Its errors come before anything is written.  Raises UnsupportedFeatureError if the table is
     clustered by a column that is to be secret, because the column's bounds would have to stay in
@@ -162,10 +153,6 @@ def open_run(
     """
     check_commit_every(commit_every)
     names = all_columns(table.metadata)
-    for name in columns:
-        # Checked before anything is written: a misspelt column that is to get a key would stay in
-        # clear, and nobody would notice.
-        _check_column(table.metadata, names, name)
     files, is_secret = tuple(chosen.files(table)), operation.is_secret
     if is_secret is not None:
         _refuse_secret_clusters(table, names, is_secret)
@@ -177,37 +164,6 @@ def open_run(
         commit_every=commit_every,
         shown=(_OLD_LOG,) if is_secret is not None and _shows(table, files, is_secret) else (),
     )
-
-
-def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> None:
-    """Raise an error for ways of writing that a table's log does not allow."""
-    if in_place:
-        raise UnsupportedFeatureError(
-            "files of a Delta table are never changed in place: its log records their sizes",
-            hint="leave out --in-place: new files take their places by a commit",
-            path=folder,
-        )
-    if output:
-        raise UnsupportedFeatureError(
-            "a Delta table is not written to another folder: there it would have no log",
-            hint="leave out --output: new files take their places by a commit",
-            path=folder,
-        )
-
-
-def _check_column(metadata: TableMetadata, names: ColumnMapping, name: str) -> None:
-    """Raise PolicyError for a column that no file of the table can have."""
-    if name in metadata.partition_columns:
-        raise PolicyError(
-            f"{name} is a partition column: its values are in the table's log, not in files",
-            hint="leave it out: readers skip whole files by it and need no filter",
-        )
-    if names.stored(name) is None:
-        raise _unknown(name, names)
-
-
-def _unknown(name: str, names: ColumnMapping) -> PolicyError:
-    return unknown_column(name, (member.name for member in names.members.values()))
 
 
 def _refuse_secret_clusters(table: Snapshot, names: ColumnMapping, is_secret: IsSecret) -> None:

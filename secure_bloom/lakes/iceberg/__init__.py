@@ -4,6 +4,7 @@
     live_files          the data files of a snapshot, and those that a run takes
     columns             the columns of all schemas, of which some are secret
     shown_values        refuses a table whose metadata must show secret values
+    writable            the table as a run opens it: what it refuses, and its summaries
     snapshot_run        the run: a new data file for each of these that changes
     position_deletes    a new position delete file for a new data file
     replacing_snapshot  manifests and the snapshot ``replace``

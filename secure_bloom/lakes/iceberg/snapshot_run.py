@@ -11,7 +11,6 @@ from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import (
-    PolicyError,
     SecureBloomError,
     UnfinishedWriteError,
     UnsupportedFeatureError,
@@ -33,7 +32,6 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import (
 from secure_bloom.lakes.iceberg.shown_values import refuse_shown_values
 from secure_bloom.lakes.iceberg.table import opened_location
 from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
-from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
 from secure_bloom.runs.work import FileReport, FileTask, new_sizes
 from secure_bloom.storage import name_of
@@ -314,26 +312,6 @@ def open_run(
         manifests=manifests,
         base=table.head,
     )
-
-
-def check_column(name: str, table: CommitTable) -> None:
-    """Raise PolicyError for a column that the table's schema lacks."""
-    schema = table.metadata.schema()
-    try:
-        schema.find_field(name)
-    except ValueError:
-        raise unknown_column(name, schema.column_names, (table.path,)) from None
-
-
-def refuse_options_of_files(path: str, *, in_place: bool, output: bool) -> None:
-    """Raise an error for options that are not possible for a table of a catalog."""
-    for is_given, option in ((in_place, "in_place"), (output, "output")):
-        if is_given:
-            raise PolicyError(
-                f"{option} is for files: an Iceberg table gets new files and a snapshot",
-                hint=f"leave out --{option.replace('_', '-')}",
-                path=path,
-            )
 
 
 def _remove(paths: Iterable[str]) -> None:

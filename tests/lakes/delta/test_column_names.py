@@ -9,11 +9,12 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.request import FilterRequest, filter_request
-from secure_bloom.api.add import open_delta_run
+from secure_bloom.api.add import open_table_run
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.lakes.delta.selection import TableSelection
 from secure_bloom.lakes.delta.table_run import TableRun
+from secure_bloom.lakes.formats import DELTA
+from secure_bloom.lakes.writable_table import TableChoice
 from testing.delta_logs import column, commit, start
 
 NUMBERS = iter(range(1, 100))
@@ -50,7 +51,9 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> str:
 
 def run_on(table: str, request: FilterRequest) -> tuple[TableRun, FilterRequest]:
     """Return the run over the table, and the request for its files."""
-    return open_delta_run(table, request, TableSelection())
+    run, of_files = open_table_run(DELTA, table, request, TableChoice())
+    assert isinstance(run, TableRun)
+    return run, of_files
 
 
 @pytest.mark.parametrize(

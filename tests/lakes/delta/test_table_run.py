@@ -14,7 +14,9 @@ from secure_bloom.lakes.delta import table_run as module
 from secure_bloom.lakes.delta.log_commit import open_table
 from secure_bloom.lakes.delta.replacements import Operation
 from secure_bloom.lakes.delta.selection import TableSelection
-from secure_bloom.lakes.delta.table_run import open_run, refuse_options_of_files
+from secure_bloom.lakes.delta.table_run import open_run
+from secure_bloom.lakes.delta.writable import WritableDelta
+from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.runs.target import DirectPublication, Publication
 from secure_bloom.runs.work import FileTask, new_sizes
 from testing import delta_logs as logs
@@ -22,10 +24,11 @@ from testing.delta_tables import data_files
 
 
 def test_ways_of_writing_that_a_log_rules_out_are_refused(tmp_path: Path) -> None:
-    for way in ({"in_place": True, "output": False}, {"in_place": False, "output": True}):
+    logs.commit(tmp_path, 0, *logs.start())
+    for choice in (TableChoice(in_place=True), TableChoice(output=True)):
         with pytest.raises(sb.UnsupportedFeatureError):
-            refuse_options_of_files(str(tmp_path), **way)
-    refuse_options_of_files(str(tmp_path), in_place=False, output=False)
+            WritableDelta(str(tmp_path), choice)
+    WritableDelta(str(tmp_path), TableChoice())
 
 
 def test_files_that_failed_are_told_from_those_that_stay() -> None:
