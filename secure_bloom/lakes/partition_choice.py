@@ -32,5 +32,5 @@ def chosen_by_partition(
                 path=folder,
             )
     table = pa.table({name: values(name) for name in columns})
-    chosen: list[bool] = true_rows(bind(predicate, table.schema), table).to_pylist()
-    return chosen
+    # Null where the condition is neither true nor false.
+    return [bool(it) for it in true_rows(bind(predicate, table.schema), table).to_pylist()]
