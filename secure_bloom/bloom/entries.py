@@ -126,10 +126,15 @@ _SHOWN: Final = [
     bytes([byte]) if 32 <= byte < 127 and byte not in b"\\'\"" else b"\\x%02X" % byte
     for byte in range(256)
 ]
-_SHOWN_LENGTHS: Final = np.array([len(text) for text in _SHOWN], np.int64)
-_SHOWN_BYTES: Final = np.array([list(text.ljust(4)) for text in _SHOWN], np.uint8)
-#: About how many bytes are shown at a time: the arrays take some 70 bytes for each.
-_PIECE: Final = 256 * 1024
+_SHOWN_LENGTHS: Final = np.array([len(text) for text in _SHOWN], np.uint8)
+#: For each byte the four bytes that show it, as one number.
+_SHOWN_BYTES: Final = np.frombuffer(b"".join(text.ljust(4) for text in _SHOWN), np.uint32)
+#: For each number of bytes, which of four bytes these are.
+_SHOWN_PLACES: Final = np.frombuffer(
+    b"".join(bytes([1] * length).ljust(4, b"\0") for length in range(5)), np.uint32
+)
+#: About how many bytes are shown at a time: what is made of them stays in the cache.
+_PIECE: Final = 64 * 1024
 
 
 def _as_shown_text(entries: Entries) -> Iterator[Entries]:
@@ -140,21 +145,41 @@ def _as_shown_text(entries: Entries) -> Iterator[Entries]:
         end = values.offsets[first] + _PIECE
         # At least one value, however long it is.
         last = max(first + 1, int(np.searchsorted(values.offsets, end, "right")) - 1)
-        yield _shown(values, first, last)
+        shown = _shown(values, first, last)
+        if shown is not None:
+            yield shown
         first = last
 
 
-def _shown(values: Binary, first: int, last: int) -> Binary:
+def _shown(values: Binary, first: int, last: int) -> Binary | None:
+    """Return those of some values that DuckDB does not show as they are, as it shows them.
+
+    Return None if there is none.
+    """
     offsets = values.offsets[first : last + 1].astype(np.int64)
     data = values.data[offsets[0] : offsets[-1]]
     offsets -= offsets[0]
     lengths = _SHOWN_LENGTHS[data]
     for byte in range(values.prefix):
         lengths[offsets[:-1] + byte] = 0
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    sources = np.repeat(np.arange(len(data)), lengths)
-    shown = _SHOWN_BYTES[data[sources], np.arange(len(sources)) - ends[sources]]
-    return Binary(offsets=ends[offsets], data=shown)
+    ends = _ends(lengths)[offsets]
+    sizes = np.diff(offsets)
+    is_changed = np.diff(ends) != sizes - values.prefix
+    if not is_changed.any():
+        return None
+    if not is_changed.all():
+        # The others are in the filter already.
+        kept = np.repeat(is_changed, sizes)
+        data, lengths = data[kept], lengths[kept]
+        ends = np.concatenate([[0], np.cumsum(np.diff(ends)[is_changed])])
+    places = _SHOWN_PLACES[lengths]
+    return Binary(offsets=ends, data=_SHOWN_BYTES[data].view(np.uint8)[places.view(np.bool_)])
+
+
+def _ends(lengths: NDArray[np.uint8]) -> NDArray[np.int64]:
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
 
 
 def _as_binary(entries: NDArray[Any]) -> Binary:

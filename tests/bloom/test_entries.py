@@ -113,6 +113,29 @@ def test_bytes_are_found_as_the_text_that_duckdb_shows_too(
     ).fetchall() == [(list(SHOWN.values()),)]
 
 
+def test_only_bytes_that_duckdb_shows_in_another_way_are_inserted_twice() -> None:
+    values = [b"plain", b"", *(bytes([byte, 97]) for byte in range(256))]
+    lengths = [len(value) for value in values]
+    stored = Binary(
+        offsets=np.cumsum([0, *lengths]), data=np.frombuffer(b"".join(values), np.uint8)
+    )
+    inserted: list[int] = []
+
+    class Counted(SplitBlockBloomFilter):
+        def insert_binary(self, offsets: Any, data: Any, *, prefix: int = 0) -> None:
+            inserted.append(len(offsets) - 1)
+            super().insert_binary(offsets, data, prefix=prefix)
+
+    found, wanted = Counted(64), SplitBlockBloomFilter(64)
+    insert_entries(found, leaf(Type.BYTE_ARRAY), stored)
+    shown = [text for (text,) in duckdb.execute("SELECT unnest(?)::VARCHAR", [values]).fetchall()]
+    for form in (*values, *(text.encode() for text in shown)):
+        wanted.insert(form)
+    assert found.to_bytes() == wanted.to_bytes()
+    others = [text.encode() for text in shown if text.encode() not in values]
+    assert inserted == [len(values), len(others)]
+
+
 def test_bytes_of_one_width_are_found_as_text_too() -> None:
     column = leaf(Type.FIXED_LEN_BYTE_ARRAY, type_length=2)
     found = filtered(column, np.frombuffer(b"a\x00\xffb", "V2"))
