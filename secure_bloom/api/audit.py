@@ -28,6 +28,7 @@ def audit(
     without_keys: bool = False,
     check_values: bool = False,
     strict: bool = False,
+    baseline: str | PathLike[str] | None = None,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     version: int | None = None,
@@ -51,6 +52,7 @@ def audit(
         check_values: Read the first page of each column chunk that has a filter, and look its
             values up in the filter.
         strict: A column that no rule of the policy names is a finding.
+        baseline: An earlier report in JSON. Its findings do not count.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
         version: Version of a Delta table; by default the latest.
@@ -75,6 +77,7 @@ def audit(
         without_keys=without_keys,
         check_values=check_values,
         strict=strict,
+        baseline=baseline,
         spark_properties=spark_properties,
         at=TableVersion(version=version, timestamp=timestamp, snapshot=snapshot),
     )

@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 from secure_bloom.adding.request import Keys
+from secure_bloom.auditing.baseline import KnownFinding, known_finding, known_findings
 from secure_bloom.auditing.checks import policies
 from secure_bloom.auditing.checks.subjects import AuditRequest
 from secure_bloom.auditing.failures import file_failure
@@ -34,11 +35,13 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 class Selection:
     """Findings of at least ``severity`` count, except the ``ignored`` pairs of id and column.
 
-    The column is None if the id is ignored for all columns.
+    The column is None if the id is ignored for all columns.  ``known`` are findings of an earlier
+    report, which do not count either.
     """
 
     severity: Severity = Severity.LOW
     ignored: frozenset[tuple[str, str | None]] = frozenset()
+    known: frozenset[KnownFinding] = frozenset()
 
     def counts(self, finding: Finding) -> bool:
         """Return whether the finding makes an audit fail."""
@@ -53,6 +56,8 @@ class Selection:
         return is_note and not self._ignores(finding)
 
     def _ignores(self, finding: Finding) -> bool:
+        if known_finding(finding) in self.known:
+            return True
         return not self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
 
 
@@ -122,6 +127,7 @@ class AuditOptions:
     without_keys: bool = False
     check_values: bool = False
     strict: bool = False
+    baseline: str | PathLike[str] | None = None
     spark_properties: Mapping[str, str] | None = None
     at: TableVersion = field(default_factory=TableVersion)
 
@@ -150,6 +156,8 @@ def plan_audit(
     accepted = () if taken is None else current(taken.accepted, _today())
     options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
     selected = selection(options.ignore, options.severity)
+    if options.baseline is not None:
+        selected = replace(selected, known=known_findings(options.baseline))
     scope = _scope(policy, options)
     if taken is None:
         return AuditPlan(request=None, findings=findings, selection=selected, scope=scope)
@@ -198,6 +206,7 @@ def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> Au
         "without_keys": options.without_keys,
         "check_values": options.check_values,
         "strict": options.strict,
+        "baseline": None if options.baseline is None else os.fspath(options.baseline),
         "spark_properties": options.spark_properties is not None,
     }
     if isinstance(policy, KeyPolicy):

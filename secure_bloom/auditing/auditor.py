@@ -31,7 +31,7 @@ from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import InputFile, file_keys, open_input
+from secure_bloom.storage import InputFile, file_keys, name_of, open_input
 from secure_bloom.storage.paths import is_object_uri
 
 # Loaded to search for values alone.
@@ -141,7 +141,13 @@ def conclude(
     if left_out:
         found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
     report = _report(plan, found, summed.checked, mask, targets)
-    return replace(report, leak_search=leaks)
+    return replace(
+        report,
+        leak_search=leaks,
+        file_columns={mask.path(path): columns for path, columns in summed.file_columns.items()},
+        table_of={mask.path(path): name for path, name in _table_names(summed, plan, mask)},
+        left_out=tuple(map(mask.path, sorted(set(plan.listed).difference(plan.files)))),
+    )
 
 
 def _paimon_files(plan: AuditPlan) -> dict[str, PaimonFile]:
@@ -149,6 +155,19 @@ def _paimon_files(plan: AuditPlan) -> dict[str, PaimonFile]:
     for table in plan.tables.tables:
         found |= table.state.files if table.format is PAIMON else {}
     return found
+
+
+def _table_names(summed: _Summary, plan: AuditPlan, mask: PathMask) -> Iterator[tuple[str, str]]:
+    """Yield each file with its table: by the policy, by a log, or the folder above partitions."""
+    logs = {
+        path: table.named or table.place for table in plan.tables.tables for path in table.files
+    }
+    for table in summed.tables.values():
+        for path in table.paths:
+            folder = folders.folder_of(path)
+            while "=" in name_of(folder):
+                folder = folders.folder_of(folder)
+            yield path, table.policy.table or logs.get(path) or mask.path(folder)
 
 
 def _copy_search(
@@ -184,10 +203,16 @@ class _Summary:
         self._policy = policy
         self.tables: dict[str | None, _TableSums] = {}
         self.checked = 0
+        #: The columns of each file that could be read. Files with the same ones share a tuple.
+        self.file_columns: dict[str, tuple[str, ...]] = {}
+        self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def add(self, file: FileAudit) -> None:
         """Add the result of one file."""
         self.checked += file.columns_checked
+        if file.columns:
+            names = tuple(file.columns)
+            self.file_columns[file.path] = self._shared.setdefault(names, names)
         policy = self._policy.rules_at(file.path)
         if policy.table not in self.tables:
             self.tables[policy.table] = _TableSums(policy=policy)

@@ -122,12 +122,36 @@ class Rule:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedTable:
+    """One table of an audit: the number of its files, and of its findings by :data:`KINDS`."""
+
+    table: str
+    files: int
+    findings: Mapping[str, int]
+
+    @property
+    def worst(self) -> str | None:
+        """The kind of the worst finding, or None for a table without one."""
+        return next((it for it in KINDS if self.findings.get(it)), None)
+
+    def goodness(self) -> tuple[tuple[int, ...], str]:
+        """Return a sort key: tables with many bad findings first, then by name."""
+        return tuple(-self.findings.get(it, 0) for it in KINDS), self.table
+
+
+#: The kinds of findings that a table is judged by, worst first.
+KINDS = ("critical", "high", "medium", "low", "unchecked")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AuditReport(Report):
     """All findings of an audit, and what was checked.
 
     ``paths`` are the checked files and ``columns`` the policy's columns, both in the order of a
     report.  ``columns_checked`` counts the columns of files that were checked completely.
+    ``file_columns`` has the columns of each file that could be read, or is None if they are not
+    known. ``left_out`` are files that a sample left out. ``table_of`` has the table of each file.
     ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy itself
     leaves open: both are shown, but do not make the audit fail.  ``scope`` is what the audit was
     asked to check.  ``leak_search`` has the counts of words that were searched for, with
@@ -139,6 +163,9 @@ class AuditReport(Report):
     notes: tuple[Finding, ...] = ()
     paths: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    file_columns: Mapping[str, tuple[str, ...]] | None = None
+    left_out: tuple[str, ...] = ()
+    table_of: Mapping[str, str] = field(default_factory=dict)
     columns_checked: int = 0
     scope: AuditScope = field(default_factory=AuditScope)
     leak_search: Mapping[str, Any] | None = None
@@ -157,6 +184,22 @@ class AuditReport(Report):
             return "findings"
         return "unchecked" if self.findings or not self.paths else "clean"
 
+    @property
+    def tables(self) -> tuple[AuditedTable, ...]:
+        """The findings that count, by the table of their file, the worst table first."""
+        files = Counter(self.table_of.values())
+        found: dict[str, Counter[str]] = {name: Counter() for name in files}
+        for finding in self.findings:
+            name = self.table_of.get(finding.path or "")
+            if name is not None:
+                is_unchecked = finding.id.startswith("unchecked-")
+                found[name]["unchecked" if is_unchecked else str(finding.severity)] += 1
+        tables = [
+            AuditedTable(table=name, files=files[name], findings=counts)
+            for name, counts in found.items()
+        ]
+        return tuple(sorted(tables, key=AuditedTable.goodness))
+
     def _counts(self) -> dict[str, int]:
         severities = Counter(str(finding.severity) for finding in self.findings)
         counts = {str(each): severities[str(each)] for each in Severity}
@@ -171,6 +214,15 @@ class AuditReport(Report):
             "notes": [finding.to_dict() for finding in self.notes],
             "files": self.files,
             "columns_checked": self.columns_checked,
+            "tables": [
+                {
+                    "table": it.table,
+                    "files": it.files,
+                    "findings": sum(it.findings.values()),
+                    "worst": it.worst,
+                }
+                for it in self.tables
+            ],
             "scope": self.scope.to_dict(),
             "leak_search": self.leak_search,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
+    metrics_option,
     parse_columns,
     policy_option,
     with_common_options,
@@ -24,6 +26,7 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.reports.prometheus import write_metrics
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
 
 if TYPE_CHECKING:
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     "--advise", "with_advice", is_flag=True, help="With --dry-run: say which columns gain, too."
 )
 @with_jobs_option
+@metrics_option
 @with_unprotected_option
 @with_common_options
 def add_command(
@@ -73,6 +77,7 @@ def add_command(
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
+    metrics: Path | None,
     **options: Any,
 ) -> int:
     """Add Bloom filters to Parquet files. No data page is changed.
@@ -101,6 +106,7 @@ def add_command(
         "keys": load_keys(keyring),
         "allow_unprotected": allow_unprotected,
     }
+    started = time.perf_counter()
     with progress_bar("adding filters", quiet=as_json) as progress:
         report = add_bloom_filters(
             paths,
@@ -110,9 +116,35 @@ def add_command(
             **access,
             **options,
         )
+    if metrics is not None:
+        write_metrics(metrics, "add", _numbers(report, time.perf_counter() - started))
     if with_advice and not report.failed and not report.commits:
         report = _advised(report, paths, **access)
     return print_and_exit_code(report, print_add_report, as_json=as_json, verbose=verbose)
+
+
+def _numbers(report: AddReport, seconds: float) -> dict[str, tuple[float, str]]:
+    """Return the numbers of a run for Prometheus."""
+    statuses = Counter(file.status for file in report.files)
+    filters = [it for file in report.files for it in file.filters]
+    actions = Counter(it.action for it in filters)
+    written = sum(it.bytes or 0 for it in filters if it.action in ("added", "replaced"))
+    grown = sum((it.bytes_after or 0) - (it.bytes_before or 0) for it in report.files)
+    return {
+        **{
+            f'files{{status="{status}"}}': (statuses[status], "Files of the run.")
+            for status in ("added", "unchanged", "failed")
+        },
+        **{
+            f'filters{{action="{action}"}}': (actions[action], "Filters of the run.")
+            for action in ("added", "kept", "replaced", "skipped")
+        },
+        "filter_bytes": (written, "Bytes of the filters that were written."),
+        "grown_bytes": (grown, "Bytes by which the files are larger."),
+        "failures": (statuses["failed"], "Files that failed."),
+        "seconds": (seconds, "Duration of the run."),
+        "finished_timestamp_seconds": (time.time(), "When the run ended, in Unix time."),
+    }
 
 
 def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ import click
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.shared_arguments import (
     load_keys,
+    metrics_option,
     policy_option,
     with_common_options,
     with_form_options,
@@ -24,6 +26,7 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import print_note
 from secure_bloom.errors import PolicyError
+from secure_bloom.reports.prometheus import write_metrics
 from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
 
@@ -151,6 +154,13 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--strict", is_flag=True, help="A column that no rule names is a finding.")
 @click.option(
+    "--baseline",
+    type=_PATH,
+    metavar="FILE",
+    help="An earlier report (--json): only findings that it does not have make the audit fail.",
+)
+@metrics_option
+@click.option(
     "--spark-properties",
     type=_PATH,
     metavar="FILE",
@@ -170,6 +180,7 @@ def audit_command(
     at: dict[str, Any],
     as_json: bool,
     verbose: bool,
+    metrics: Path | None,
     **options: Any,
 ) -> int:
     """Check every file, and the policy itself.
@@ -188,6 +199,7 @@ def audit_command(
     """
     from secure_bloom.api.audit import audit
 
+    started = time.perf_counter()
     try:
         with progress_bar("auditing", quiet=as_json) as progress:
             report = audit(
@@ -203,8 +215,29 @@ def audit_command(
         click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)
         return EXIT_INTERRUPTED
     report = _with_keyring(report, keyring)
+    if metrics is not None:
+        write_metrics(metrics, "audit", _numbers(report, time.perf_counter() - started))
     write_report("json" if as_json else form, report, paths, output, verbose=verbose)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
+
+
+def _numbers(report: AuditReport, seconds: float) -> dict[str, tuple[float, str]]:
+    """Return the numbers of an audit for Prometheus."""
+    counts = report.to_dict()["counts"]
+    unread = len(report.paths) - len(report.file_columns or ())
+    return {
+        "files": (report.files, "Files that were checked."),
+        "files_unread": (unread, "Files of these that could not be read."),
+        "files_left_out": (len(report.left_out), "Files that the sample left out."),
+        "columns_checked": (report.columns_checked, "Columns of files that were checked whole."),
+        **{
+            f'findings{{severity="{severity}"}}': (counts[severity], "Findings that count.")
+            for severity in ("critical", "high", "medium", "low", "note")
+        },
+        "findings_ignored": (counts["ignored"], "Findings that do not count."),
+        "seconds": (seconds, "Duration of the audit."),
+        "finished_timestamp_seconds": (time.time(), "When the audit ended, in Unix time."),
+    }
 
 
 def _with_keyring(report: AuditReport, keyring: Path | None) -> AuditReport:

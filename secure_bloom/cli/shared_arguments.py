@@ -336,6 +336,14 @@ def load_keys(keyring: Path | None) -> Keyring | None:
     return None if keyring is None else Keyring.load(keyring)
 
 
+metrics_option = click.option(
+    "--metrics",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the numbers of the run to FILE, for Prometheus' node exporter.",
+)
+
+
 def load_policy(path: Path | None) -> KeyPolicy | None:
     """Return the named policy, if any."""
     if path is None:

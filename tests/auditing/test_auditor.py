@@ -128,7 +128,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
     document = json.loads(json.dumps(report.to_dict()))
     assert document.keys() == {
         *("schema_version", "findings", "ignored", "notes", "files", "columns_checked", "scope"),
-        *("leak_search", "verdict", "counts"),
+        *("leak_search", "verdict", "counts", "tables"),
     }
     assert document["findings"][0].keys() == {
         "causes",

@@ -14,7 +14,7 @@ from datetime import datetime
 from html import escape
 from importlib.resources import files
 
-from secure_bloom.auditing.findings import AuditReport
+from secure_bloom.auditing.findings import KINDS, AuditReport
 from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Cell, Matrix, Row, matrix_of
 from secure_bloom.auditing.formats.mistakes import (
     Mistake,
@@ -65,6 +65,7 @@ _EXAMPLES = 3
 _MOST_PATHS = 100
 _MOST_PATHS_OF_ALL = 2_000
 _LONGEST = 2_000
+_MOST_TABLES = 200
 #: The letters of a column's name where there is little room.
 _SHORT = 30
 #: The parts of a path: its folder and number, and its end.
@@ -107,6 +108,7 @@ def render_html(
         *_head(report, groups, name),
         *_about(report, created),
         *_legend(groups),
+        *_tables(report),
         *_matrix(matrix_of(report, groups), groups, folder),
         *_findings(groups, folder, meanings or {}),
     )
@@ -159,6 +161,10 @@ def _legend(groups: Sequence[Mistake]) -> Iterator[str]:
         yield _chip(tally.state, f"<b>{tally.mistakes:,}</b>{places}")
     yield _chip(State.CLEAN, "")
     yield (
+        '<span class="chip"><span class="sign blank" aria-hidden="true"></span>'
+        "<span>not looked at, or no such column</span></span>"
+    )
+    yield (
         '<p class="remark">Numbers count mistakes: what one cause did in many files is one. '
         "A place is a file, or a column or row group in it, that has the mistake.</p>"
     )
@@ -172,6 +178,31 @@ def _chip(state: State, count: str) -> str:
         f'<span class="sign {state}" aria-hidden="true">{_SIGNS[state]}</span>'
         f"<span>{state}</span>{count}</label>"
     )
+
+
+def _tables(report: AuditReport) -> Iterator[str]:
+    """Yield a line for each table with the number of its findings. One table needs no line."""
+    tables = report.tables
+    if len(tables) < 2:
+        return
+    yield '<section class="tables"><h2>Tables</h2><table><thead><tr><th scope="col">table</th>'
+    yield '<th scope="col">files</th>'
+    yield from (f'<th scope="col">{severity}</th>' for severity in KINDS)
+    yield "</tr></thead><tbody>"
+    for it in tables[:_MOST_TABLES]:
+        cells = "".join(
+            f'<td class="{severity}">{it.findings[severity]:,}</td>'
+            if it.findings.get(severity)
+            else "<td></td>"
+            for severity in KINDS
+        )
+        name = escape(legible(it.table))
+        yield f'<tr><th scope="row">{name}</th><td>{it.files:,}</td>{cells}</tr>'
+    yield "</tbody></table>"
+    if len(tables) > _MOST_TABLES:
+        rest = counted(len(tables) - _MOST_TABLES, "table")
+        yield f'<p class="remark">{rest} with the fewest findings left out.</p>'
+    yield "</section>"
 
 
 def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[str]:
@@ -223,6 +254,9 @@ def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Mistake]) -> 
 
 def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Mistake]) -> str:
     state = cell.state
+    if cell.blank is not None:
+        name = "whole file" if column is WHOLE_FILE else legible(column, _SHORT)
+        return f'<td class="blank" title="{escape(f"{name}: {cell.blank}")}"></td>'
     if state is State.CLEAN:
         # The row without files says nothing about columns that no finding names.
         return f'<td class="clean">{_SIGNS[state]}</td>' if count else "<td></td>"

@@ -1,7 +1,8 @@
 """Arrange an AuditReport as a matrix of files, or folders, by columns. A cell has its worst state.
 
 A cell is clean only if nothing is wrong or unchecked there: a file that could not be checked as a
-whole leaves each of its columns unchecked.
+whole leaves each of its columns unchecked.  A cell is blank, with the reason, if its files were not
+read or have no such column.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from secure_bloom.auditing.findings import AuditReport, Finding
 from secure_bloom.auditing.formats.mistakes import Mistake, State, is_unchecked
 from secure_bloom.auditing.formats.path_rows import PathRow, common_folder, path_rows
+from secure_bloom.reports.text import counted
 
 _MOST_ROWS = 366
 _MOST_CELLS = 8_000
@@ -30,6 +32,8 @@ class Cell:
 
     files: dict[State, set[str | None]] = field(default_factory=dict)
     groups: dict[State, dict[int, None]] = field(default_factory=dict)
+    #: Why the cell says nothing, or None.
+    blank: str | None = None
 
     @property
     def state(self) -> State:
@@ -75,7 +79,13 @@ def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
     rows = _rows(report, groups, most=max(min(_MOST_ROWS, _MOST_CELLS // len(shown)), 1))
     cells = _cells(rows, shown, groups)
     made = [
-        Row(files=row, cells=tuple(cells.get((index, column), Cell()) for column in shown))
+        Row(
+            files=row,
+            cells=tuple(
+                cells.get((index, column)) or Cell(blank=_blank(report, row, column))
+                for column in shown
+            ),
+        )
         for index, row in enumerate(rows)
     ]
     return Matrix(
@@ -83,6 +93,23 @@ def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
         rows=tuple(sorted(made, key=_badness)),
         hidden=len(columns) - len(shown),
     )
+
+
+def _blank(report: AuditReport, row: PathRow, column: _Column) -> str | None:
+    """Return why nothing is known of a column in these files, or None if it was looked at."""
+    known = report.file_columns
+    if known is None or not row.paths:
+        return None
+    unread = sum(path not in known for path in row.paths)
+    if unread:
+        return f"{unread:,} of {counted(len(row.paths), 'file')} not looked at"
+    if column is WHOLE_FILE or any(
+        it == column or it.startswith(f"{column}.")
+        for columns in {known[path] for path in row.paths}
+        for it in columns
+    ):
+        return None
+    return "no such column here"
 
 
 def _badness(row: Row) -> tuple[bool, int, int]:
@@ -110,7 +137,7 @@ def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> t
 def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[PathRow]:
     """Return rows for the checked files, and for other files that findings name."""
     found = (path for group in groups for path in group.paths)
-    paths = tuple(dict.fromkeys((*report.paths, *found)))
+    paths = tuple(dict.fromkeys((*report.paths, *report.left_out, *found)))
     rows = path_rows(paths, common_folder(report.paths), most)
     everywhere = any(f.path is None for group in groups for f in group.findings)
     return [*([PathRow(label="policy, or all files", paths=())] if everywhere else []), *rows]

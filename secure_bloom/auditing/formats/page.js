@@ -9,7 +9,7 @@
     [element.textContent, ...[...element.querySelectorAll("[title]")].map((cell) => cell.title)]
       .join(" ")
       .toLowerCase();
-  const rows = [...document.querySelectorAll("tbody tr")].map((element) => ({
+  const rows = [...document.querySelectorAll(".matrix tbody tr")].map((element) => ({
     element,
     text: textOf(element),
     states: element.dataset.states.split(" "),
