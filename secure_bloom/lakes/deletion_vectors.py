@@ -19,6 +19,8 @@ The numbers are in Roaring bitmaps of 64 bits, all little-endian
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -30,7 +32,7 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.lakes.delta.live_file import DeletionVector
 from secure_bloom.lakes.delta.log_files import resolve
 from secure_bloom.lakes.paimon.table import PaimonVector, read_vector
-from secure_bloom.running.memory_budget import refuse_beyond
+from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import join, open_input
 
 #: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
@@ -38,6 +40,7 @@ _POSITION_BYTES: Final = 16
 #: What a byte of a vector takes while it is read: a container of one number has six bytes, and
 #: becomes a few arrays.
 VECTOR_COST: Final = 40
+_WHAT: Final = "a deletion vector"
 _MAGIC: Final = (1681511377).to_bytes(4, "little")
 _FILE_VERSION = b"\x01"
 #: That of Paimon's bitmaps of 32 bits; its bitmaps of 64 bits are those of Delta.
@@ -75,16 +78,30 @@ def checked_vector(framed: bytes, rows: int, cardinality: int) -> NDArray[np.int
 
 
 def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
-    refuse_beyond(cardinality * _POSITION_BYTES + VECTOR_COST * len(data), "its deletion vector")
     if data[:4] != _MAGIC:
         raise FormatError("a deletion vector does not begin with its magic number")
-    # Its rows were counted in the log, so that no more memory is taken than a reader has agreed to.
-    found = positions(data[4:], most=min(rows, cardinality))
+    with _decoding(len(data), cardinality):
+        # Its rows were counted in the log, so that no more memory is taken than a reader has
+        # agreed to.
+        found = positions(data[4:], most=min(rows, cardinality))
     if len(found) != cardinality:
         raise FormatError(f"a deletion vector has {len(found)} rows, the log says {cardinality}")
     if len(found) and found[-1] >= rows:
         raise FormatError(f"a deletion vector has row {found[-1]}, the file has {rows} rows")
     return found
+
+
+@contextmanager
+def _decoding(size: int, numbers: int) -> Iterator[None]:
+    """Reserve what a vector of ``size`` bytes with so many positions takes while it is decoded.
+
+    The vectors of all files that threads read now share the budget.  Raises MemoryBudgetError for
+    a vector that takes more than all of it.
+    """
+    takes = numbers * _POSITION_BYTES + VECTOR_COST * size
+    refuse_beyond(takes, _WHAT)
+    with reserved(takes):
+        yield
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +116,19 @@ class PaimonDeletedRows:
         Raises FormatError for a vector that is damaged or belongs to another file.
         """
         with located(path=self.vector.path):
-            data = _unframed(read_vector(self.vector))
-            if data[:4] == _MAGIC:
-                found = positions(data[4:], most=rows)
-            elif data[:4] == _PAIMON_MAGIC:
-                cursor = _Cursor(data[4:])
-                found = _bitmap32(cursor, 0, rows)
-                if cursor.left:
-                    raise FormatError(f"{cursor.left} bytes follow a bitmap")
-            else:
-                raise FormatError("a deletion vector does not begin with its magic number")
+            counted = self.vector.cardinality
+            most = rows if counted is None else min(rows, counted)
+            with _decoding(self.vector.length, counted or 0):
+                data = _unframed(read_vector(self.vector))
+                if data[:4] == _MAGIC:
+                    found = positions(data[4:], most=most)
+                elif data[:4] == _PAIMON_MAGIC:
+                    cursor = _Cursor(data[4:])
+                    found = _bitmap32(cursor, 0, most)
+                    if cursor.left:
+                        raise FormatError(f"{cursor.left} bytes follow a bitmap")
+                else:
+                    raise FormatError("a deletion vector does not begin with its magic number")
             if len(found) and found[-1] >= rows:
                 raise FormatError(
                     f"a deletion vector has row {found[-1]}, the file has {rows} rows"
@@ -153,7 +173,7 @@ def _stored(path: str, vector: DeletionVector) -> bytes:
     if vector.offset is None:
         raise FormatError("a deletion vector in a file has no offset")
     with located(path=path), open_input(path) as file:
-        refuse_beyond(VECTOR_COST * vector.size_in_bytes, "its deletion vector")
+        refuse_beyond(VECTOR_COST * vector.size_in_bytes, _WHAT)
         if file.read_at(0, 1) != _FILE_VERSION:
             raise FormatError("the file of deletion vectors is not of version 1")
         # The size and the checksum around it have four bytes each.
@@ -205,14 +225,15 @@ def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
     """
     cursor = _Cursor(data)
     parts: list[NDArray[np.int64]] = []
-    last_key = -1
+    last_key, before = -1, 0
     for _ in range(cursor.number(8)):
         key = cursor.number(4)
         # Positions are signed numbers of 64 bits, so the upper half ends at 2^31.
         if not last_key < key < 2**31:
             raise FormatError("the parts of a bitmap are out of order")
         last_key = key
-        found = _bitmap32(cursor, sum(map(len, parts)), most)
+        found = _bitmap32(cursor, before, most)
+        before += len(found)
         parts.append(found + (key << 32))
     if cursor.left:
         raise FormatError(f"{cursor.left} bytes follow a bitmap")
@@ -255,6 +276,8 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     # Checked before any container is built: a run of a few bytes means 65,536 numbers.
     if before + int(sizes.sum()) > most:
         raise FormatError(f"a bitmap has more than {most} numbers")
+    # Not every log says how many there are.
+    refuse_beyond((before + int(sizes.sum())) * _POSITION_BYTES, _WHAT)
     if (np.diff(keys[:, 0]) <= 0).any():
         raise FormatError("the containers of a bitmap are out of order")
     if has_offsets:

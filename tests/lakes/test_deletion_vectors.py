@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+import time
+import zlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import deltalake
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyroaring
@@ -14,8 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.lakes import snapshot
-from secure_bloom.lakes.deletion_vectors import DeletedRows, decode_z85, positions
+from secure_bloom.lakes import deletion_vectors, snapshot
+from secure_bloom.lakes.deletion_vectors import (
+    DeletedRows,
+    PaimonDeletedRows,
+    decode_z85,
+    positions,
+)
+from secure_bloom.lakes.paimon.table import PaimonVector
+from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
 from testing.delta_logs import add, commit, inline_vector, start, vector_file, z85
 
 ROWS = 100
@@ -165,3 +177,69 @@ def test_bytes_that_are_missing_or_too_many_are_an_error(kind: str) -> None:
 def test_more_numbers_than_rows_are_never_built() -> None:
     with pytest.raises(FormatError, match="more than "):
         positions(encoded(range(65_536), with_runs=True), most=65_535)
+
+
+def runs(count: int) -> bytes:
+    """A bitmap of 65,536 numbers for each container of 10 bytes."""
+    keys = b"".join(struct.pack("<HH", key, 0xFFFF) for key in range(count))
+    marks = b"\xff" * ((count + 7) // 8)
+    data = struct.pack("<HHH", 1, 0, 0xFFFF) * count
+    return struct.pack("<HH", 12347, count - 1) + marks + keys + bytes(4 * count) + data
+
+
+def test_numbers_that_no_log_has_counted_stay_within_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    content = (1581511376).to_bytes(4, "big") + runs(200)
+    framed = len(content).to_bytes(4, "big") + content + zlib.crc32(content).to_bytes(4, "big")
+    path = tmp_path / "index"
+    path.write_bytes(framed)
+    vector = PaimonVector(path=str(path), offset=0, length=len(content), cardinality=None)
+    with pytest.raises(MemoryBudgetError, match="a deletion vector takes"):
+        PaimonDeletedRows(vector=vector).positions(1 << 31)
+    monkeypatch.setenv(VARIABLE, "1GiB")
+    assert len(PaimonDeletedRows(vector=vector).positions(1 << 31)) == 200 << 16
+
+
+def test_a_vector_of_a_sparse_file_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    path = tmp_path / "index"
+    with path.open("wb") as sparse:
+        sparse.truncate(2 << 30)
+    vector = PaimonVector(path=str(path), offset=0, length=1 << 30, cardinality=1)
+    with pytest.raises(MemoryBudgetError):
+        PaimonDeletedRows(vector=vector).positions(10)
+
+
+def test_many_bitmaps_take_time_that_grows_with_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def one(cursor: Any, *_: int) -> Any:
+        cursor.bytes(8)
+        return np.zeros(1, np.int64)
+
+    monkeypatch.setattr(deletion_vectors, "_bitmap32", one)
+    count = 50_000
+    data = struct.pack("<Q", count) + b"".join(struct.pack("<IQ", n, 0) for n in range(count))
+    start = time.process_time()
+    assert len(positions(data, most=count)) == count
+    assert time.process_time() - start < 5
+
+
+def test_vectors_of_threads_share_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_vectors(tmp_path, *vector_file(tmp_path, [1, 2], [3], prefix="ab"))
+    waited: list[int] = []
+
+    def reserved(size: int) -> Any:
+        waited.append(size)
+        return nullcontext()
+
+    monkeypatch.setattr(deletion_vectors, "reserved", reserved)
+    assert deleted(tmp_path) == [[1, 2], [3]]
+    assert len(waited) == 2
+    assert all(waited)
