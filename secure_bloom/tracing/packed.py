@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, BinaryIO, Final
 
+from secure_bloom.running.memory_budget import MemoryBudgetError, refuse_beyond
+
 #: Bytes that are read, and decompressed, at a time.
 PIECE: Final = 1 << 20
 #: The memory that a dictionary of xz, lzma or zstd may take.
@@ -35,6 +37,14 @@ class Budget:
         self._left -= size
         if self._left < 0:
             raise UnreadError(f"more than {self._most:,} bytes when decoded")
+
+
+def check_at_once(size: int, what: str) -> None:
+    """Raise UnreadError for ``what`` if it takes more memory at once than the budget."""
+    try:
+        refuse_beyond(size, what)
+    except MemoryBudgetError as error:
+        raise UnreadError(error.message) from None
 
 
 def decompressed(file: BinaryIO, kind: str, budget: Budget) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -28,6 +29,7 @@ from secure_bloom.tracing.packed import (
     Budget,
     Joined,
     UnreadError,
+    check_at_once,
     decompressed,
     embedded,
     extra,
@@ -221,6 +223,7 @@ def _safely(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[byt
 
 def _zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
     try:
+        _check_directory(file)
         archive = zipfile.ZipFile(file)
         members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
@@ -232,6 +235,28 @@ def _zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Par
             opened.missed(at, UnreadError("a member with a password"))
         elif not member.is_dir():
             yield from _nested(_zip_pieces(archive, member, opened), opened, at, depth)
+
+
+#: What an entry of a zip archive's directory takes in memory, and a byte of it.
+_ENTRY_COST, _ENTRY_BYTE = 1_200, 4
+_ENTRY: Final = b"PK\1\2"
+
+
+def _check_directory(file: BinaryIO) -> None:
+    """Raise UnreadError for an archive with more members than fit into memory.
+
+    zipfile makes an object of each entry of the directory before anything else.
+    """
+    found = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    if not found:
+        return
+    size, end = found[zipfile._ECD_SIZE], found[zipfile._ECD_LOCATION]  # type: ignore[attr-defined]
+    check_at_once(2 * size, "the directory of a zip archive")
+    # In large archives another record lies between.
+    file.seek(max(0, end - size - _HEAD))
+    entries = file.read(size + _HEAD).count(_ENTRY)
+    check_at_once(entries * _ENTRY_COST + _ENTRY_BYTE * size, "the directory of a zip archive")
+    file.seek(0)
 
 
 def _zip_pieces(
@@ -256,7 +281,9 @@ def _names(names: list[str], place: str) -> Part:
 def _tar(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
-            for n, member in enumerate(archive, 1):
+            for n, member in enumerate(iter(archive.next, None), 1):
+                # Else all members that were passed stay in memory.
+                archive.members.clear()  # type: ignore[attr-defined]
                 yield _names([member.name, member.linkname], _at(place, f"member {n}"))
                 content = archive.extractfile(member) if member.isfile() else None
                 if content is not None:
@@ -306,18 +333,40 @@ _STREAM: Final = re.compile(rb"stream\r?\n")
 def _pdf(file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
     """Yield the streams of a PDF that zlib packs, with the texts that are cut by their kerning."""
     content = file.read(_MOST_IN_MEMORY)
+    if file.read(1):
+        opened.missed(place, UnreadError(f"a PDF of more than {_MOST_IN_MEMORY:,} bytes"))
     if b"/Encrypt" in content[-4096:]:
         raise UnreadError("a PDF with a password")
     for n, match in enumerate(_STREAM.finditer(content), 1):
-        packed = zlib.decompressobj()
-        try:
-            plain = packed.decompress(content[match.end() :], PIECE * 16)
-        except zlib.error:
-            continue
-        opened.budget.take(len(plain))
-        # [(al) 20 (ice)] TJ: numbers move letters, and the text goes on.
-        texts = re.sub(rb"\)\s*-?[\d.]*\s*\(", b"", plain)
-        yield Part(place=_at(place, f"stream {n}"), pieces=iter([plain, b"\n", texts]))
+        at = _at(place, f"stream {n}")
+        plain, is_whole = _stream_of_pdf(memoryview(content)[match.end() :], opened.budget)
+        if not is_whole:
+            opened.missed(at, UnreadError(f"a stream of more than {_LONGEST_STREAM:,} bytes"))
+        if plain:
+            # [(al) 20 (ice)] TJ: numbers move letters, and the text goes on.
+            yield Part(place=at, pieces=iter([plain, b"\n", _KERNING.sub(b"", plain)]))
+
+
+_LONGEST_STREAM: Final = 16 * PIECE
+#: Without a way back: a text may have millions of spaces or digits here.
+_KERNING: Final = re.compile(rb"\)\s*+(?:-?[\d.]++\s*+)?+\(")
+
+
+def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
+    """Return what a stream holds up to its end or its damage, and whether that is all of it.
+
+    Packed bytes are given to zlib in pieces that grow: it copies what follows the stream.
+    """
+    unpacker, plain, step = zlib.decompressobj(), b"", 512
+    with suppress(zlib.error):
+        while packed and not unpacker.eof:
+            piece = unpacker.decompress(packed[:step], _LONGEST_STREAM + 1 - len(plain))
+            budget.take(len(piece))
+            plain += piece
+            if len(plain) > _LONGEST_STREAM:
+                return plain, False
+            packed, step = packed[step:], min(2 * step, 1 << 16)
+    return plain, True
 
 
 def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import struct
 import tarfile
+import time
 import tracemalloc
 import zipfile
 import zlib
@@ -206,3 +208,67 @@ def test_a_part_that_is_damaged_does_not_hide_the_others(tmp_path: Path) -> None
     assert {it.place for it in search(tmp_path).files[0].found} == {"member 1, gzip"}
     parts = list(parts_of(io.BytesIO(good.getvalue()), Opened.of(1000)))
     assert [part.place for part in parts] == ["", "column 1"]
+
+
+def test_a_directory_of_many_members_stays_within_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    entries = (b"PK\1\2" + bytes(42)) * 50_000
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, len(entries), 0, 0)
+    file, opened = io.BytesIO(entries + end), Opened.of(len(entries))
+    tracemalloc.start()
+    try:
+        assert len(list(parts_of(file, opened))) == 1
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert any("directory" in reason for _, reason in opened.unread)
+
+
+def test_members_of_a_tar_archive_are_forgotten_when_they_are_read() -> None:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for n in range(3_000):
+            archive.addfile(tarfile.TarInfo(f"member {n} of the archive"))
+    file.seek(0)
+    tracemalloc.start()
+    try:
+        parts = sum(1 for _ in parts_of(file, Opened.of(len(file.getvalue()))))
+        assert tracemalloc.get_traced_memory()[1] < 3 << 20
+    finally:
+        tracemalloc.stop()
+    assert parts > 3_000
+
+
+def pdf(*streams: bytes) -> bytes:
+    made = b"".join(b"<<>>stream\n" + zlib.compress(it) + b"\nendstream\n" for it in streams)
+    return b"%PDF-1.7\n" + made + b"%%EOF\n"
+
+
+def test_streams_of_a_pdf_take_time_that_grows_with_their_number() -> None:
+    content = pdf(*[b"x"] * 60_000)
+    start = time.process_time()
+    parts = sum(1 for _ in parts_of(io.BytesIO(content), Opened.of(len(content))))
+    assert parts > 60_000
+    assert time.process_time() - start < 8
+
+
+def test_a_text_of_a_pdf_with_many_spaces_takes_linear_time() -> None:
+    content = pdf(b")" + b" " * 200_000 + b"1" * 200_000)
+    start = time.process_time()
+    for part in parts_of(io.BytesIO(content), Opened.of(len(content))):
+        assert part.pieces is not None
+        list(part.pieces)
+    assert time.process_time() - start < 5
+
+
+def test_a_stream_of_a_pdf_that_is_damaged_or_too_long_is_searched_as_far_as_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = zlib.compress(EMAIL.encode() + b"\n" + os.urandom(4000))[:-100] + b"\xff" * 200
+    (tmp_path / "x").write_bytes(b"%PDF-1.7\nstream\n" + cut)
+    assert search(tmp_path).files[0].found
+    monkeypatch.setattr(sources, "_LONGEST_STREAM", 1 << 20)
+    (reason,) = unread(tmp_path, pdf(EMAIL.encode() + b"\n" + bytes(2 << 20)))
+    assert "a stream of more than" in reason
