@@ -13,7 +13,6 @@ folder or above it names them. Its paths are relative to its own folder:
 from __future__ import annotations
 
 import functools
-import json
 import os
 import stat
 import sys
@@ -29,7 +28,7 @@ from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY, print_note
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError, refused_by_system
 from secure_bloom.reports.text import legible
-from secure_bloom.running.bounded_documents import parsed_toml, read_bounded
+from secure_bloom.running.bounded_documents import parsed_json, parsed_toml, read_bounded
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
@@ -49,8 +48,10 @@ def read_parameters(source: str) -> dict[str, object]:
     from secure_bloom.predicates.tree import Numeral
 
     try:
-        found = json.loads(read_text(source), parse_float=Numeral, parse_int=Numeral)
-    except ValueError:
+        found = parsed_json(
+            read_text(source), "the parameters", parse_float=Numeral, parse_int=Numeral
+        )
+    except (ValueError, RecursionError):
         # The cause is left out: its text holds what the file does.
         raise PolicyError("the parameters are not JSON", path=source) from None
     if not isinstance(found, dict):

@@ -93,7 +93,7 @@ def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
 
 @contextmanager
 def _decoding(size: int, numbers: int) -> Iterator[None]:
-    """Reserve what a vector of ``size`` bytes with so many positions takes while it is decoded.
+    """Reserve what a vector of ``size`` bytes with ``numbers`` positions takes to be decoded.
 
     The vectors of all files that threads read now share the budget.  Raises MemoryBudgetError for
     a vector that takes more than all of it.

@@ -6,13 +6,22 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.auditing.checks.writer_schemas import texts_inside
+from secure_bloom.cli import audit_verb, shared_arguments
+from secure_bloom.lakes.delta import history, log_bounds, table_run
 from secure_bloom.running.bounded_documents import parsed_json, parsed_toml, read_bounded
 from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
+from secure_bloom.spark import spark_schema
+from secure_bloom.storage.column_mapping import ColumnMapping
 
 _PROGRAM = """
 import sys, warnings
@@ -126,3 +135,66 @@ def test_what_is_no_text_is_refused_by_json() -> None:
     with pytest.raises(TypeError):
         parsed_json(7, "it")  # type: ignore[arg-type]
     assert issubclass(MemoryBudgetError, sb.UnsupportedFeatureError)
+
+
+#: A JSON text of 3 MB that becomes lists of 100 MB.
+_LISTS = '{"a":[' + "[]," * 1_000_000 + "[]]}"
+
+
+def _of_a_file(read: Callable[[Path], object], content: str) -> Callable[[Path], object]:
+    def read_written(folder: Path) -> object:
+        path = folder / "00000000000000000001.crc"
+        path.write_text(content)
+        return read(path)
+
+    return read_written
+
+
+def _clustered(_: Path) -> object:
+    table: Any = SimpleNamespace(domains={"delta.clustering": _LISTS}, folder="t")
+    table_run._refuse_secret_clusters(table, ColumnMapping(), lambda _: False)
+    return None
+
+
+def _written_by_spark(text: str) -> object:
+    mark = SimpleNamespace(key=spark_schema._WRITTEN, value=text)
+    footer: Any = SimpleNamespace(metadata=SimpleNamespace(key_value_metadata=[mark]))
+    return spark_schema.written_intervals(footer)
+
+
+#: Each document that others may have written, and a reader of it.
+_READERS: dict[str, Callable[[Path], object]] = {
+    "secure-bloom.toml": _of_a_file(shared_arguments._table, _TOML["tables"]),
+    "secure-bloom.toml, values": _of_a_file(shared_arguments._table, _TOML["values"]),
+    "parameters": _of_a_file(lambda path: shared_arguments.read_parameters(str(path)), _LISTS),
+    "checksum file of a version": _of_a_file(
+        lambda path: list(history._checksum_actions(str(path))), _LISTS
+    ),
+    "stray action": _of_a_file(lambda path: list(history.stray_actions(str(path))), _LISTS),
+    "parameter in a history": lambda _: history._json(_LISTS),
+    "statistics": lambda _: log_bounds._parsed(_LISTS),
+    "clustering": _clustered,
+    "schema in a footer": lambda _: texts_inside(_LISTS.encode()),
+    "schema of Spark in a footer": lambda _: _written_by_spark(_LISTS),
+}
+
+
+@pytest.mark.parametrize("document", list(_READERS))
+def test_a_document_is_refused_before_it_is_parsed(
+    document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    tracemalloc.start()
+    try:
+        with pytest.raises(MemoryBudgetError):
+            _READERS[document](tmp_path)
+        # The text, its bytes, and what counting takes.
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_file_of_properties_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    with pytest.raises(MemoryBudgetError):
+        audit_verb._properties(Path("/dev/zero"))
