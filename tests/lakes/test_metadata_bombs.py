@@ -224,6 +224,7 @@ def files_of(table: Any) -> dict[str, Path]:
     return {"list": local(snapshot.manifest_list), "manifest": local(first.manifest_path)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "codec"),
     [("list", "deflate"), ("manifest", "deflate"), ("list", "snappy"), ("manifest", "zstandard")],
@@ -235,6 +236,7 @@ def test_a_manifest_that_unpacks_to_much(table: Any, kind: str, codec: str) -> N
     soon_refused(f"sb.read_table({table.metadata_location!r})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "manifest"])
 def test_a_manifest_of_many_small_records(table: Any, kind: str) -> None:
     path = files_of(table)[kind]
