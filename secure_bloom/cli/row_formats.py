@@ -253,9 +253,14 @@ def _packed(file: BinaryIO, output: Path) -> Iterator[BinaryIO]:
 
 def print_written(rows: int, output: Path) -> None:
     """Print on stderr what was written, but not with ``-q``."""
-    if not is_quiet():
-        size = human_bytes(output.stat().st_size)
-        print_line(f"wrote {counted(rows, 'row')} to {output} ({size})", err=True)
+    if is_quiet():
+        return
+    try:
+        size = f" ({human_bytes(output.stat().st_size)})"
+    except OSError:
+        # The rows are written, whatever has become of the file since.
+        size = ""
+    print_line(f"wrote {counted(rows, 'row')} to {output}{size}", err=True)
 
 
 def _writer(form: str, *, to_stdout: bool, for_spreadsheets: bool) -> Callable[..., int]:

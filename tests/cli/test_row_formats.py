@@ -437,3 +437,10 @@ def test_a_system_that_refuses_to_look_at_the_output_is_told(
             output_file(str(output))
         with pytest.raises(PolicyError, match="the system refuses: i/o error"):
             refuse_part_of_table(output, "parquet", [str(tmp_path)], [])
+
+
+def test_rows_are_reported_as_written_although_the_file_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row_formats.print_written(2, tmp_path / "rows.csv")
+    assert capsys.readouterr().err == f"wrote 2 rows to {tmp_path / 'rows.csv'}\n"
