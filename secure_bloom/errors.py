@@ -151,6 +151,13 @@ class AccessDeniedError(PolicyError, PermissionError):
     """The system or the store denies access. Python's ``PermissionError`` too."""
 
 
+class StoreUnavailableError(PolicyError, ConnectionError):
+    """A store or catalog does not answer. An error of the request, and Python's ConnectionError.
+
+    Repeat the run when it answers.
+    """
+
+
 class MissingExtraError(PolicyError, ImportError):
     """A package of an extra is not installed. Python's ``ImportError`` too."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -21,6 +21,8 @@ from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.storage_options import granted
+from secure_bloom.storage.table_objects import table_path
 
 
 # No repr: keys may be a client of the user's, and show themselves.
@@ -44,6 +46,7 @@ class AddRequest:
     branch: str | None = None
     jobs: int | None = None
     progress: Progress | None = None
+    storage_options: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -103,6 +106,7 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
         branch: Branch of an Iceberg table to write to. By default main.
         jobs: Number of cores; by default all.
         progress: Called with the number of column chunks done and the number of all chunks.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file and each filter.
@@ -119,8 +123,13 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
         <AddReport: 1 file (1 added)>
     """
     # Listed once: the paths may come from a generator.
-    paths = as_paths(asked.paths)
-    asked = replace(asked, paths=paths)
+    paths = as_paths(asked.paths, to_commit=True)
+    own = asked.paths if table_path(asked.paths) else paths
+    with granted(own, asked.storage_options):
+        return _added(replace(asked, paths=paths), paths)
+
+
+def _added(asked: AddRequest, paths: list[str]) -> AddReport:
     table = table_to_write(paths)
     if table is not None:
         opened = open_table_run(*table, asked.filters(), asked.choice())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 
 from secure_bloom.advising.advisor import advise_columns
@@ -10,9 +10,11 @@ from secure_bloom.advising.table_advice import TableAdvice
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 
 @checked_arguments
+@with_storage_options
 def advise(
     paths: Paths,
     *,
@@ -23,6 +25,7 @@ def advise(
     policy: GivenPolicy = None,
     allow_unprotected: bool = False,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> TableAdvice:
     """Return which columns gain from a Bloom filter. Nothing is written.
 
@@ -39,6 +42,7 @@ def advise(
         policy: A KeyPolicy, or the path of one.
         allow_unprotected: Accept files that are protected less than the policy says.
         progress: Called with the steps done and their total: footers first, then columns.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A verdict for each column, with its reason and the bytes of a lookup.

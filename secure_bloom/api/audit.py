@@ -14,9 +14,11 @@ from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes import TableVersion
 from secure_bloom.storage.paths import Paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 
 @checked_arguments
+@with_storage_options
 def audit(
     paths: Paths,
     *,
@@ -34,6 +36,7 @@ def audit(
     version: int | None = None,
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> AuditReport:
     """Check every Parquet file at ``paths`` against ``policy``.
 
@@ -58,6 +61,7 @@ def audit(
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report; its ``findings`` are empty if every file obeys.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.lakes import TableVersion, list_tables
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 if TYPE_CHECKING:
     from secure_bloom.inspecting.files import InspectReport
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @checked_arguments
+@with_storage_options
 def inspect(
     paths: Paths,
     *,
@@ -26,6 +29,7 @@ def inspect(
     version: int | None = None,
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> InspectReport:
     """Describe files as far as keys are available. Without any key, describe what is in clear.
 
@@ -39,6 +43,7 @@ def inspect(
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file, row group and column.
@@ -59,6 +64,7 @@ def inspect(
 
 
 @checked_arguments
+@with_storage_options
 def keys_used(
     paths: Paths,
     *,
@@ -68,6 +74,7 @@ def keys_used(
     version: int | None = None,
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> KeyUseReport:
     """Return the master keys, and versions of them, that open the footers and columns of files.
 
@@ -84,6 +91,7 @@ def keys_used(
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with ``files`` and ``files_by_key``.

@@ -29,6 +29,7 @@ def open_table(asked: OpenRequest) -> Table:
         missing_keys: What becomes of a column, or a member of a structure, whose key is missing:
             ``"error"`` when it is read, ``"null"`` in every row, or ``"drop"`` to leave it out.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
 

@@ -5,6 +5,7 @@ Only footers and filters are read.  This loads neither pyarrow nor numpy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from secure_bloom.bloom.verdicts import ProbeReport
@@ -28,6 +29,7 @@ def probe(
     version: int | None = None,
     timestamp: str | datetime | None = None,
     snapshot: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
@@ -46,6 +48,7 @@ def probe(
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a verdict for each value and row group: absent, maybe or no filter.
@@ -66,6 +69,7 @@ def probe(
         version=version,
         timestamp=timestamp,
         snapshot=snapshot,
+        storage_options=storage_options,
     )
     with Table(asked) as table:
         return table.probe(column, values)

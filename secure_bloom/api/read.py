@@ -50,6 +50,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A table of the rows that match.
@@ -92,6 +93,7 @@ def read_batches(asked: ReadRequest) -> pa.RecordBatchReader:
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         An iterator of record batches, which can be read once.
@@ -129,6 +131,7 @@ def explain(asked: ReadRequest) -> ReadReport:
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with the bytes read, and what each step skipped.
@@ -168,6 +171,7 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
         version: Version of a Delta table; by default the latest.
         timestamp: Time (ISO 8601 text or datetime) instead of a version or snapshot.
         snapshot: Id of a snapshot of an Iceberg table; by default the current one.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A plan with the files that are left, and their row groups.

@@ -23,9 +23,11 @@ from secure_bloom.runs.loop import Done, run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget
 from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 
 @checked_arguments
+@with_storage_options
 def reencrypt(
     paths: Paths,
     *,
@@ -43,6 +45,7 @@ def reencrypt(
     commit_every: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> RekeyReport:
     """Bring files under ``policy``, whatever protection they have. No page is decoded.
 
@@ -78,6 +81,7 @@ def reencrypt(
         commit_every: Number of files after which to commit to a table. By default once, at the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file.
@@ -106,7 +110,7 @@ def reencrypt(
         output=output is not None,
     )
     # Listed once: the paths may come from a generator.
-    every = as_paths(paths)
+    every = as_paths(paths, to_commit=True)
     found = table_to_write(every)
     if found is None:
         choice.refuse()
@@ -122,6 +126,7 @@ def reencrypt(
 
 
 @checked_arguments
+@with_storage_options
 def decrypt(
     paths: Paths,
     *,
@@ -138,6 +143,7 @@ def decrypt(
     commit_every: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> RekeyReport:
     """Write files in clear below ``output``. The old files stay.
 
@@ -163,6 +169,7 @@ def decrypt(
             the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file.
@@ -175,7 +182,7 @@ def decrypt(
         <RekeyReport: 1 file (1 decrypted)>
     """
     # Listed once: the paths may come from a generator.
-    every = as_paths(paths)
+    every = as_paths(paths, to_commit=True)
     setting = partial(
         decryption,
         Access.of(
@@ -218,6 +225,7 @@ def decrypt(
 
 
 @checked_arguments
+@with_storage_options
 def rotate_keys(
     paths: Paths,
     *,
@@ -233,6 +241,7 @@ def rotate_keys(
     commit_every: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> RekeyReport:
     """Wrap the keys of files under other master keys, or under their newest versions.
 
@@ -257,6 +266,7 @@ def rotate_keys(
         commit_every: Number of files after which to commit to a table. By default once, at the end.
         jobs: Number of cores; by default all.
         progress: Called for each file that is done.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file.
@@ -277,7 +287,7 @@ def rotate_keys(
         verify=verify,
     )
     choice = TableChoice(where=where, since=since, branch=branch, commit_every=commit_every)
-    every, runner = as_paths(paths), LocalRunner(jobs=jobs)
+    every, runner = as_paths(paths, to_commit=True), LocalRunner(jobs=jobs)
     found = table_to_write(every)
     if found is None:
         choice.refuse()

@@ -34,6 +34,7 @@ class SqlRequest:
     missing_keys: str | None = None
     allow_unverified: bool = False
     allow_unprotected: bool = False
+    storage_options: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -61,6 +62,7 @@ def sql(asked: SqlRequest) -> pa.Table:
             that reason is an error.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A table of the rows of the answer.
@@ -105,6 +107,7 @@ def _opened(name: str, paths: Paths, asked: SqlRequest) -> Table:
                 policy=asked.policy,
                 allow_unverified=asked.allow_unverified,
                 allow_unprotected=asked.allow_unprotected,
+                storage_options=asked.storage_options,
             )
         )
     except MissingPathError as error:

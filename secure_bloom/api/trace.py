@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +15,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import OpenRequest
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import candidates, search_files
 from secure_bloom.tracing.report import TraceReport
@@ -22,6 +23,7 @@ from secure_bloom.tracing.subjects import table_subject
 
 
 @checked_arguments
+@with_storage_options
 def trace(
     files: Paths,
     *,
@@ -34,6 +36,7 @@ def trace(
     memory: int | str = "1GiB",
     jobs: int | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> TraceReport:
     """Search files of any kind for values of columns of tables.
 
@@ -54,6 +57,7 @@ def trace(
         memory: The most that the index may take. What does not fit is reported.
         jobs: Files that are searched at once; by default one for each processor.
         progress: Called with the number of files done and the number of all files.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with counts for each file and column. It holds no value.

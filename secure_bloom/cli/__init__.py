@@ -27,10 +27,11 @@ import click
 
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import requested_limit
-from secure_bloom.cli.verbosity import print_line
+from secure_bloom.cli.verbosity import is_quiet, print_line
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import ReportLostError, SecureBloomError, TimeLimitError, causes
 from secure_bloom.running import settle_process
+from secure_bloom.running.first_answer import WaitingWarning, left_threads
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
@@ -93,7 +94,7 @@ def _run(arguments: list[str]) -> int | _Failure:
             message=str(error),
             hint=error.hint,
             causes=tuple(causes(error)),
-            is_over=isinstance(error, TimeLimitError),
+            is_over=isinstance(error, TimeLimitError) or left_threads(),
         )
     except click.ClickException as error:
         return _Failure(message=_usage_message(error), hint=_usage_hint(error))
@@ -157,8 +158,9 @@ def _print_failure(failure: _Failure, *, as_json: bool, is_verbose: bool) -> Non
     say("error", failure.message)
     for cause in failure.causes if is_verbose else ():
         say("cause", cause)
-    if failure.hint:
-        say("hint", failure.hint)
+    # The place in a condition is a line of its own.
+    for line in (failure.hint or "").split("\n") if failure.hint else ():
+        say("hint", line)
     if as_json:
         try:
             print_json({"error": failure.message, "hint": failure.hint})
@@ -171,5 +173,9 @@ def say(kind: str, message: str) -> None:
     print_line(f"secure-bloom: {kind}: {message}", err=True)
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    if issubclass(category, WaitingWarning) and is_quiet():
+        return
     say("warning", str(message))

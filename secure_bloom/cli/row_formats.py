@@ -29,6 +29,7 @@ from secure_bloom.reading.rows.python_texts import text_of
 from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.storage import is_object_uri, local_path
 from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import as_path
 from secure_bloom.storage.staged_file import staged_file
 
 #: The output holds rows of an encrypted table in clear, so only its owner may read it.
@@ -74,7 +75,7 @@ def output_file(text: str | None, *, stdout_is_free: bool = True) -> Path | None
             "the output is an object, and rows are written to local files",
             hint="name a local file, and copy it there",
         )
-    path = Path(local_path(text))
+    path = Path(local_path(as_path(text)))
     with system_errors(text):
         _require_writable(path, text)
     return path

@@ -188,7 +188,7 @@ class KeyPolicy:
         and wrong types are refused anywhere in the file.
         """
         with located(path=os.fspath(path)):
-            return _loaded(read_policy(Path(path)))
+            return _loaded(read_policy(Path(path).expanduser()))
 
     @staticmethod
     def draft(schema: object, *, client: str = "keyring") -> str:

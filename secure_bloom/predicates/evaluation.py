@@ -71,6 +71,15 @@ def _membership(column: pa.ChunkedArray, condition: BoundCondition) -> Any:
     return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
 
 
+def _in_any_case(column: pa.ChunkedArray, condition: BoundCondition) -> Any:
+    """Return whether texts have the pattern's beginning, or are equal to it, in lower case."""
+    pattern = pc.utf8_lower(condition.values[0]).as_py()
+    texts = pc.utf8_lower(column)
+    if pattern.endswith("%"):
+        return pc.starts_with(texts, pattern.rstrip("%"))
+    return pc.equal(texts, pattern)
+
+
 _TESTS: dict[Operator, Callable[[pa.ChunkedArray, BoundCondition], Any]] = {
     Operator.EQUAL: _comparison(pc.equal),
     Operator.NOT_EQUAL: _comparison(pc.not_equal),
@@ -84,6 +93,8 @@ _TESTS: dict[Operator, Callable[[pa.ChunkedArray, BoundCondition], Any]] = {
     Operator.NOT_GREATER_OR_EQUAL: _opposite(pc.greater_equal),
     Operator.IN: _membership,
     Operator.NOT_IN: lambda column, condition: pc.invert(_membership(column, condition)),
+    Operator.ILIKE: _in_any_case,
+    Operator.NOT_ILIKE: lambda column, condition: pc.invert(_in_any_case(column, condition)),
     Operator.IS_NULL: lambda column, _: pc.is_null(column),
     Operator.IS_NOT_NULL: lambda column, _: pc.is_valid(column),
 }

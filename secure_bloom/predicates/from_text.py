@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from secure_bloom.errors import PolicyError
@@ -20,13 +20,13 @@ from secure_bloom.parquet.texts import exact_number
 from secure_bloom.predicates.constants import LITERALS, NOW, TODAY, TYPES, cast, moved, present
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
+    PATTERNS,
     AllOf,
     AnyOf,
     Numeral,
     Operator,
     Predicate,
     condition,
-    like,
     negated,
     refuse_never_true,
 )
@@ -37,7 +37,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
-_KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "between"}
+_KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "ilike", "between"}
+#: Words that are no values.
+_KNOWN_WORDS = _KEYWORDS | LITERALS | NOW | TODAY | {"cast", "as", "interval", "isnan"}
 #: An operator, and the one that means the same with the sides exchanged.
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 #: What ends a boolean column that is a condition alone.
@@ -51,7 +53,7 @@ _AFTER = {
     "limit": "the number of rows is no part of the condition: --limit N, in Python limit=N",
     "order": "rows are not sorted: leave order by out",
 }
-_OPERATORS = f"operators are = != < <= > >= between, in, like, is null, with not; {_SQL}"
+_OPERATORS = f"operators are = != < <= > >= between, in, like, ilike, is null, with not; {_SQL}"
 #: Values that need no quotes: they read as nothing else in any type.
 _UNQUOTED = re.compile(
     r"""(?:true|false|[+-]?(?:inf|infinity|nan))
@@ -103,15 +105,54 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
     Raises PolicyError, which quotes no value, for an invalid text.  With ``parameters``, ``:name``
     in place of a value, or of a list with its brackets, means that parameter's value or list.
     """
-    tokens = _tokens(text)
-    if not tokens:
-        raise PolicyError("the condition is empty", hint="leave it out to read all rows")
-    parser = _Parser(tokens, len(text) + 1, parameters)
-    predicate = parser.disjunction(MAX_DEPTH)
-    parser.expect_end()
+    parser = None
+    try:
+        tokens = _tokens(text)
+        if not tokens:
+            raise PolicyError("the condition is empty", hint="leave it out to read all rows")
+        parser = _Parser(tokens, len(text) + 1, parameters)
+        predicate = parser.disjunction(MAX_DEPTH)
+        parser.expect_end()
+    except PolicyError as error:
+        _show_place(error, text, parser.names if parser else frozenset())
+        raise
     if not parser.has_negated_or:
         refuse_never_true(predicate)
     return predicate
+
+
+#: How errors say where they are.
+_PLACE = re.compile(r"character (\d+)")
+#: Characters of a condition that an error shows around its place.
+_SHOWN = 60
+
+
+def _show_place(error: PolicyError, text: str, names: Set[int]) -> None:
+    """Add to the hint of an error the condition with a caret at the place.
+
+    What may be a value is shown as stars: all but signs, keywords, and the names of columns that
+    begin at the characters ``names``.
+    """
+    found = _PLACE.search(error.message)
+    if found is None or not text.strip():
+        return
+    place = min(int(found[1]) - 1, len(text))
+    shown, end = list("*" * len(text)), 0
+    for it in _TOKEN.finditer(text):
+        start, end = it.span(it.lastgroup or 0)
+        part = it[it.lastgroup or 0]
+        if it.lastgroup == "sign" or part.lower() in _KNOWN_WORDS or start + 1 in names:
+            shown[start:end] = part
+        elif it.lastgroup in ("text", "name"):
+            shown[start] = shown[end - 1] = part[0]
+    line = "".join(" " if char.isspace() else kept for char, kept in zip(text, shown, strict=True))
+    if error.message.endswith("is not in quotes"):
+        word = re.compile(r"\S+").match(line, place)
+        end = word.end() if word else place
+        line = f"{line[:place]}'{line[place:end]}'{line[end:]}"
+    first = max(0, place - _SHOWN // 2)
+    line = line[first : first + _SHOWN]
+    error.hint = f"{error.hint or _HINT}\n  {line}\n  {' ' * (place - first)}^"
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -167,6 +208,8 @@ class _Parser:
         self, tokens: list[_Token], end: int, parameters: Mapping[str, object] | None
     ) -> None:
         self.has_negated_or = False
+        #: The characters at which names of columns begin, as far as the text was parsed.
+        self.names = set[int]()
         self._parameters = parameters
         self._tokens = tokens
         self._end = _Token(kind="end", text="", place=end)
@@ -226,14 +269,16 @@ class _Parser:
         if self._accept("in"):
             operator = Operator.NOT_IN if is_negated else Operator.IN
             return condition(column, operator, self._list())
-        if self._accept("like"):
-            found = like(column, self._value())
+        if self._next.keyword in PATTERNS:
+            found = PATTERNS[self._take().text.lower()](column, self._value())
         elif self._accept("between"):
             found = self._between(column)
         elif not is_negated and (self._next.kind == "end" or self._next.keyword in _ENDS):
             return condition(column, Operator.EQUAL, True)
         else:
-            raise self._wanted("in, like or between" if is_negated else "an operator", _OPERATORS)
+            raise self._wanted(
+                "in, like, ilike or between" if is_negated else "an operator", _OPERATORS
+            )
         return negated(found) if is_negated else found
 
     def _value_first(self) -> Predicate:
@@ -296,7 +341,12 @@ class _Parser:
     def _part(self) -> _Token:
         if self._next.kind not in ("name", "word") or self._next.keyword:
             raise self._wanted("the name of a column")
-        return self._take()
+        token = self._take()
+        follows = self._tokens[self._position : self._position + 1]
+        if token.kind == "word" and any(it.keyword not in ("", ",", ")") for it in follows):
+            # Alone, or before another word, it may have been meant as a value.
+            self.names.add(token.place)
+        return token
 
     def _value(self) -> object:
         """Parse a constant, with casts after it, and with intervals added to it."""

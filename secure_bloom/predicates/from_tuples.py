@@ -18,6 +18,7 @@ from typing import Any
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
+    PATTERNS,
     AllOf,
     AnyOf,
     Condition,
@@ -25,7 +26,6 @@ from secure_bloom.predicates.tree import (
     Predicate,
     condition,
     dotted,
-    like,
     negated,
     operator_of,
     refuse_never_true,
@@ -108,8 +108,8 @@ def _negation(parts: tuple[Any, ...], depth: int) -> Predicate:
 
 def _condition(column: str | tuple[str, ...], operator: str, *value: Any) -> Predicate:
     words = operator.lower().split()
-    if value and words in (["like"], ["not", "like"]):
-        matching = like(column, value[0])
+    if value and words[-1:] in ([it] for it in PATTERNS) and words[:-1] in ([], ["not"]):
+        matching = PATTERNS[words[-1]](column, value[0])
         return negated(matching) if len(words) > 1 else matching
     found = operator_of(operator)
     if found is not None and found not in _WITHOUT_VALUE:

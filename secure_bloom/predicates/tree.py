@@ -32,6 +32,8 @@ class Operator(enum.StrEnum):
     NOT_IN = "not in"
     IS_NULL = "is null"
     IS_NOT_NULL = "is not null"
+    ILIKE = "ilike"
+    NOT_ILIKE = "not ilike"
     NOT_LESS = "not <"
     NOT_LESS_OR_EQUAL = "not <="
     NOT_GREATER = "not >"
@@ -50,6 +52,7 @@ _OPPOSITES = {
     Operator.GREATER_OR_EQUAL: Operator.NOT_GREATER_OR_EQUAL,
     Operator.IN: Operator.NOT_IN,
     Operator.IS_NULL: Operator.IS_NOT_NULL,
+    Operator.ILIKE: Operator.NOT_ILIKE,
 }
 _OPPOSITES |= {after: before for before, after in _OPPOSITES.items()}
 #: Other spellings, as Python and SQL have them.
@@ -138,8 +141,15 @@ def _unpacked(
 
 
 def _is_null(value: object) -> bool:
-    # pyarrow has no one null object: a null scalar says that it is not valid.
-    return value is None or not getattr(value, "is_valid", True)
+    # pyarrow has no one null object: a null scalar says that it is not valid.  So do pandas' NA and
+    # NaT by their types.
+    is_na = type(value).__name__ in ("NAType", "NaTType")
+    return value is None or is_na or not getattr(value, "is_valid", True)
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value of a column of pandas is missing: a NaN too, whatever the type is."""
+    return _is_null(value) or bool(value != value)
 
 
 class Numeral(str):
@@ -230,7 +240,9 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
         raise PolicyError(f"{found} takes a list of values", column=column)
     given = tuple(value)
-    values = tuple(one for one in given if not _is_null(one))
+    of_pandas = type(value).__module__.partition(".")[0] == "pandas"
+    is_left_out = is_missing if of_pandas else _is_null
+    values = tuple(one for one in given if not is_left_out(one))
     has_null = len(values) < len(given)
     return Condition(column=column, operator=found, values=values, path=path, has_null=has_null)
 
@@ -240,23 +252,43 @@ def like(column: str | tuple[str, ...], pattern: object) -> Predicate:
 
     They are a range between two bounds. Raises PolicyError for any other pattern.
     """
-    if not isinstance(pattern, str):
-        raise PolicyError("like takes a text", hint="such as 'abc%'", column=dotted(column))
-    start = pattern.rstrip("%")
-    if set(start) & set("%_\\"):
-        raise PolicyError(
-            "like is answered for a beginning alone, such as 'abc%'",
-            hint=_OTHERS,
-            column=dotted(column),
-        )
+    start = _start_of("like", column, pattern)
     if start == pattern:
         return condition(column, Operator.EQUAL, Beginning(start))
     return beginning(column, start)
 
 
+def ilike(column: str | tuple[str, ...], pattern: object) -> Predicate:
+    """Return the texts that a pattern as for :func:`like` matches in upper or lower case."""
+    start = _start_of("ilike", column, pattern)
+    end = "" if start == pattern else "%"
+    return condition(column, Operator.ILIKE, Beginning(start + end))
+
+
+#: The words for patterns, and how each is made into a predicate.
+PATTERNS: dict[str, Callable[[str | tuple[str, ...], object], Predicate]] = {
+    "like": like,
+    "ilike": ilike,
+}
+
+
+def _start_of(word: str, column: str | tuple[str, ...], pattern: object) -> str:
+    """Return what is before the wildcard at the end of a pattern."""
+    if not isinstance(pattern, str):
+        raise PolicyError(f"{word} takes a text", hint="such as 'abc%'", column=dotted(column))
+    start = pattern.rstrip("%")
+    if set(start) & set("%_\\"):
+        raise PolicyError(
+            f"{word} is answered for a beginning alone, such as 'abc%'",
+            hint=_OTHERS,
+            column=dotted(column),
+        )
+    return start
+
+
 _OTHERS = (
-    "_ means any character; read the rows without this condition, and filter them with "
-    "pyarrow.compute.match_like"
+    "_ means any character; other patterns are answered by SQL: "
+    "secure-bloom sql \"select * from 'TABLE' where CONDITION\", in Python sb.sql(...)"
 )
 
 

@@ -27,6 +27,7 @@ from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.paths import as_paths, name_of
+from secure_bloom.storage.table_objects import table_path
 
 # Imported where they are used: verdicts need none of them.
 if TYPE_CHECKING:
@@ -48,10 +49,21 @@ class Table:
     """An open table. Use it as a context manager, from any number of threads."""
 
     def __init__(self, asked: TableRequest) -> None:
+        if not isinstance(asked.paths, str) and table_path(asked.paths) is None:
+            # Listed once: the paths may come from a generator.
+            asked = replace(asked, paths=as_paths(asked.paths))
+        grant = asked.grant()
         self._given = as_paths(asked.paths)
         self._access = asked.access()
         # What opens the table elsewhere: keys never travel.
-        self._asked = replace(asked, paths=self._given, keys=None, policy=self._access.policy)
+        self._asked = replace(
+            asked,
+            paths=self._given,
+            keys=None,
+            policy=self._access.policy,
+            storage_options=None,
+            version=asked.at().version,
+        )
         self._lock = threading.Lock()
         self._missing_keys = (
             member_of(MissingKeys, "missing_keys", asked.missing_keys)
@@ -64,7 +76,7 @@ class Table:
         # A request of one read keeps what it needs until its end.
         self._memory = MemoryShare(asked.most_bytes()) if isinstance(asked, OpenRequest) else None
         self._files: TableFiles | None = TableFiles(
-            self._given, self._access.resolver(), asked.at(), self._memory
+            self._given, self._access.resolver(), asked.at(), self._memory, grant=grant
         )
 
     @property

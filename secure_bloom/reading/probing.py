@@ -32,6 +32,7 @@ from secure_bloom.parquet.schema import (
     unknown_column,
 )
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.predicates.tree import is_missing
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile
@@ -159,7 +160,13 @@ def _as_values(values: object) -> list[object]:
     values = python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [_distinguishable(values)]
-    return [_distinguishable(python_value(value)) for value in values]
+    # A missing value in a column of pandas is a NaN, NA or NaT, whatever the column holds.
+    of_pandas = type(values).__module__.partition(".")[0] == "pandas"
+    return [
+        _distinguishable(python_value(value))
+        for value in values
+        if not (of_pandas and is_missing(value))
+    ]
 
 
 def _distinguishable(value: object) -> object:

@@ -20,10 +20,13 @@ from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.running.memory_budget import size_of_text
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.table_objects import version_of
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow.compute as pc
+
+    from secure_bloom.storage.store_grants import StoreGrant
 
 #: A condition in one of its forms, as :func:`read_table` describes them.
 Where: TypeAlias = "str | pc.Expression | pl.Expr | Mapping[str, object] | Sequence[object]"
@@ -43,9 +46,18 @@ class TableRequest:
     version: int | None = None
     timestamp: str | datetime | None = None
     snapshot: int | None = None
+    storage_options: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def grant(self) -> StoreGrant | None:
+        """Return the right to the table's objects by ``storage_options``, or None."""
+        if self.storage_options is None and isinstance(self.paths, str | list):
+            return None
+        from secure_bloom.storage.storage_options import storage_grant
+
+        return storage_grant(self.paths, self.storage_options)
 
     def access(self) -> Access:
         """Return whose keys are used, and which files are accepted."""
@@ -60,7 +72,11 @@ class TableRequest:
 
     def at(self) -> TableVersion:
         """Return the version of the table that is asked for."""
-        return TableVersion(version=self.version, timestamp=self.timestamp, snapshot=self.snapshot)
+        version = self.version
+        if (version, self.timestamp, self.snapshot) == (None, None, None):
+            # A table of deltalake is one version.
+            version = version_of(self.paths)
+        return TableVersion(version=version, timestamp=self.timestamp, snapshot=self.snapshot)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,6 +4,7 @@
     worker_processes   other processes, which get their work over a socket
     parallelism        chooses threads or processes for the files of a run, and loops over the files
     time_limit         how long a verb may take
+    first_answer       how long a server may take to answer for the first time
 
 A process that runs this program alone calls ``settle_process`` first.  A verb calls
 ``chosen_parallelism`` once, then takes reports from ``each_file`` as files are done:

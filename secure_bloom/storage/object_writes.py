@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from pyarrow import fs
@@ -26,7 +27,13 @@ from secure_bloom.storage.object_writer import (
     StoredObject,
     uploaded_parts,
 )
-from secure_bloom.storage.objects import arrow_location, open_object, store_errors
+from secure_bloom.storage.objects import (
+    arrow_location,
+    first_contact,
+    open_object,
+    require_answer,
+    store_errors,
+)
 from secure_bloom.storage.paths import is_object_uri
 from secure_bloom.storage.stores import Sdk, store_of
 from secure_bloom.storage.write_permit import require_permit
@@ -84,6 +91,7 @@ def replace_object(
     """
     filesystem, key = arrow_location(path)
     with store_errors(path), source.exclusive():
+        _require_ready(filesystem, key)
         if store_of(filesystem).module:
             sdk, target = stored_at(path, filesystem, key)
             with sdk.errors(path):
@@ -106,6 +114,8 @@ def put_object(path: str, content: bytes, *, must_be_new: bool) -> None:
     layer below may have repeated the request.  A store without an SDK cannot know that.
     """
     filesystem, key = arrow_location(path)
+    with store_errors(path):
+        _require_ready(filesystem, key)
     if store_of(filesystem).module is None and not must_be_new:
         with (
             store_errors(path),
@@ -135,6 +145,8 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
     """
     require_permit()
     filesystem, key = arrow_location(path)
+    with store_errors(path):
+        _require_ready(filesystem, key)
     if only is None and store_of(filesystem).module is None:
         with store_errors(path):
             filesystem.delete_file(key)
@@ -155,11 +167,20 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
     return True
 
 
+def _require_ready(filesystem: Any, key: str) -> None:
+    """Raise an error if the store lacks its SDK here, or does not answer."""
+    if store_of(filesystem).module:
+        store_of(filesystem).sdk()
+    require_answer(filesystem, key)
+
+
 def conditions_at(path: str) -> Conditions:
     """Return the conditions that the store of ``path`` honours."""
     filesystem, key = arrow_location(path)
     if not store_of(filesystem).module:
         return NO_CONDITIONS
+    with store_errors(path):
+        _require_ready(filesystem, key)
     sdk, target = stored_at(path, filesystem, key)
     with sdk.errors(path):
         return sdk.conditions(target)
@@ -171,7 +192,8 @@ def stored_at(path: str, filesystem: Any, key: str) -> tuple[Sdk, StoredObject]:
     Raises MissingExtraError without the store's SDK.
     """
     sdk = store_of(filesystem).sdk()
-    store, client = sdk.connect(path, filesystem)
+    # The SDK may look for credentials in the network.
+    store, client = first_contact(path, partial(sdk.connect, path, filesystem))
     bucket, _, name = key.partition("/")
     return sdk, StoredObject(path=path, bucket=bucket, key=name, store=store, client=client)
 

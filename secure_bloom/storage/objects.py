@@ -10,9 +10,13 @@ writes objects.
 
 from __future__ import annotations
 
+import atexit
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow
 from pyarrow import fs
@@ -25,13 +29,16 @@ from secure_bloom.errors import (
     SecureBloomError,
     located,
 )
+from secure_bloom.running.first_answer import NoAnswerError, answered, has_answered, watched
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import END, Extent, InputFile
-from secure_bloom.storage.os_errors import GONE, system_errors
-from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.os_errors import GONE, silent, system_errors
+from secure_bloom.storage.paths import ObjectUri, object_uri
 from secure_bloom.storage.store_grants import S3Settings, settings_for
 from secure_bloom.storage.stores import store_of
+
+T = TypeVar("T")
 
 #: Names of the metadata that changes with every write.
 _GENERATION = "generation"
@@ -196,28 +203,107 @@ def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a URI, and pyarrow's path in it."""
     uri = object_uri(path)
     settings = settings_for(uri)
+    server = _server(uri, settings)
     with store_errors(path):
         if settings is None:
-            filesystem, root = _connect(uri.store(), credentials_of_environment())
+            filesystem, root = _connect(server, uri.store(), credentials_of_environment())
         else:
-            filesystem, root = _connect_granted(settings, uri.authority), uri.authority
+            filesystem = _connect_granted(server, settings, uri.authority)
+            root = uri.authority
+    if not has_answered(server):
+        filesystem = _Unanswered(filesystem, server)
     if filesystem.type_name == "abfs":
         # Some URIs have the container in the key; no path there may begin with a slash.
         return filesystem, f"{root}/{uri.key}".strip("/")
     return filesystem, f"{root}/{uri.key}" if uri.key else root or "/"
 
 
+def server_of(path: str) -> str:
+    """Return the name of an object's store for people: its kind, bucket and endpoint."""
+    uri = object_uri(path)
+    return _server(uri, settings_for(uri))
+
+
+def _server(uri: ObjectUri, settings: S3Settings | None) -> str:
+    endpoint = uri.option("endpoint_override") if settings is None else settings.endpoint
+    bucket = uri.authority.rpartition("@")[2] if uri.kind.arrow_name != "abfs" else uri.authority
+    return f"{uri.kind.name} ({bucket}{f' at {endpoint}' if endpoint else ''})"
+
+
+def first_answer(path: str, ask: Callable[[], T]) -> T:
+    """Return ``ask()``, a request to the store of ``path``.
+
+    Raises StoreUnavailableError if the store's first answer does not come in time.
+    """
+    try:
+        return answered(server_of(path), ask)
+    except NoAnswerError:
+        raise _without_answer(path) from None
+
+
+def first_contact(path: str, make: Callable[[], T]) -> T:
+    """Return ``make()``, a client for the store of ``path``, as :func:`first_answer` does.
+
+    A client may be made without a request, so it is no answer.
+    """
+    server = server_of(path)
+    try:
+        return make() if has_answered(server) else watched(server, make)
+    except NoAnswerError:
+        raise _without_answer(path) from None
+
+
+def _without_answer(path: str) -> SecureBloomError:
+    """Return the error for a store that does not answer, and let the program end all the same."""
+    # At its end pyarrow would wait for the request that was left behind.
+    atexit.unregister(getattr(fs, "ensure_s3_finalized", _without_answer))
+    return silent(path)
+
+
+def require_answer(filesystem: Any, key: str) -> None:
+    """Ask the store for something small if it has not answered yet. A write may take long."""
+    if isinstance(filesystem, _Unanswered):
+        filesystem.get_file_info(key)
+
+
+@dataclass(frozen=True)
+class _Unanswered:
+    """A file system of pyarrow whose store has not answered yet: every request is watched."""
+
+    filesystem: fs.FileSystem
+    server: str
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.filesystem, name)
+        if not callable(found) or name.startswith("_"):
+            return found
+
+        def asked(*args: Any, **options: Any) -> Any:
+            if args and isinstance(args[0], fs.FileSelector):
+                # A listing may take long; that of a folder alone does not.
+                answered(self.server, partial(self.filesystem.get_file_info, args[0].base_dir))
+            return answered(self.server, partial(found, *args, **options))
+
+        return asked
+
+    def __reduce__(self) -> Any:
+        return self.filesystem.__reduce__()
+
+
 @made_once
-def _connect(store: str, of_azure: tuple[str, str] | None) -> tuple[fs.FileSystem, str]:
-    filesystem, root = fs.FileSystem.from_uri(store)
+def _connect(
+    server: str, store: str, of_azure: tuple[str, str] | None
+) -> tuple[fs.FileSystem, str]:
+    # S3 is asked for the region of a bucket, and HDFS for a connection.
+    filesystem, root = watched(server, partial(fs.FileSystem.from_uri, store))
     if filesystem.type_name == "abfs" and of_azure is not None:
         filesystem = with_credentials(filesystem, of_azure)
     return filesystem, root.rstrip("/")
 
 
 @made_once
-def _connect_granted(settings: S3Settings, bucket: str) -> fs.FileSystem:
-    return settings.file_system(bucket)
+def _connect_granted(server: str, settings: S3Settings, bucket: str) -> fs.FileSystem:
+    return watched(server, partial(settings.file_system, bucket))
 
 
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
@@ -252,6 +338,8 @@ def store_errors(path: str) -> Iterator[None]:
     with located(path=path), system_errors(path, gone=GONE):
         try:
             yield
+        except NoAnswerError:
+            raise _without_answer(path) from None
         except pyarrow.ArrowException as exc:
             raise OSError(str(exc)) from exc
 

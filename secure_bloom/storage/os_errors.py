@@ -15,9 +15,11 @@ from secure_bloom.errors import (
     MissingPathError,
     PolicyError,
     SecureBloomError,
+    StoreUnavailableError,
     UnsupportedFeatureError,
     refused_by_system,
 )
+from secure_bloom.running.first_answer import GIVE_UP_SECONDS
 
 _HINTS = {
     errno.EACCES: "check the permissions of the file and of its folder",
@@ -77,7 +79,7 @@ _LEASED: Answer = (
     "run again when it is done, or break the lease",
 )
 _UNREACHABLE: Answer = (
-    PolicyError,
+    StoreUnavailableError,
     "the store cannot be reached",
     "check the endpoint, the region and the network",
 )
@@ -133,6 +135,8 @@ _IN_PYARROW: Final[Mapping[str, Answer]] = {
     "AWS Error SIGNATURE_DOES_NOT_MATCH": denied(CREDENTIALS),
     "AWS Error EXPIRED_TOKEN": _EXPIRED,
     "AWS Error NETWORK_CONNECTION": _UNREACHABLE,
+    "google::cloud::Status(UNAVAILABLE": _UNREACHABLE,
+    "Fail to get a new connection for": _UNREACHABLE,
     "Azure Error: [AuthenticationFailed]": denied(AZURE_CREDENTIALS),
     "Azure Error: [AuthorizationFailure]": denied(AZURE_CREDENTIALS),
     "Azure Error: [AuthorizationPermissionMismatch]": denied(AZURE_CREDENTIALS),
@@ -177,8 +181,13 @@ def without_credentials(path: str, what_to_do: str) -> AccessDeniedError:
 
 
 def unreachable(path: str, error: Exception) -> SecureBloomError:
-    """Return the error for a store that did not answer."""
+    """Return the error for a store that cannot be asked."""
     return error_of(_UNREACHABLE, path, type(error).__name__)
+
+
+def silent(path: str) -> SecureBloomError:
+    """Return the error for a store that does not answer."""
+    return error_of(_UNREACHABLE, path, f"no answer in {GIVE_UP_SECONDS:.0f} s")
 
 
 #: Paths are looked for before they are opened, or are in the log of a table.

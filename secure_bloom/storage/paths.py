@@ -17,15 +17,17 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.stores import STORE_OF_SCHEME, ObjectStore
+from secure_bloom.storage.table_objects import name_in_catalog, refused_path, table_path
 
 #: pyarrow has 25 connections to a store; with more the requests wait for each other.
 _OBJECTS_AT_ONCE = 24
 #: Files whose sizes are looked at.
 _SAMPLE = 64
+#: Also a table of deltalake or pyiceberg, for which types are missing without these packages.
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -53,6 +55,11 @@ class ObjectUri:
     def kind(self) -> ObjectStore:
         """The kind of store that the URI's scheme names."""
         return STORE_OF_SCHEME[self.scheme.lower()]
+
+    def option(self, name: str) -> str | None:
+        """Return the last value of a setting in the query, or None."""
+        values = parse_qs(self.query).get(name)
+        return values[-1] if values else None
 
     def at(self, key: str) -> ObjectUri:
         """Return the URI of another key in the store."""
@@ -218,27 +225,36 @@ def absolute_path(path: str | PathLike[str]) -> str:
     return text if is_object_uri(text) else str(Path(local_path(text)).absolute())
 
 
-def as_paths(paths: Paths) -> list[str]:
-    """Return one path or many as a list of texts. Raises PolicyError for an empty list."""
-    many: Any = [paths] if isinstance(paths, str | PathLike) else paths
-    if not hasattr(many, "__iter__") or isinstance(many, bytes | bytearray):
-        kind = type(paths).__name__
-        raise PolicyError(f"paths are of type {kind}, wanted a text, a Path or a list of them")
-    texts = [_as_text(path) for path in many]
+def as_paths(paths: Paths, *, to_commit: bool = False) -> list[str]:
+    """Return one path or many as a list of texts. Raises PolicyError for an empty list.
+
+    A path may be a table of deltalake or pyiceberg.  The latter is its metadata file, and with
+    ``to_commit`` its name in the catalog.
+    """
+    is_one = isinstance(paths, str | PathLike) or table_path(paths) is not None
+    many: Any = [paths] if is_one else paths
+    # Who iterates over a frame gets its columns.
+    is_frame = type(many).__name__ == "DataFrame"
+    if is_frame or isinstance(many, bytes | bytearray) or not hasattr(many, "__iter__"):
+        raise refused_path(paths)
+    texts = [_as_text(path, to_commit=to_commit) for path in many]
     if not texts:
         raise PolicyError("no path is given")
     return texts
 
 
-def _as_text(path: object) -> str:
-    text = os.fspath(path) if isinstance(path, str | PathLike) else path
+def _as_text(path: object, *, to_commit: bool) -> str:
+    if to_commit and (name := name_in_catalog(path)) is not None:
+        return name
+    text = os.fspath(path) if isinstance(path, str | PathLike) else table_path(path)
     if not isinstance(text, str):
-        raise PolicyError(f"paths hold {type(text).__name__}, wanted texts or Paths")
+        kind = type(path if text is None else text).__name__
+        raise PolicyError(f"paths hold {kind}, wanted texts or Paths")
     return as_path(text)
 
 
 def as_path(path: str | PathLike[str]) -> str:
-    """Return the path as a text.
+    """Return the path as a text. ``~`` at its start is the home of the user, as in a shell.
 
     Raises PolicyError for a text that no file can have as its name.
     """
@@ -246,6 +262,8 @@ def as_path(path: str | PathLike[str]) -> str:
     text = str(os.fspath(path))
     if not text:
         raise PolicyError("a path is empty", hint="the current folder is .")
+    if text == "~" or text.startswith("~/"):
+        text = str(Path(text).expanduser())
     with suppress(UnicodeEncodeError):
         if b"\0" not in os.fsencode(text):
             return text

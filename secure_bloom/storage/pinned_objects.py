@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import io
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.storage.inputs import END, Extent, InputFile
-from secure_bloom.storage.objects import ObjectFile, arrow_location
+from secure_bloom.storage.objects import ObjectFile, arrow_location, first_answer
 from secure_bloom.storage.stores import Sdk, store_of
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ class PinnedObject(ObjectFile):
         return
 
     def _fetched(self, offset: int, length: int) -> bytes:
+        extent = (offset, offset + length)
+        ask = partial(self._sdk.read_range, self._target, extent, self._mark)
         with self._sdk.errors(self.path):
-            answer = self._sdk.read_range(self._target, (offset, offset + length), self._mark)
+            answer = first_answer(self.path, ask)
         # Some stores ignore conditions.
         if answer.marks != self.identity[2:]:
             raise FileChangedError(_CHANGED, path=self.path)
@@ -103,7 +106,7 @@ def open_pinned_object(path: str, listed_size: int | None) -> PinnedObject | Non
             return None
         sdk, target = found
         with sdk.errors(path):
-            answer = sdk.read_range(target, extent, None)
+            answer = first_answer(path, partial(sdk.read_range, target, extent, None))
     except SecureBloomError:
         return None
     place = _RANGE.fullmatch(answer.place)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from secure_bloom.errors import UnsupportedFeatureError, imported_for
+from secure_bloom.errors import MissingExtraError, UnsupportedFeatureError, imported_for
 
 if TYPE_CHECKING:
     from secure_bloom.storage.inputs import Extent
@@ -81,8 +81,12 @@ class ObjectStore:
         """
         if self.module is None:
             raise UnsupportedFeatureError(f"{self.name} is written through pyarrow, without an SDK")
-        with imported_for(f"writing to {self.name}", self.extra):
-            return cast(Sdk, import_module(self.module))
+        try:
+            with imported_for(f"writing to {self.name}", self.extra):
+                return cast(Sdk, import_module(self.module))
+        except MissingExtraError as error:
+            error.hint = f"{error.hint}, or in a clone: pip install '.[{self.extra}]'"
+            raise
 
     def mark(self, identity: tuple[object, ...]) -> str | None:
         """Return the part of an object's identity that conditions compare, or None."""

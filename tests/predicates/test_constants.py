@@ -119,7 +119,7 @@ def test_a_condition_finds_the_rows_that_duckdb_finds(where: str, path: Path) ->
     [
         ("id", "wanted int64"),
         ("Name = date '2026-01-31'", "Name"),
-        ("Name ilike 'user0%'", "secure-bloom sql"),
+        ("Name ilike '%user0'", "secure-bloom sql"),
         ("upper(Name) = 'USER07'", "secure-bloom sql"),
         ("Name::int = 7", "secure-bloom sql"),
     ],

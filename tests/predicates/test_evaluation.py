@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
@@ -117,3 +120,34 @@ def test_like_finds_the_texts_that_begin_so() -> None:
 def test_like_is_asked_of_texts_alone(of: pa.DataType, text: str) -> None:
     with pytest.raises(sb.PolicyError, match="for texts"):
         bind(from_text(text), pa.schema([("t", of)]))
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("t ilike 'ANNA@%'", [0, 1]),
+        ("t ilike 'anna@x'", [0, 1]),
+        ("t not ilike 'anna%'", [2, 3]),
+        ("not t ilike 'anna%'", [2, 3]),
+        ("t ilike 'müller%'", [3]),
+        ("t ilike '%'", [0, 1, 2, 3]),
+    ],
+)
+def test_ilike_finds_a_beginning_in_any_case_as_duckdb_does(
+    tmp_path: Path, where: str, found: list[int]
+) -> None:
+    path = tmp_path / "x.parquet"
+    texts = ["Anna@x", "aNNA@X", "ann", "MÜLLER", None]
+    pq.write_table(pa.table({"t": texts, "n": range(5)}), path, row_group_size=1)
+    assert sb.read_table(path, where)["n"].to_pylist() == found
+    by_duckdb = duckdb.sql(f"select n from '{path}' where {where} order by n").fetchall()
+    assert [n for (n,) in by_duckdb] == found
+
+
+def test_ilike_is_taken_in_a_structure_and_for_texts_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"t": ["Ab", "b"], "n": [1, 2]}), path)
+    assert sb.read_table(path, [("t", "ilike", "aB%")])["n"].to_pylist() == [1]
+    assert sb.read_table(path, [("t", "not ilike", "aB%")])["n"].to_pylist() == [2]
+    with pytest.raises(sb.PolicyError, match="are for texts"):
+        sb.read_table(path, "n ilike '1%'")

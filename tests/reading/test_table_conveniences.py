@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
@@ -74,3 +78,33 @@ def test_pandas_takes_a_table_or_is_named(table: sb.Table) -> None:
         assert raised.value.hint == "pip install 'secure-bloom[pandas]'"
     else:
         assert table.to_pandas("id = 7")["email"].to_list() == ["user7@example.com"]
+
+
+#: pandas is beside the environment, because every process would load it.
+_PANDAS = Path(sys.prefix) / "connect"
+
+
+@pytest.mark.skipif(not (_PANDAS / "pandas").is_dir(), reason="needs pandas: make install-connect")
+def test_missing_values_of_a_pandas_column_are_left_out_of_keys(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"email": ["a", "b", "c"], "n": [1, 2, 3]}), path)
+    program = f"""
+import pandas as pd, secure_bloom as sb
+frame = pd.DataFrame({{"email": ["a", None, "c"], "n": [1.0, float("nan"), 3.0]}})
+boxed = pd.Series(["a", pd.NA], dtype=object)
+for where in ({{"email": frame["email"]}}, {{"n": frame["n"]}}, [("email", "in", frame["email"])]):
+    assert sb.read_table({str(path)!r}, where)["email"].to_pylist() == ["a", "c"], where
+assert sb.read_table({str(path)!r}, [("email", "in", list(boxed))]).num_rows == 1
+assert sb.read_table({str(path)!r}, {{"n": frame["n"].astype("Int64")}}).num_rows == 2
+assert list(sb.probe({str(path)!r}, "email", frame["email"]).values) == ["a", "c"]
+try:
+    sb.read_table({str(path)!r}, [("email", "=", pd.NA)])
+except sb.PolicyError as error:
+    assert "is null" in error.hint
+print("done")
+"""
+    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{_PANDAS}"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert done.stdout == "done\n", done.stderr

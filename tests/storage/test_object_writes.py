@@ -34,7 +34,8 @@ def test_the_extra_of_a_missing_sdk_is_named(
         monkeypatch.delattr(f"secure_bloom.storage.{package}", raising=False)
     with open_input(bucket.uri("x")) as file, pytest.raises(MissingExtraError) as caught:
         replace_tail(file, 10, [b"tail"], output=output)
-    assert caught.value.hint == f"pip install 'secure-bloom[{extra}]'"
+    clone = f"or in a clone: pip install '.[{extra}]'"
+    assert caught.value.hint == f"pip install 'secure-bloom[{extra}]', {clone}"
 
 
 def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from secure_bloom.encryption.kms.answers import strange_answer
 from secure_bloom.errors import KmsUnavailableError
+from secure_bloom.running.first_answer import GIVE_UP_SECONDS, NoAnswerError, answered
 
 T = TypeVar("T")
 
@@ -84,7 +85,9 @@ class Calls:
                 # Given back before the pause: a call that only waits must not take a place from one
                 # that works.
                 with self._free:
-                    answer = call()
+                    answer = answered(self._kms, call)
+            except NoAnswerError:
+                raise self._unavailable(f"no answer in {GIVE_UP_SECONDS:.0f} s") from None
             except TransientFailureError as failure:
                 pause = _pause(attempt, failure.pause)
                 # The pause counts, so that nobody waits for a call that would not be made any more.

@@ -114,7 +114,7 @@ class Keyring:
         once for each file and process, when its group or others may read the file.
         """
         with located(path=os.fspath(path)):
-            return _keyring(ConfigTable.of("the keyring", _read_json(Path(path))))
+            return _keyring(ConfigTable.of("the keyring", _read_json(Path(path).expanduser())))
 
     @checked_arguments
     def has_key(self, master_key_id: str) -> bool:

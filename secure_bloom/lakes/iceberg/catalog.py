@@ -13,19 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from secure_bloom.errors import (
     AccessDeniedError,
     MissingPathError,
     PolicyError,
     SecureBloomError,
+    StoreUnavailableError,
     UnsupportedFeatureError,
     imported_for,
     located,
 )
+from secure_bloom.running.first_answer import GIVE_UP_SECONDS, NoAnswerError, watched
 from secure_bloom.storage.paths import absolute_path, sibling
 from secure_bloom.storage.store_grants import S3Settings, StoreGrant
+
+T = TypeVar("T")
 
 
 def _is_true(text: str) -> bool:
@@ -71,6 +76,10 @@ _ERRORS: Final[Mapping[str, tuple[type[PolicyError], str]]] = {
     "ForbiddenError": (AccessDeniedError, "the catalog {catalog} denies access to {table}"),
     "UnauthorizedError": (AccessDeniedError, "the catalog {catalog} does not accept the login"),
     "AuthorizationExpiredError": (AccessDeniedError, "the login to {catalog} has expired"),
+    **dict.fromkeys(
+        ("ConnectionError", "ConnectTimeout", "ReadTimeout", "TTransportException"),
+        (StoreUnavailableError, "the catalog {catalog} cannot be reached"),
+    ),
     "OAuthError": (AccessDeniedError, "the catalog {catalog} does not accept the login"),
 }
 
@@ -126,11 +135,21 @@ def load_table(path: str) -> Any:
     from pyiceberg.catalog import load_catalog
 
     with catalog_errors(path):
-        catalog = load_catalog(catalog_name)
+        server = f"the catalog {catalog_name}"
+        catalog = _of_server(server, catalog_name, partial(load_catalog, catalog_name))
         files = _CatalogIO(catalog, path)
-        table = catalog.load_table(table_name)
+        table = _of_server(server, catalog_name, partial(catalog.load_table, table_name))
         table.io = files.open(table.metadata_location, table.config or {})
     return table
+
+
+def _of_server(server: str, name: str, ask: Callable[[], T]) -> T:
+    """Return the answer of a catalog. A catalog in a local database is not watched."""
+    from pyiceberg.utils.config import Config
+
+    uri = str((Config().get_catalog_config(name) or {}).get("uri", ""))
+    # SQLite may keep to the thread that has opened the database.
+    return ask() if uri.startswith("sqlite") else watched(server, ask)
 
 
 def store_grant(table: Any, path: str) -> StoreGrant | None:
@@ -189,6 +208,12 @@ def catalog_errors(path: str) -> Iterator[None]:
         yield
     except SecureBloomError:
         raise
+    except NoAnswerError:
+        raise StoreUnavailableError(
+            f"the catalog {name} does not answer: no answer in {GIVE_UP_SECONDS:.0f} s",
+            hint=_SETTINGS_HINT,
+            path=path,
+        ) from None
     except Exception as exc:
         kind, sentence = _ERRORS.get(
             "ForbiddenError" if is_denied(exc) else type(exc).__name__,

@@ -132,6 +132,8 @@ def _or_nan(
 _POSSIBLE: dict[Operator, Callable[[Bounds, tuple[Any, ...]], bool]] = {
     Operator.NOT_EQUAL: _differs,
     Operator.NOT_IN: _differs,
+    # Bounds order capitals apart from small letters.
+    **dict.fromkeys((Operator.ILIKE, Operator.NOT_ILIKE), lambda _bounds, _keys: True),
     Operator.LESS: lambda bounds, keys: bounds.low < keys[0],
     Operator.LESS_OR_EQUAL: lambda bounds, keys: bounds.low <= keys[0],
     Operator.GREATER: lambda bounds, keys: bounds.high > keys[0],

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading.rows.pyarrow_source import SourceOpener
     from secure_bloom.reading.table.table_schema import UnitedSchema
     from secure_bloom.reading.table.table_state import TableState
+    from secure_bloom.storage.store_grants import StoreGrant
 
 #: Bytes of footers that one read keeps from the schema to the plan.
 _KEPT_FOOTERS = 64 * 1024 * 1024
@@ -80,7 +81,10 @@ class TableFiles:
         *,
         before: TableFiles | None = None,
         listing: TableListing | None = None,
+        grant: StoreGrant | None = None,
     ) -> None:
+        # Settings of the store, which are used while a read keeps this.
+        self._grant: StoreGrant | None = grant if before is None else before._grant
         self._forgets = memory is None
         self._share = memory or MemoryShare(_KEPT_FOOTERS)
         #: What this state keeps. It is closed when a newer state takes its place.

@@ -40,7 +40,7 @@ def answer(status: int, code: str | None = None) -> Any:
         (answer(500), errors.PolicyError, "later"),
         (answer(418, "Teapot"), errors.PolicyError, None),
         (exceptions.ClientAuthenticationError("no login"), errors.AccessDeniedError, "az login"),
-        (exceptions.ServiceRequestError("no route"), errors.PolicyError, "network"),
+        (exceptions.ServiceRequestError("no route"), errors.StoreUnavailableError, "network"),
         (exceptions.AzureError("odd"), errors.PolicyError, None),
     ],
 )

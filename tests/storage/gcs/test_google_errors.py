@@ -34,7 +34,7 @@ def answer(status: int, reason: str = "") -> Any:
         (answer(503), errors.PolicyError, "later"),
         (answer(418, "teapot"), errors.PolicyError, None),
         (DefaultCredentialsError("none"), errors.AccessDeniedError, "gcloud"),
-        (requests.exceptions.ConnectionError("no route"), errors.PolicyError, "network"),
+        (requests.exceptions.ConnectionError("no route"), errors.StoreUnavailableError, "network"),
         (DataCorruption(None, "checksum"), errors.PolicyError, "copy"),
     ],
 )
