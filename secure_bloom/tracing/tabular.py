@@ -14,13 +14,15 @@ import pyarrow as pa
 
 from secure_bloom.lakes.avro_blocks import AvroBlocks
 from secure_bloom.lakes.avro_files import RecordReader
-from secure_bloom.running.memory_budget import MemoryBudgetError
+from secure_bloom.running.memory_budget import MemoryBudgetError, memory_budget
 from secure_bloom.tracing.packed import Budget, UnreadError, extra
 
 #: Rows that are decoded at a time.
 _ROWS: Final = 1 << 14
 #: A database is read from memory.
 _MOST_DATABASE: Final = 1 << 30
+#: A value of a database takes this part of the memory budget at most.
+_VALUES_AT_ONCE: Final = 8
 #: Steps of SQLite's machine for one column: a hostile schema may compute values for ever.
 _MOST_STEPS: Final = 1_000_000_000
 
@@ -180,6 +182,8 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
             # The header says that a write-ahead log is used, which is not there in memory.
             connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
             connection.text_factory = bytes
+            # A schema may have defaults that rows do not store.
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, memory_budget() // _VALUES_AT_ONCE)
             connection.execute("PRAGMA trusted_schema=OFF")
             connection.execute("PRAGMA query_only=ON")
             tables = [name for (name,) in connection.execute(_TABLES)]
@@ -213,11 +217,10 @@ def _sqlite_values(
     connection.set_progress_handler(lambda: next(steps, None) is None, 100_000)
     with _damage("a table of a SQLite database"):
         query = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608, quoted
-        rows = connection.execute(query)
-        while some := rows.fetchmany(_ROWS):
-            numbers = [it for (it,) in some if isinstance(it, int)]
-            reals = [it for (it,) in some if isinstance(it, float)]
-            texts = [it for (it,) in some if isinstance(it, bytes)]
+        for some in _collected(value for (value,) in connection.execute(query)):
+            numbers = [it for it in some if isinstance(it, int)]
+            reals = [it for it in some if isinstance(it, float)]
+            texts = [it for it in some if isinstance(it, bytes)]
             budget.take(sum(map(len, texts)) + 8 * len(some))
             for values, kind in (
                 (numbers, pa.int64()),
@@ -226,6 +229,20 @@ def _sqlite_values(
             ):
                 if values:
                     yield pa.array(values, kind)
+
+
+def _collected(values: Iterator[object]) -> Iterator[list[object]]:
+    """Yield values some at a time, by their number and by their bytes."""
+    some: list[object] = []
+    size = 0
+    for value in values:
+        some.append(value)
+        size += len(value) if isinstance(value, bytes) else 0
+        if len(some) == _ROWS or size > _COLLECTED:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _budgeted(arrays: Any, budget: Budget) -> Iterator[pa.Array]:

@@ -7,12 +7,14 @@ import io
 import json
 import os
 import pickle
+import sqlite3
 import struct
 import tarfile
 import time
 import tracemalloc
 import zipfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing import sources
 from secure_bloom.tracing.packed import Budget, UnreadError, decompressed
 from secure_bloom.tracing.sources import Opened, parts_of
-from secure_bloom.tracing.tabular import avro_columns
+from secure_bloom.tracing.tabular import avro_columns, sqlite_columns
 from tests.lakes.avro_files import avro, framed, number
 from tests.tracing.people import search
 from tests.tracing.test_planted import CSV, EMAIL, tarred, zipped
@@ -272,3 +274,26 @@ def test_a_stream_of_a_pdf_that_is_damaged_or_too_long_is_searched_as_far_as_it_
     monkeypatch.setattr(sources, "_LONGEST_STREAM", 1 << 20)
     (reason,) = unread(tmp_path, pdf(EMAIL.encode() + b"\n" + bytes(2 << 20)))
     assert "a stream of more than" in reason
+
+
+def test_a_default_of_many_rows_stays_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "32MiB")
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.execute("CREATE TABLE t (a INT)")
+        made.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(200)])
+        # Rows that were written before do not store it.
+        made.execute(f"ALTER TABLE t ADD COLUMN b DEFAULT '{'x' * (1 << 20)}'")
+        made.commit()
+        content = made.serialize()
+    arrays = (
+        array
+        for column in sqlite_columns(io.BytesIO(content), Budget(0, 100 << 20, 0))
+        for array in column.arrays
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnreadError):
+            sum(1 for _ in arrays)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
