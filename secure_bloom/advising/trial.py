@@ -30,7 +30,7 @@ from secure_bloom.storage.inputs import OverlaidFile, covered
 MOST_LOOKUPS, _MOST_VALUES = 60, 120
 #: In a single row group lookups hardly differ: fewer values are drawn, and two lookups that read
 #: the same number of bytes are enough.
-_FEW_VALUES, _FEW_LOOKUPS = 12, 2
+_FEW_VALUES, _FEW_LOOKUPS = 4, 2
 #: After this many lookups they end early if the mean is known this well: chance lets some absent
 #: values pass, and fewer lookups may not meet one.
 _LEAST_LOOKUPS, _SURE = 10, 0.02

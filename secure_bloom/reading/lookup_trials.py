@@ -239,6 +239,8 @@ class LookupTrials:
             asked,
             self._opener,
             value_scan=value_scan,
+            # One column of a row group: to wake other threads takes longer.
+            threads=False,
             count_bytes=True,
             open_file=self._open_file,
         )

@@ -49,6 +49,11 @@ class FileColumns:
         whole = arrow_schema(self.renamed or self.schema, self.marks)
         return self._visible(whole) if self.left_out else whole
 
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the top-level columns. Raises the errors of :attr:`arrow`."""
+        return frozenset(self.arrow.names)
+
     def _visible(self, whole: pa.Schema) -> pa.Schema:
         """Return the Arrow schema without the leaves that are left out."""
         import pyarrow as pa

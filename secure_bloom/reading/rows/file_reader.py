@@ -93,9 +93,11 @@ class FileReader:
         keys = () if self._equality is None else self._equality.needed
         plan.footer.refuse_clear(keys)
         self.plan = plan = with_read_columns(plan, request, keys)
-        present = set(plan.footer.columns.arrow.names) - set(request.partitions)
-        self._filtered = list(dict.fromkeys([*(n for n in looked_at if n in present), *keys]))
-        self._others = [n for n in request.output if n in present and n not in self._filtered]
+        names = dict.fromkeys([*looked_at, *request.output])
+        present = plan.footer.columns.names.intersection(names).difference(request.partitions)
+        filtered = dict.fromkeys([*(n for n in looked_at if n in present), *keys])
+        self._filtered = list(filtered)
+        self._others = [n for n in request.output if n in present and n not in filtered]
         self._looked_at = request.compared_schema
         if plan.unchecked:
             compared = [column for column in self._looked_at if column.name in looked_at]
