@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from secure_bloom.errors import FileChangedError, UnfinishedWriteError
 from secure_bloom.lakes.new_files import new_run
@@ -122,7 +122,7 @@ class IndexPublication:
         for start in range(0, len(wanted), step):
             if self.commits and not self.is_dry:
                 # The run's own snapshot is the latest.
-                self._table = paimon_table(self._table.folder)
+                self._table = self._as_it_is_now()
             files: Sequence[IndexableFile] = wanted[start : start + step]
             for _ in range(_ROUNDS):
                 yield self._begun(files)
@@ -214,11 +214,16 @@ class IndexPublication:
         """Return the files that got another index meanwhile. The others are gone."""
         if not self._late:
             return ()
-        self._table = paimon_table(self._table.folder)
+        self._table = self._as_it_is_now()
         chosen = choose(self._table, IndexSelection(), self.run.columns)
         again = [each for each in chosen.wanted if each.file.path in self._late]
         self.gone += sorted(self._late - {each.file.path for each in again})
         return again
+
+    def _as_it_is_now(self) -> PaimonTable:
+        """Return the table with its latest files, and the columns' names as the run began."""
+        # Others may have renamed a column of the request meanwhile.
+        return replace(paimon_table(self.run.table.folder), schema=self.run.table.schema)
 
     def _remove(self, paths: Iterable[str]) -> None:
         listed = [self._tasks[path].listed for path in paths if path in self._tasks]

@@ -57,9 +57,12 @@ class Beside:
         return results
 
 
-def build(folder: str, meanwhile: Callable[[], object]) -> BuildReport:
+def build(
+    folder: str, meanwhile: Callable[[], object], commit_every: int | None = None
+) -> BuildReport:
     """Build the indexes. Another writer works once, before the first commit."""
-    return build_table(folder, OPTIONS, BuildOptions(), Beside([meanwhile]))
+    asked = BuildOptions(commit_every=commit_every)
+    return build_table(folder, OPTIONS, asked, Beside([meanwhile]))
 
 
 def statuses(report: BuildReport) -> list[str]:
@@ -100,6 +103,17 @@ def test_the_index_of_another_run_is_kept(lake: Warehouse, folder: str) -> None:
     assert statuses(report) == ["built", "built"]
     assert {file.kept for file in report.files} == {("name: bloom-filter",)}
     assert [row["id"] for row in lake.rows()] == [1, 2, 3, 4]
+
+
+def test_a_column_that_was_renamed_meanwhile_gets_its_filters(lake: Warehouse, folder: str) -> None:
+    def others() -> None:
+        lake.sql("alter table t rename column id to number")
+        sb.paimon.build_index(folder, ["name"])
+
+    assert statuses(build(folder, others, commit_every=1)) == ["built", "built"]
+    assert len(lake.rows("number < 9")) == 4
+    # All files have both filters by now.
+    assert statuses(sb.paimon.build_indexes(folder, ["number", "name"])) == ["unchanged"] * 2
 
 
 def test_a_commit_that_fails_leaves_no_file(
