@@ -42,6 +42,11 @@ def policy() -> None:
     help='Instead of a table: a Spark schema as DDL ("id long, email string") or JSON.',
 )
 @click.option("--schema-from", metavar="FILE", help="The schema from a file; - is stdin.")
+@click.option(
+    "--sensitive",
+    metavar="NAME[,NAME]...",
+    help="Give these columns a key, and those whose names suggest personal data.",
+)
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
 @keyring_option("Keys for a table whose footers are encrypted.")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
@@ -50,10 +55,14 @@ def init_command(
     schema: str | None,
     schema_from: str | None,
     client: str,
+    sensitive: str | None,
     keyring: Path | None,
     output: Path | None,
 ) -> int:
-    """Write a policy that names every column of the table at PATH, commented out.
+    """Write a policy that names every column of the table at PATH.
+
+    All are commented out.  With --sensitive these columns get a key and a filter, and so do those
+    whose names suggest e-mail, IBAN, card, phone or national id.
 
     Instead of a table that is written, a schema of Spark may be given.
 
@@ -61,6 +70,7 @@ def init_command(
 
     \b
     secure-bloom policy init out/ --client vault --output policy.toml
+    secure-bloom policy init out/ --sensitive name,address
     secure-bloom policy init --schema "id long, email string, tags array<string>"
 
     Exit code: 0 done, 2 error.
@@ -71,7 +81,10 @@ def init_command(
         columns = _columns_of_given(path, keyring)
     else:
         columns = schema_columns(read_text(schema_from) if schema_from else schema or "")
-    text = policy_text(columns, client=client)
+    names = None
+    if sensitive is not None:
+        names = [name.strip() for name in sensitive.split(",") if name.strip()]
+    text = policy_text(columns, client=client, sensitive=names)
     if output is None:
         click.echo(text, nl=False)
         return 0

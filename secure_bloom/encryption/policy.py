@@ -26,6 +26,7 @@ from secure_bloom.calling.options import (
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring, KmsClient, NamedKeys
 from secure_bloom.encryption.likeness import Likeness
+from secure_bloom.encryption.personal_data import kind_of_name
 from secure_bloom.encryption.policy_files import PolicySource, read_policy
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
@@ -191,8 +192,16 @@ class KeyPolicy:
             return _loaded(read_policy(Path(path).expanduser()))
 
     @staticmethod
-    def draft(schema: object, *, client: str = "keyring") -> str:
+    def draft(
+        schema: object,
+        *,
+        client: str = "keyring",
+        sensitive: Iterable[str] | None = None,
+    ) -> str:
         """Return the text of a policy.toml that names every column of a schema, commented out.
+
+        With ``sensitive``, these columns have a key and are not commented out, and so are those
+        whose names suggest personal data: e-mail, IBAN, card, phone, national id.
 
         ``schema`` is a ``StructType`` of PySpark (``df.schema``), its ``jsonValue()``, or its text
         as DDL or JSON. ``client`` is the client of ``[kms]``.  Raises PolicyError for anything
@@ -205,7 +214,7 @@ class KeyPolicy:
 
         if client not in KMS_LINES:
             raise PolicyError(f"client is {client!r}", hint=close_match(client, KMS_LINES))
-        return policy_text(schema_columns(schema), client=client)
+        return policy_text(schema_columns(schema), client=client, sensitive=sensitive)
 
     def kms_client(self) -> KmsClient:
         """Return the KMS client of ``[kms]``.
@@ -432,12 +441,43 @@ mode = "encrypted"
 """
 
 
-def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
-    """Return the text for columns, given as dotted name and type. Each column is commented out."""
+def policy_text(
+    columns: Iterable[tuple[str, str]], *, client: str, sensitive: Iterable[str] | None = None
+) -> str:
+    """Return the text for columns, given as dotted name and type.
+
+    With ``sensitive``, these columns have a key and a filter, and so have those whose names suggest
+    personal data.  The others are commented out.  Raises PolicyError for a sensitive column that is
+    not there.
+    """
+    columns = list(columns)
+    names = [name for name, _ in columns]
+    wanted = {} if sensitive is None else _sensitive(names, sensitive)
     kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
     # A rule is for all columns of its dotted name, and TOML takes no table twice.
     kinds = dict(columns)
-    return _HEAD + kms + _FOOTER + "".join(_column(name, kind) for name, kind in kinds.items())
+    return (
+        _HEAD
+        + kms
+        + _FOOTER
+        + "".join(_column(name, kind, wanted.get(name)) for name, kind in kinds.items())
+    )
+
+
+def _sensitive(names: Collection[str], given: Iterable[str]) -> dict[str, str]:
+    """Return the sensitive columns, each with the reason. A structure means all of its leaves."""
+    found = {}
+    for name in names:
+        kinds = (kind_of_name(part) for part in reversed(name.split(".")))
+        kind = next(filter(None, kinds), None)
+        if kind is not None:
+            found[name] = f"by its name it has {kind}"
+    for asked in given:
+        meant = [name for name in names if name == asked or name.startswith(f"{asked}.")]
+        if not meant:
+            raise PolicyError(f"there is no column {asked}", hint=close_match(asked, names))
+        found |= dict.fromkeys(meant, "sensitive")
+    return found
 
 
 def toml_string(text: str) -> str:
@@ -455,9 +495,11 @@ def _toml_character(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
-def _column(name: str, kind: str) -> str:
+def _column(name: str, kind: str, reason: str | None) -> str:
     if not is_column_path(name):
         why = "a part of its path is empty"
         return f"\n# Column {toml_string(name)} cannot be named in a policy: {why}.\n"
     table = f"[columns.{toml_string(name)}]"
+    if reason is not None:
+        return f'\n{table:<42} # {kind}; {reason}\nkey = "k_pii"\nbloom = true\n'
     return f'\n# {table:<40} # {kind}\n# key = "k_pii"\n# bloom = true\n'

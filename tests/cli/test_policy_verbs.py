@@ -95,6 +95,26 @@ class TestInit:
         assert code == 0
         assert '[columns."iban"]' in shown
 
+    def test_sensitive_columns_are_not_commented_out(
+        self, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        rows = pa.table({"id": [1], "email": ["a"], "cardNumber": ["b"], "iban": ["c"]})
+        pq.write_table(rows, tmp_path / "x.parquet")
+        target = tmp_path / "new.toml"
+        words = ("init", str(tmp_path / "x.parquet"), "--sensitive", "email")
+        assert run(capsys, *words, "--output", str(target))[0] == 0
+        assert KeyPolicy.load(target).own_key_for("email") == "k_pii"
+        assert list(KeyPolicy.load(target).columns) == ["email", "cardNumber", "iban"]
+        assert "by its name it has card numbers" in target.read_text()
+        target.unlink()
+        words = ("init", str(table), "--sensitive", "id, address", "--output", str(target))
+        assert run(capsys, *words) == (0, "", "")
+        policy = KeyPolicy.load(target)
+        assert list(policy.columns) == ["id", "e.mail", "address.zip", "address.city"]
+        assert list(policy.bloom_columns()) == list(policy.columns)
+        code, _, said = run(capsys, "init", str(table), "--sensitive", "adress.zip")
+        assert (code, "did you mean 'address.zip'?" in said) == (2, True)
+
 
 class TestCheck:
     def test_nothing_is_wrong(
