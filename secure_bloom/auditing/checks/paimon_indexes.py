@@ -29,13 +29,7 @@ def check_index_bits(subject: FooterSubject) -> Findings:
     """Check that each filter of an index has no bits that the values of its column do not set."""
     request = subject.of.request
     for content in _contents(subject) if request.has_secrets else ():
-        try:
-            yield from _foreign(subject, content)
-        except SecureBloomError as error:
-            # Without `check_values` nobody asked for the values. A damaged index is a finding of
-            # the check of its folder.
-            if request.check_values:
-                yield subject.finding(UNCHECKED_VALUES, error.message)
+        yield from _foreign(subject, content)
 
 
 def _contents(subject: FooterSubject) -> Iterator[bytes]:
@@ -64,9 +58,14 @@ def _content(path: str) -> Iterator[bytes]:
 def _foreign(subject: FooterSubject, content: bytes) -> Iterator[Finding]:
     from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex
 
+    try:
+        index_columns = FileIndex.from_bytes(content).columns
+    except SecureBloomError:
+        # A damaged index is a finding of the check of its folder.
+        return
     columns = {
         column.name: index.body
-        for column in FileIndex.from_bytes(content).columns
+        for column in index_columns
         for index in column.indexes
         if index.type == BLOOM_FILTER and index.body is not None
     }
@@ -76,7 +75,17 @@ def _foreign(subject: FooterSubject, content: bytes) -> Iterator[Finding]:
     with open_input(subject.of.file.path) as file:
         footer = unlock_to_read(read_tail(file), subject.of.keys)
         for name, body in columns.items():
-            if _has_foreign_bits(subject, footer, name, bytes(body)):
+            # One column that cannot be read must not hide the others.
+            try:
+                is_foreign = _has_foreign_bits(subject, footer, name, bytes(body))
+            except SecureBloomError as error:
+                # Without `check_values` nobody asked for the values.
+                if subject.of.request.check_values:
+                    yield UNCHECKED_VALUES.finding(
+                        error.message, path=subject.of.file.path, column=name
+                    )
+                continue
+            if is_foreign:
                 what = (
                     "an index has bits set in the filter of the column that none of its values sets"
                 )

@@ -26,6 +26,7 @@ from secure_bloom.errors import (
     imported_for,
     located,
 )
+from secure_bloom.lakes.iceberg.locations import PLACES, TablePlaces, is_local
 from secure_bloom.running.first_answer import GIVE_UP_SECONDS, NoAnswerError, watched
 from secure_bloom.storage.paths import absolute_path, sibling
 from secure_bloom.storage.store_grants import S3Settings, StoreGrant
@@ -42,8 +43,8 @@ _SCHEME: Final = "iceberg://"
 PURPOSE: Final = "an Iceberg table"
 #: The end of the name of a metadata file.
 METADATA_SUFFIX: Final = ".metadata.json"
-#: Properties of a table that name a folder for its files.
-PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
+#: The property of a catalog that names a class to open files.
+_CLASS: Final = "py-io-impl"
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
 #: Settings of S3: how a text is taken, and pyiceberg's names of the property.
 _SETTINGS: Final[Mapping[str, tuple[Callable[[str], Any], tuple[str, ...]]]] = {
@@ -140,6 +141,7 @@ def load_table(path: str) -> Any:
         files = _CatalogIO(catalog, path)
         table = _of_server(server, catalog_name, partial(catalog.load_table, table_name))
         table.io = files.open(table.metadata_location, table.config or {})
+        files.written.of(table)
     return table
 
 
@@ -237,6 +239,8 @@ class _CatalogIO:
         self._properties: Mapping[str, str] = catalog.properties
         self._path = path
         self._sent: dict[str, str] = {}
+        #: Where files of the table may be written, once it is loaded.
+        self.written = TablePlaces()
         choose: Any = getattr(catalog, "_resolve_storage_credentials", None)
 
         def chosen(credentials: Any, location: Any) -> Any:
@@ -258,11 +262,18 @@ class _CatalogIO:
         sent = {**more, **self._sent}
         no_classes = {name: value for name, value in sent.items() if "impl" not in name}
         properties = {**self._properties, **no_classes}
-        from secure_bloom.lakes.iceberg.metadata_files import CatalogFiles, CheckedFiles
+        from secure_bloom.lakes.iceberg.metadata_files import (
+            CatalogFiles,
+            CheckedFiles,
+            LocalFiles,
+        )
 
         if location is not None and location.lower().startswith(_S3_SCHEMES):
             grant = _grant([sibling(location, "")], properties, self._path)
             return CatalogFiles(properties, grant)
+        # Not where the user's own settings name a class for that.
+        if location is not None and is_local(location) and _CLASS not in properties:
+            return LocalFiles(properties, self.written)
         from pyiceberg.io import load_file_io
 
         return CheckedFiles(load_file_io(properties, location))

@@ -10,10 +10,14 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.lakes.iceberg.catalog import PLACES, catalog_errors, load_table, store_grant
-from secure_bloom.lakes.iceberg.table import KEY_PROPERTY, names_of_structure, opened_location
+from secure_bloom.lakes.iceberg.catalog import (
+    catalog_errors,
+    load_table,
+    store_grant,
+)
+from secure_bloom.lakes.iceberg.locations import TablePlaces, opened_location
+from secure_bloom.lakes.iceberg.table import KEY_PROPERTY, names_of_structure
 from secure_bloom.storage import below
-from secure_bloom.storage.paths import without_links
 from secure_bloom.storage.store_grants import StoreGrant
 
 MAIN: Final = "main"
@@ -79,17 +83,9 @@ class CommitTable:
 
     def new_path(self, location: str) -> str:
         """Return the path of a new file of the table: no folder below the table's is a link."""
-        opened, metadata = opened_location(location), self.metadata
-        places = (
-            metadata.location,
-            *(it for name in PLACES if (it := metadata.properties.get(name))),
-        )
-        # The outermost one: what lies in it was made by the table's writers.
-        roots = sorted({opened_location(it) for it in places}, key=len)
-        root = next((it for it in roots if below(opened, it) is not None), None)
-        if root is None:
-            raise FormatError("a new file would be outside the table's location", path=self.path)
-        return without_links(opened, root)
+        places = TablePlaces()
+        places.of(self.table)
+        return places.new_path(opened_location(location))
 
     def refresh(self) -> None:
         """Read the table from the catalog again.

@@ -29,10 +29,11 @@ from pyiceberg.manifest import (
 )
 
 from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.lakes.iceberg.locations import TablePlaces, local_location
 from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
 from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
 from secure_bloom.storage import open_input
-from secure_bloom.storage.dispatch import remove_file
+from secure_bloom.storage.dispatch import create_file, remove_file
 from secure_bloom.storage.store_grants import StoreGrant
 
 #: The newest version of manifests that is read: it has all fields of the ones before.
@@ -80,6 +81,27 @@ class CatalogFiles(StoredFiles):
     def delete(self, location: Any) -> None:
         """Remove a file."""
         remove_file(location if isinstance(location, str) else location.location)
+
+
+class LocalFiles(StoredFiles):
+    """Reads and writes the files of a table on local disks, where the table's ``places`` are.
+
+    No file is written through a link below the table's folders.
+    """
+
+    def __init__(self, properties: Mapping[str, str], places: TablePlaces) -> None:
+        super().__init__(local_location)
+        self.properties = dict(properties)
+        self._places = places
+
+    def new_output(self, location: str) -> IcebergOutput:
+        """Return a file that is written when it is closed."""
+        return _LocalOutput(location, self._places)
+
+    def delete(self, location: Any) -> None:
+        """Remove a file."""
+        path = location if isinstance(location, str) else location.location
+        remove_file(self._places.new_path(local_location(path)))
 
 
 class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
@@ -176,6 +198,24 @@ class _StoredOutput(IcebergOutput):  # type: ignore[misc, unused-ignore]
         from secure_bloom.storage.object_writes import put_object
 
         put_object(self.location, content, must_be_new=must_be_new)
+        self._size = len(content)
+
+
+class _LocalOutput(_StoredOutput):
+    """A new file on a local disk. Its name is unique, so no file is ever replaced."""
+
+    def __init__(self, location: str, places: TablePlaces) -> None:
+        super().__init__(location)
+        self._path = places.new_path(local_location(location))
+        self._like = places.like
+
+    def to_input_file(self) -> IcebergInput:
+        """Return the file as one that can be read."""
+        return _StoredInput(self._path)
+
+    def _write(self, content: bytes, *, must_be_new: bool) -> None:
+        del must_be_new
+        create_file(self._path, content, like=self._like)
         self._size = len(content)
 
 

@@ -49,8 +49,6 @@ from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.live_files import Manifests, group_by_spec
 from secure_bloom.lakes.iceberg.manifest_writers import manifest_writer
 from secure_bloom.lakes.iceberg.position_deletes import NewDeletes
-from secure_bloom.storage import is_object_uri
-from secure_bloom.storage.open_folder import open_folder_of
 
 #: Totals of a summary; all but the size stay as they are.
 _TOTALS: Final = (
@@ -339,10 +337,6 @@ class SnapshotWriter:
 
     def _new_file(self, name: str) -> str:
         location = str(self.table.table.location_provider().new_metadata_location(name))
-        if not is_object_uri(location):
-            # pyiceberg writes the file, and would follow a link.
-            with open_folder_of(self.table.new_path(location), make=True):
-                pass
         # Noted first: a write that fails halfway may leave a part.
         self.written.append(location)
         return location

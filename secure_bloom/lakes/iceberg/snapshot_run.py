@@ -18,6 +18,7 @@ from secure_bloom.errors import (
 from secure_bloom.lakes.iceberg.commit import commit
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.live_files import Chosen, IcebergSelection, Manifests
+from secure_bloom.lakes.iceberg.locations import opened_location
 from secure_bloom.lakes.iceberg.metadata_files import counted_together
 from secure_bloom.lakes.iceberg.position_deletes import DeleteCarrier
 from secure_bloom.lakes.iceberg.replacing_snapshot import (
@@ -30,7 +31,6 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import (
     spec_of,
 )
 from secure_bloom.lakes.iceberg.shown_values import refuse_shown_values
-from secure_bloom.lakes.iceberg.table import opened_location
 from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
 from secure_bloom.runs.work import FileReport, FileTask, new_sizes

@@ -27,6 +27,7 @@ from secure_bloom.lakes.iceberg.catalog import (
     load_table,
     store_grant,
 )
+from secure_bloom.lakes.iceberg.locations import local_location, opened_location
 from secure_bloom.lakes.table_version import TableVersion, milliseconds
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
@@ -423,20 +424,6 @@ def opener(metadata_file: str) -> Callable[[str], str]:
         return str(replace(found, query=store.query))
 
     return opened
-
-
-def opened_location(location: str) -> str:
-    """Return the path or URI that opens a file of the metadata; Iceberg does not encode paths."""
-    return location if is_object_uri(location) else local_location(location)
-
-
-def local_location(location: str) -> str:
-    """Return the path of a local file that the metadata names."""
-    path = location.removeprefix("file://") if location.startswith("file:///") else location
-    path = path.removeprefix("file:") if path.startswith("file:/") else path
-    if "://" in path or "\0" in path or ".." in path.split("/"):
-        raise UnsupportedFeatureError("the metadata of a local Iceberg table names files elsewhere")
-    return path
 
 
 def names_of_structure(structure: Any) -> ColumnMapping:

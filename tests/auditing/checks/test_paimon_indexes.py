@@ -12,6 +12,7 @@ import secure_bloom as sb
 from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.checks import paimon_indexes
 from secure_bloom.paimon import column_filter
+from secure_bloom.paimon.container import FileIndex
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import read_unverified
 from secure_bloom.storage import open_input
@@ -60,6 +61,15 @@ def test_foreign_values_in_an_index_are_found(
 ) -> None:
     assert _found(file, check_values=check_values) == set()
     _with_emails(file, monkeypatch)
+    # A column that the file lacks, before the others, hides none of them.
+    place = file.with_name("x.parquet.index")
+    index = FileIndex.from_bytes(place.read_bytes())
+    place.write_bytes(
+        FileIndex()
+        .with_indexes([("absent", index.columns[0].indexes[0])])
+        .with_indexes([(it.name, it.indexes[0]) for it in index.columns])
+        .to_bytes()
+    )
     assert _found(file, check_values=check_values) == {("filter-crowded", "city")}
 
 

@@ -33,7 +33,7 @@ def test_a_damaged_manifest(catalog: SqlCatalog, kind: str, content: bytes) -> N
     damaged.write_bytes(content)
     before = _files(table)
     with pytest.raises(
-        FormatError, match=r"cannot read the table's manifests|Avro file .* cut short"
+        FormatError, match=r"cannot read the table's manifests|the file is empty|Avro file wants"
     ):
         sb.add_bloom_filters(NAME, columns=["email"])
     assert _files(table) == before

@@ -1,0 +1,61 @@
+"""Turn locations in the metadata of a table into paths, and find where its new files may be.
+
+    file:///lake/db.t/data/x.parquet  ->  /lake/db.t/data/x.parquet
+
+Iceberg does not encode paths in its metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.storage.paths import below, is_object_uri, without_links
+
+#: Properties of a table that name a folder for its files.
+PLACES: Final = ("write.data.path", "write.object-storage.path", "write.metadata.path")
+
+
+@dataclass(slots=True)
+class TablePlaces:
+    """The folders of a table, and its metadata file, whose permissions new files get."""
+
+    roots: Sequence[str] = ()
+    like: str = ""
+
+    def of(self, table: Any) -> None:
+        """Take the places of a table that was loaded."""
+        given = (table.metadata.properties.get(name) for name in PLACES)
+        places = [table.metadata.location, *filter(None, given)]
+        # The outermost one first: what lies in it was made by the table's writers.
+        self.roots = sorted({opened_location(it) for it in places}, key=len)
+        if is_local(table.metadata_location):
+            self.like = local_location(table.metadata_location)
+
+    def new_path(self, opened: str) -> str:
+        """Return the path of a new file of the table: no folder below the table's is a link."""
+        root = next((it for it in self.roots if below(opened, it) is not None), None)
+        if root is None:
+            raise FormatError("a new file would be outside the table's location", path=opened)
+        return without_links(opened, root)
+
+
+def is_local(location: str) -> bool:
+    """Return whether a location is a local path or a ``file:`` URI."""
+    return "://" not in location or location.lower().startswith("file://")
+
+
+def opened_location(location: str) -> str:
+    """Return the path or URI that opens a file of the metadata; Iceberg does not encode paths."""
+    return location if is_object_uri(location) else local_location(location)
+
+
+def local_location(location: str) -> str:
+    """Return the path of a local file that the metadata names."""
+    path = location.removeprefix("file://") if location.startswith("file:///") else location
+    path = path.removeprefix("file:") if path.startswith("file:/") else path
+    if "://" in path or "\0" in path or ".." in path.split("/"):
+        raise UnsupportedFeatureError("the metadata of a local Iceberg table names files elsewhere")
+    return path
