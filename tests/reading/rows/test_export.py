@@ -14,14 +14,14 @@ from secure_bloom.reading.rows.export import python_rows, write_parquet
 def test_rows_come_back_from_the_file() -> None:
     table = pa.table({"id": range(10), "t": [str(i) for i in range(10)]})
     file = io.BytesIO()
-    assert write_parquet(file, table.schema, table.to_batches(max_chunksize=3)) == 10
+    assert write_parquet(table.schema, table.to_batches(max_chunksize=3), file) == 10
     assert pq.read_table(io.BytesIO(file.getvalue())).equals(table)
 
 
 def test_no_rows_are_a_file_with_a_schema() -> None:
     schema = pa.schema([("id", pa.int64())])
     file = io.BytesIO()
-    assert write_parquet(file, schema, []) == 0
+    assert write_parquet(schema, [], file) == 0
     assert pq.read_table(io.BytesIO(file.getvalue())).schema == schema
 
 
