@@ -102,11 +102,9 @@ class KeyPolicy:
         mode = member_of(FooterMode, "footer_mode", self.footer_mode)
         object.__setattr__(self, "footer_mode", mode)
         check_fields(self)
+        self._check_members()
         if self.tables:
             self._unite()
-        for rule in self.columns.values():
-            if not isinstance(rule, ColumnRule):
-                raise PolicyError(f"columns hold a {type(rule).__name__}, wanted ColumnRules")
         check_key_name("the footer key", self.footer_key)
         # ENCRYPTED is the default of the field, so without a key it only means that nobody chose.
         if self.footer_key is None and self.footer_mode is FooterMode.ENCRYPTED:
@@ -125,6 +123,18 @@ class KeyPolicy:
                     f"column {rule.path} has a key and the footer has none",
                     hint="a file with encrypted columns has an encrypted or signed footer: "
                     "add [footer] with a key",
+                )
+
+    def _check_members(self) -> None:
+        """Raise PolicyError for a rule or a policy of a table that is of another type."""
+        for rule in self.columns.values():
+            if not isinstance(rule, ColumnRule):
+                raise PolicyError(f"columns hold a {type(rule).__name__}, wanted ColumnRules")
+        for pattern, policy in self.tables.items():
+            if not isinstance(pattern, str) or not isinstance(policy, KeyPolicy):
+                raise PolicyError(
+                    f"tables map a {type(pattern).__name__} to a {type(policy).__name__}, "
+                    "wanted patterns and KeyPolicies"
                 )
 
     def _unite(self) -> None:

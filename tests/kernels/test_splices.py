@@ -129,8 +129,11 @@ def test_altered_bytes_are_spliced_as_in_python_or_not_at_all(data: bytes, seale
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, len(PLAIN)), min_size=1, max_size=9)
 )
 def test_offsets_that_lead_nowhere_are_no_copy(starts: list[int]) -> None:
-    found = by_extension(PLAIN, starts, [b""] * len(starts))
-    assert found is None or len(found) >= len(PLAIN)
+    modules = [b""] * len(starts)
+    found = by_extension(PLAIN, starts, modules)
+    # An offset may lead to bytes that are a structure, whose fields are then replaced.
+    if found is not None and len(found) < len(PLAIN):
+        assert found == by_python(PLAIN, starts, modules)
 
 
 @pytest.mark.parametrize(

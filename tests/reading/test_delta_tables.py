@@ -179,7 +179,7 @@ def test_a_deletion_vector_is_not_built_beyond_the_budget(
     assert sb.read_table(tmp_path).num_rows == 1
     monkeypatch.setenv("SECURE_BLOOM_MEMORY", "2MiB")
     with pytest.raises(
-        UnsupportedFeatureError, match="its deletion vector takes 3,203,064 bytes decoded"
+        UnsupportedFeatureError, match="a deletion vector takes 3,203,064 bytes decoded"
     ):
         sb.read_table(tmp_path)
     few = add("a.parquet", deletionVector={**vector, "cardinality": 5})

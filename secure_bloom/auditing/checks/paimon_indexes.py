@@ -7,6 +7,7 @@ everybody to ask.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from secure_bloom.auditing.checks.column_filters import are_read
@@ -49,7 +50,8 @@ def _content(path: str) -> Iterator[bytes]:
     from secure_bloom.paimon.container import MAGIC
     from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
 
-    with open_input(path) as index:
+    # One that cannot be read is a finding of the check of its folder.
+    with suppress(SecureBloomError), open_input(path) as index:
         is_paimons = index.read_at(0, min(index.size, len(MAGIC))) == MAGIC
         if is_paimons and index.size <= MAX_INDEX_BYTES:
             yield index.all_bytes()
