@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import datetime
+import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +22,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
+from testing.command_line import run
 from testing.hudi_files import base_file
 from testing.paimon_tables import Warehouse
 from testing.project import ROOT
@@ -122,7 +126,7 @@ def paimon_files() -> Names:
 
 
 def lake_under_an_older_key() -> Names:
-    """A table, and a policy that names a newer key for a column."""
+    """A table and a Delta table, and a policy that names a newer key for a column."""
     names = ("k_footer", "k_pii_2025", "k_pii_2026")
     keyring = Path("keyring.json")
     keyring.write_text(keyring_json({name: os.urandom(16) for name in names}))
@@ -139,7 +143,11 @@ def lake_under_an_older_key() -> Names:
     )
     Path("lake").mkdir()
     pq.write_table(customers(5), "lake/0.parquet")
-    sb.reencrypt("lake", policy="old.toml")
+    # No bounds in the log, which encryption would not hide.
+    bounded = {"delta.dataSkippingStatsColumns": "id"}
+    deltalake.write_deltalake("events", customers(5), configuration=bounded)
+    for table in ("lake", "events"):
+        sb.reencrypt(table, policy="old.toml")
     return {}
 
 
@@ -187,7 +195,6 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "reading/conditions.md": lambda: customers_under_the_policy("customers"),
     "reading/skipped.md": analysts_table,
     "remove-and-upgrade.md": plain_lake_with_filters,
-    "rotation.md": lake_under_an_older_key,
     "tables.md": orders,
 }
 
@@ -195,6 +202,7 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
 WHOLE = {
     "delta.md": "test_pages::test_filters_of_a_delta_table_are_committed",
     "object-stores.md": "test_pages::test_rights_in_a_store_are_a_document",
+    "rotation.md": "test_pages::test_a_key_that_has_leaked_opens_nothing_after_the_steps",
     "start/analyst.md": "test_pages::test_the_start_of_an_analyst_leads_to_a_row",
     "start/engineer.md": (
         "spark/test_pages::test_the_start_of_a_data_engineer_leads_to_a_clean_audit"
@@ -212,11 +220,13 @@ SINGLE = {
         "[footer]": "spark/test_readme::test_the_policy_of_the_readme_loads",
     },
     "audit.md": {
+        "upload-sarif": "test_pages::test_the_workflow_of_the_page_on_audits_fails_by_what_is_new",
         "secure_bloom.spark import audit": "spark/test_pages::test_the_block_on_audits",
     },
     "hudi.md": {"hudi_lookup(": "spark/test_pages::test_the_block_on_record_keys_of_hudi"},
     "keys.md": {
-        "include = ": "test_pages::test_the_policy_of_several_tables_loads",
+        "company.toml --table": "test_pages::test_the_policy_of_several_tables_protects_each",
+        "include = ": "test_pages::test_the_policy_of_several_tables_protects_each",
         "master_keys": "test_pages::test_the_keyring_of_the_page_on_keys_loads",
         "policy init": "test_keys_page::test_the_commands_and_the_client_of_pyarrow_can_be_typed",
         **dict.fromkeys(
@@ -309,7 +319,7 @@ def test_the_readme_is_read_in_five_minutes() -> None:
 
 
 def test_the_docs_have_one_home_for_a_fact_and_stay_short() -> None:
-    assert sum(words_of_the_docs().values()) <= 49_300
+    assert sum(words_of_the_docs().values()) <= 50_500
 
 
 def test_the_keyring_of_the_page_on_keys_loads(tmp_path: Path) -> None:
@@ -321,27 +331,101 @@ def test_the_keyring_of_the_page_on_keys_loads(tmp_path: Path) -> None:
     assert keyring.unwrap_key(keyring.wrap_key(bytes(32), "k_pii"), "k_pii") == bytes(32)
 
 
-def test_the_policy_of_several_tables_loads(tmp_path: Path) -> None:
+def test_the_policy_of_several_tables_protects_each(reader: Session) -> None:
     text = next(block.text for block in blocks("keys.md", "toml") if "include" in block.text)
-    (tmp_path / "teams").mkdir()
-    (tmp_path / "teams" / "logs.toml").write_text('[tables."logs/*".columns.ip]\nkey = "k_pii"\n')
-    (tmp_path / "company.toml").write_text(text)
-    policy = sb.KeyPolicy.load(tmp_path / "company.toml")
+    Path("teams").mkdir()
+    Path("teams", "logs.toml").write_text('[tables."logs/*".columns.ip]\nkey = "k_pii"\n')
+    Path("company.toml").write_text(text)
+    policy = sb.KeyPolicy.load("company.toml")
     assert policy.for_table("lake/orders").own_key_for("iban") == "k_finance"
     assert policy.for_table("lake/orders").own_key_for("tenant_id") == "k_pii"
     assert policy.for_table("s3://bucket/logs/x.parquet").own_key_for("ip") == "k_pii"
+    with pytest.raises(sb.PolicyError, match="several tables"):
+        policy.for_table("logs/orders")
+    vault = 'client = "vault"\naddress = "https://vault.example.com:8200"'
+    assert vault in text
+    company = text.replace(vault, 'client = "keyring"\nkeyring = "keyring.json"')
+    Path("company.toml").write_text(company)
+    names = ("k_footer", "k_pii", "k_finance")
+    Path("keyring.json").write_text(keyring_json({name: os.urandom(16) for name in names}))
+    Path("keyring.json").chmod(0o600)
+    tables = {
+        "customers": {"tenant_id": [1], "email": ["a@x.org"]},
+        "orders": {"order_id": [7], "iban": ["DE00"]},
+    }
+    for name, rows in tables.items():
+        Path("lake", name).mkdir(parents=True)
+        pq.write_table(pa.table(rows), f"lake/{name}/0.parquet")
+    [block] = [it for it in blocks("keys.md", "console") if "company.toml" in it.text]
+    reader.do(block)
+    used = sb.keys_used("lake", policy="company.toml").files_by_key
+    assert {name: count for (name, _), count in used.items()} == {
+        "k_finance": 1,
+        "k_footer": 2,
+        "k_pii": 1,
+    }
 
 
 def test_rights_in_a_store_are_a_document(reader: Session) -> None:
     reader.follow("object-stores.md")
 
 
-@pytest.mark.parametrize("page", SETTINGS)
-def test_a_page_can_be_typed(page: str, reader: Session) -> None:
-    reader.names |= SETTINGS[page]() or {}
+def type_page(reader: Session, page: str) -> None:
+    """Do what each block says, but those that have a test of their own."""
     for block in blocks(page):
         if not is_single(page, block):
             reader.do(block)
+
+
+@pytest.mark.parametrize("page", SETTINGS)
+def test_a_page_can_be_typed(page: str, reader: Session) -> None:
+    reader.names |= SETTINGS[page]() or {}
+    type_page(reader, page)
+
+
+def test_a_key_that_has_leaked_opens_nothing_after_the_steps(reader: Session) -> None:
+    lake_under_an_older_key()
+    before = set(Path("events").glob("*.parquet"))
+    type_page(reader, "rotation.md")
+    assert not before & set(Path("events").glob("*.parquet"))
+    keyring = json.loads(Path("keyring.json").read_text())
+    del keyring["master_keys"]["k_pii_2025"]
+    Path("keyring.json").write_text(json.dumps(keyring))
+    rows = sb.read_table("events", policy="policy.toml")
+    assert rows.column("email").to_pylist() == customers(5).column("email").to_pylist()
+
+
+def test_the_workflow_of_the_page_on_audits_fails_by_what_is_new(reader: Session) -> None:
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML, which moto brings")
+    if shutil.which("jq") is None:
+        pytest.skip("needs jq, which the machines of GitHub Actions have")
+    customers_under_the_policy("out")
+    pq.write_table(customers(5), "out/known.parquet")
+    made, workflow = blocks("audit.md", "console")[1], blocks("audit.md", "yaml")[0]
+    [(make_baseline, _, _)] = made.commands()
+    assert run(*shlex.split(make_baseline)[1:]).returncode == 1
+    steps = yaml.safe_load(workflow.text)["jobs"]["audit"]["steps"]
+    [audit] = [it["run"] for it in steps if it.get("run", "").startswith("secure-bloom ")]
+    [prepare] = [it["run"] for it in steps if it.get("run", "").startswith("jq ")]
+
+    def alerts() -> list[tuple[str, str]]:
+        subprocess.run(prepare, shell=True, check=True)
+        results = json.loads(Path("upload.sarif").read_text())["runs"][0]["results"]
+        found = [(it["ruleId"], it["locations"][0]["physicalLocation"]) for it in results]
+        return [(rule, place["artifactLocation"]["uri"]) for rule, place in found]
+
+    assert run(*shlex.split(audit)[1:]).returncode == 0
+    assert "out/known.parquet" in Path("audit.sarif").read_text()
+    assert [rule for rule, _ in alerts() if rule == "column-in-clear"] == []
+    pq.write_table(customers(5), "out/new.parquet")
+    assert run(*shlex.split(audit)[1:]).returncode == 1
+    assert ("column-in-clear", "out/new.parquet") in alerts()
+    # A table in a store: GitHub takes paths without a scheme alone.
+    stored = Path("audit.sarif").read_text().replace('"out/', '"s3://lake/out/')
+    Path("audit.sarif").write_text(stored)
+    assert ("column-in-clear", "lake/out/new.parquet") in alerts()
+    Path("audit-baseline.json").write_text("{}")
+    assert run(*shlex.split(audit)[1:]).returncode == 2
 
 
 def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:

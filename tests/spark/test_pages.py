@@ -61,7 +61,7 @@ def test_the_block_on_changing_keys(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lake_under_an_older_key()
-    [block] = blocks("rotation.md", "python")
+    [block] = [block for block in blocks("rotation.md", "python") if "spark" in block.text]
     exec(placed(block.text, tmp_path), {"spark": spark})
     assert "error" in capsys.readouterr().out
     used = sb.keys_used("lake", keys=sb.Keyring.load("keyring.json")).files_by_key
