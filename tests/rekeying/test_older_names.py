@@ -142,3 +142,70 @@ def test_an_iceberg_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chan
     for manifest in snapshot.manifests(table.io):
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
             assert 2 not in (entry.data_file.lower_bounds or {})
+
+
+def _findings(place: str, policy: sb.KeyPolicy, **options: object) -> set[tuple[str, str | None]]:
+    report = sb.audit(place, policy=policy, keys=KEYRING, **options)  # type: ignore[arg-type]
+    return {(it.id, it.column) for it in report.findings}
+
+
+def _renamed(form: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table in clear whose column `email` is called `contact` now."""
+    if form == "delta":
+        return _mapped(folder, "email", CHANGES["renamed"])
+    table = people(in_settings(folder, monkeypatch), files=1)
+    with table.update_schema() as update:
+        update.rename_column("email", "contact")
+    return NAME
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_a_rule_for_the_new_name_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    place = _renamed(form, tmp_path, monkeypatch)
+    with pytest.raises(sb.PolicyError, match="no column email"):
+        sb.reencrypt(place, policy=WANTED, keys=KEYRING)
+    new = replace(WANTED, columns=rules(contact="k_pii"))
+    assert _keys(sb.reencrypt(place, policy=new, keys=KEYRING))["contact"] == "k_pii"
+    # The old file is in the table's folder still.
+    found = _findings(place, new)
+    assert ("column-in-clear", "contact") in found
+    assert "policy-column-unknown" not in {it for it, _ in found}
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_a_dropped_column_without_a_rule_stays_in_clear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    if form == "delta":
+        place = _mapped(tmp_path, "email", CHANGES["dropped"])
+    else:
+        place, table = NAME, people(in_settings(tmp_path, monkeypatch), files=1)
+        with table.update_schema() as update:
+            update.delete_column("email")
+    city = replace(WANTED, columns=rules(city="k_pii"))
+    keys = _keys(sb.reencrypt(place, policy=city, keys=KEYRING))
+    assert sorted(keys.values(), key=str) == (
+        [None, "k_pii"] if form == "delta" else [None, None, "k_pii"]
+    )
+    known = ["policy-column-unknown:email"]
+    assert ("policy-column-unknown", "email") in _findings(place, WANTED)
+    assert ("policy-column-unknown", "email") not in _findings(place, WANTED, ignore=known)
+
+
+def test_a_renamed_column_of_a_plain_folder_is_another_column(tmp_path: Path) -> None:
+    for name in ("email", "mail"):
+        write(tmp_path / f"{name}.parquet", pa.table({name: ["a@example.org"]}), Mode.PLAIN)
+    place = str(tmp_path)
+    assert sb.read_table(place).num_columns == 2
+    report = sb.reencrypt(place, policy=WANTED, keys=KEYRING)
+    assert {it.column: it.key for file in report.files for it in file.columns} == {
+        "email": "k_pii",
+        "mail": None,
+    }
+    assert _findings(place, WANTED) == set()
+    assert _findings(place, WANTED, strict=True) == {("policy-column-unclassified", "mail")}
+    both = replace(WANTED, columns=rules(email="k_pii", mail="k_pii"))
+    report = sb.reencrypt(place, policy=both, keys=KEYRING)
+    assert {it.key for file in report.files for it in file.columns} == {"k_pii"}

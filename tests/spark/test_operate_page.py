@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from secure_bloom import __version__
 from secure_bloom.spark import add_bloom_filters, session_config
 from secure_bloom.spark.add_job import REPORT_SCHEMA
 from secure_bloom.spark.jvm import spark_jars
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 PAGE = (ROOT / "docs" / "operate-on-spark.md").read_text()
+EXECUTORS = (ROOT / "docs" / "executors.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 ROWS = 1000
 #: Rows of the table of conditions.
@@ -72,7 +76,7 @@ def customers(spark: SparkSession) -> DataFrame:
 def test_every_block_is_python() -> None:
     for text in BLOCKS:
         compile(text, "block", "exec")
-    assert len(BLOCKS) == 9
+    assert len(BLOCKS) == 10
 
 
 def test_the_report_block_runs(
@@ -87,6 +91,27 @@ def test_the_report_block_runs(
         "failed",
     }
     assert "broken.parquet" in capsys.readouterr().out
+
+
+def test_the_block_on_logs_shows_two_lines_of_numbers(
+    spark: SparkSession, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    customers(spark).write.parquet(str(lake / "customers"))
+    logger = logging.getLogger("secure_bloom")
+    seen = {"spark": spark, "add_bloom_filters": add_bloom_filters}
+    try:
+        exec(block("getLogger", lake), seen)
+    finally:
+        logger.setLevel(logging.NOTSET)
+    lines = [
+        f"{it.levelname} {it.name}: {it.getMessage()}"
+        for it in caplog.records
+        if it.name.startswith("secure_bloom")
+    ]
+    shown = re.findall(r"^2026-\S+ \S+ (INFO .*)$", PAGE, re.MULTILINE)
+    assert [re.sub(r"[\d.]+", "N", it) for it in lines] == [
+        re.sub(r"[\d.]+", "N", it) for it in shown
+    ]
 
 
 def test_the_incremental_block_takes_new_files_of_two_hours(
@@ -177,6 +202,25 @@ def test_spark_submit_runs_the_job_on_a_cluster(
 
 
 @pytest.mark.slow
+def test_the_package_comes_by_py_files(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+    """Its version is one that no installed copy has, so that executors with another copy fail."""
+    customers(spark).write.parquet(str(lake / "customers"))
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "secure_bloom", tmp_path / "wheel" / "secure_bloom", ignore=ignored)
+    init = tmp_path / "wheel" / "secure_bloom" / "__init__.py"
+    init.write_text(init.read_text().replace(f'"{__version__}"', '"9.8.7"'))
+    shutil.make_archive(str(lake / "secure_bloom"), "zip", tmp_path / "wheel")
+    [command] = re.findall(r"^\$ (spark-submit .*)$", EXECUTORS, re.MULTILINE)
+    options = shlex.split(command)[3:5]
+    (tmp_path / "cluster").mkdir()
+    with standalone_cluster(tmp_path / "cluster", workers=1) as cluster:
+        done = submit(lake, cluster.url, "customers/", "keys/policy.toml", options=options)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"\|\s*email\|\s*added\|", done.stdout), done.stdout
+    assert "secure-bloom 9.8.7" in done.stdout
+
+
+@pytest.mark.slow
 def test_a_job_with_a_file_that_fails_ends_with_an_error(spark: SparkSession, lake: Path) -> None:
     customers(spark).write.parquet(str(lake / "customers"))
     (lake / "customers" / "broken.parquet").write_bytes(b"not Parquet")
@@ -185,19 +229,23 @@ def test_a_job_with_a_file_that_fails_ends_with_an_error(spark: SparkSession, la
     assert "FilesFailedError: 1 of " in done.stdout
 
 
-def submit(folder: Path, master: str, *args: str) -> subprocess.CompletedProcess[str]:
-    """The page's job in its own driver, by Spark's own script."""
-    (folder / "add_filters.py").write_text(block("# add_filters.py"))
+def submit(
+    folder: Path, master: str, *args: str, options: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """The page's job in its own driver, by Spark's own script; it also prints the version."""
+    version = 'import secure_bloom\nprint("secure-bloom", secure_bloom.__version__)\n'
+    (folder / "add_filters.py").write_text(block("# add_filters.py") + version)
     _, option, _, application, *_ = line("spark-submit")
     script = spark_jars()[0].parents[1] / "bin" / "spark-submit"
     settings = ("spark.ui.enabled=false", "spark.log.level=ERROR", "spark.driver.memory=512m")
-    options = [part for setting in settings for part in ("--conf", setting)]
+    configured = [part for setting in settings for part in ("--conf", setting)]
     return subprocess.run(
-        [str(script), option, master, *options, application, *args],
+        [str(script), option, master, *configured, *options, application, *args],
         cwd=folder,
         env={
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
+            # A package that is submitted comes first: Spark puts it before these.
             "PYTHONPATH": str(ROOT),
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
