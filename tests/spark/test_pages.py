@@ -11,8 +11,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom import hudi
 from secure_bloom.spark import register, session_config
+from secure_bloom.spark.audit_job import FINDINGS_SCHEMA
 from testing.tables import Mode, customers, write
-from tests.pages import Session, blocks, development_keys
+from tests.pages import DOCS, Session, blocks, development_keys
 from tests.spark.versions import since_4_0
 from tests.test_pages import lake_under_an_older_key
 
@@ -81,6 +82,9 @@ def test_the_block_on_audits(
     [block] = [block for block in blocks("audit.md", "python") if "spark" in block.text]
     exec(placed(block.text, tmp_path), {"spark": spark})
     assert "column-in-clear" in capsys.readouterr().out
+    listed = (DOCS / "audit.md").read_text().partition("with the\ncolumns ")[2].partition(":")[0]
+    fields = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
+    assert re.findall(r"`(\w+)`", listed) == fields
 
 
 @since_4_0
