@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import (
@@ -104,9 +105,10 @@ class FileRewriter(ABC):
         """Return the number of column chunks that were worked on."""
         return sum(it.row_group is not None for it in report.filters)
 
-    def failed(self, task: FileTask, error: SecureBloomError) -> FileAddReport:
+    @staticmethod
+    def failed(task: FileTask, error: SecureBloomError) -> FileAddReport:
         """Return the report of a file that another process could not finish."""
-        error.path = task.path
+        error.path = error.path or task.path
         return failed_report(task.path, error)
 
     def open(self, path: str) -> InputFile:
@@ -210,6 +212,11 @@ class Rewriter(FileRewriter):
     """Adds the split-block filters that ``request`` asks for."""
 
     request: FilterRequest
+
+    @classmethod
+    def opened(cls, request: FilterRequest, access: Access, mode: WriteMode) -> Self:
+        """Return the work, in any process. Raises the errors of the access."""
+        return cls(request=request, resolver=access.checked_resolver(), mode=mode)
 
     def check(self, files: Sequence[str]) -> int | None:
         """Check the request against a few files. Return an estimate of the chunks of a file."""

@@ -72,7 +72,7 @@ class AddRequest:
         access = Access(
             keys=self.keys, policy=filters.guard.policy, allow_unprotected=self.allow_unprotected
         )
-        return partial(_rewriter, filters, access, mode)
+        return partial(Rewriter.opened, filters, access, mode)
 
 
 @takes(AddRequest)
@@ -177,7 +177,3 @@ def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest)
     shown = (*files, *(skipped_file(path, reason) for path, reason in table.skipped()))
     notes = (*file_notes(shown), *done.notes)
     return AddReport(files=shown, notes=notes, dry_run=asked.dry_run, commits=done.commits)
-
-
-def _rewriter(filters: FilterRequest, access: Access, mode: WriteMode) -> Rewriter:
-    return Rewriter(request=filters, resolver=access.checked_resolver(), mode=mode)

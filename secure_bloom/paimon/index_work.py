@@ -111,7 +111,8 @@ class IndexWork(ABC):
         del report
         return 1
 
-    def failed(self, task: FileTask, error: SecureBloomError) -> IndexResult:
+    @staticmethod
+    def failed(task: FileTask, error: SecureBloomError) -> IndexResult:
         """Return the report of a file that failed."""
         return IndexResult(report=failed_report(task.path, error))
 

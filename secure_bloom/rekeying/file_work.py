@@ -69,7 +69,8 @@ class RekeyWork(ABC):
         del report
         return 1
 
-    def failed(self, task: FileTask, error: SecureBloomError) -> RekeyedFile:
+    @staticmethod
+    def failed(task: FileTask, error: SecureBloomError) -> RekeyedFile:
         """Return the report of a file that another process could not finish."""
         return failed_file(task.path, error, 0.0)
 

@@ -68,7 +68,8 @@ class Work(Protocol[R]):
     def steps_of(self, report: R) -> int:
         """Return the number of steps that a file had, by its report."""
 
-    def failed(self, task: FileTask, error: SecureBloomError) -> R:
+    @staticmethod
+    def failed(task: FileTask, error: SecureBloomError) -> R:
         """Return the report of a file that another process could not finish."""
 
 

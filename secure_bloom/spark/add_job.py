@@ -1,7 +1,6 @@
 """Add filters to a table's files on the executors: the step after a write.
 
-The driver sends the policy and the names of files, never a key: each executor asks the policy's KMS
-itself.  A task that runs again, as a retry or a speculative copy, finds that its filters exist
+A task that runs again, as a retry or a speculative copy, finds that its filters exist
 already.
 """
 
@@ -12,9 +11,8 @@ import os
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import Columns, filter_request
-from secure_bloom.adding.rewrite import WriteMode
+from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.api.add import open_table_run
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access
@@ -22,13 +20,12 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.lakes.managed_tables import table_to_write
-from secure_bloom.runs.target import TableTarget
-from secure_bloom.spark import add_task
+from secure_bloom.spark import add_task, file_task
+from secure_bloom.spark.file_task import Shipped
 from secure_bloom.spark.job_files import job_files
 from secure_bloom.spark.job_reports import (
     FileJob,
     OnError,
-    Reporting,
     plain_report,
     prepare_report,
     reporting,
@@ -124,6 +121,7 @@ def add_bloom_filters(
         SparkUnavailableError: The executors' Python lacks this package, or has another version.
     """
     wanted = reporting(on_error, report, progress)
+    needs_kms = wanted.on_error is OnError.RAISE
     every = as_paths(paths)
     request = filter_request(columns, policy, replace_filters=replace_filters).for_paths(every)
     access = Access(policy=request.guard.policy, allow_unprotected=allow_unprotected)
@@ -131,47 +129,38 @@ def add_bloom_filters(
     table = table_to_write([*map(absolute_place, every)])
     if table is not None:
         choice = table_choice(where, since, branch, in_place=in_place)
-        run, stored = open_table_run(*table, request, choice)
-        shipped = (stored, access, run.grant)
-        job = _beside_job(spark, run, shipped, wanted, dry_run=dry_run)
+        run, request = open_table_run(*table, request, choice)
+        # Only changes: a file that has the wanted filters stays in the log as it is.
+        open_work = functools.partial(
+            Rewriter.opened, request, access, WriteMode(dry_run=dry_run, only_changes=True)
+        )
+        shared = ship(Shipped(open_work=open_work, grant=run.grant))
+        live = table_files(spark, run, {path: path for path in run.paths})
+        check_request(live, request, access, shared, needs_kms=needs_kms)
+        job = BesideJob(
+            schema=add_task.REPORT,
+            rewrite=functools.partial(file_task.process, shared=shared, failed=Rewriter.failed),
+            rows=add_task.rows,
+            after_loss=dict.fromkeys(add_task.FILTER_FIELDS),
+        )
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
     if branch is not None:
         raise PolicyError("branch is for Iceberg tables", path=every[0])
-    shipped = (request, access, None)
-    shared = ship(shipped)
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
+    shared = ship(Shipped(open_work=functools.partial(Rewriter.opened, request, access, mode)))
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
             refuse_append(files.roots)
         prepare_report(files, add_task.REPORT)
-        check_request(files, shipped, shared, needs_kms=wanted.on_error is OnError.RAISE)
-        work = functools.partial(add_task.rewrite, shared=shared, mode=mode)
+        check_request(files, request, access, shared, needs_kms=needs_kms)
         plain = FileJob(
             schema=add_task.REPORT,
-            work=work,
+            work=functools.partial(
+                file_task.process_path,
+                functools.partial(file_task.process, shared=shared, failed=Rewriter.failed),
+            ),
             rows=add_task.rows,
             writes_into=None if dry_run else files.first_folder,
             what="got filters",
         )
         return plain_report(files, plain, wanted)
-
-
-def _beside_job(
-    spark: SparkSession,
-    run: TableTarget,
-    shipped: add_task.Shipped,
-    wanted: Reporting,
-    *,
-    dry_run: bool,
-) -> BesideJob[FileAddReport]:
-    """Return the work on the files of a table with a log, after a check of a few of them."""
-    shared = ship(shipped)
-    files = table_files(spark, run, {path: path for path in run.paths})
-    check_request(files, shipped, shared, needs_kms=wanted.on_error is OnError.RAISE)
-    mode = WriteMode(dry_run=dry_run, only_changes=True)
-    return BesideJob(
-        schema=add_task.REPORT,
-        rewrite=functools.partial(add_task.rewrite, shared=shared, mode=mode),
-        rows=add_task.rows,
-        after_loss=dict.fromkeys(add_task.FILTER_FIELDS),
-    )

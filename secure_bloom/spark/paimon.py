@@ -9,21 +9,23 @@ from __future__ import annotations
 import base64
 import functools
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenPolicy
+from secure_bloom.errors import SecureBloomError
 from secure_bloom.lakes.paimon.names import is_named, table_folder
 from secure_bloom.paimon.build import BuildOptions, build_table
 from secure_bloom.paimon.column_filter import BuildReport
 from secure_bloom.paimon.index_builder import Columns
 from secure_bloom.runs.progress import Meter
 from secure_bloom.runs.work import FileTask, OpenWork, R, Work
+from secure_bloom.spark.file_task import Shipped, process
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
-from secure_bloom.spark.package_archive import opened_once, ship
+from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
 from secure_bloom.storage.offered_permit import offered_permit
@@ -112,20 +114,20 @@ class ExecutorRunner:
         planned = plan_tasks([task.listed.size for task in tasks], cores_of(self.spark))
         writes = bool(items) and not work.writes_nothing
         with offered_permit(self.folder) if writes else nullcontext() as permit:
-            done = functools.partial(_done, ship(open_work), permit)
+            done = functools.partial(_done, ship(Shipped(open_work=open_work)), work.failed, permit)
             results = run_tasks(self.spark, items, done, tasks=planned)
         for task, result in zip(tasks, results, strict=True):
             meter.finish(task, work.steps_of(result))
         return {result.path: result for result in results}
 
 
-@opened_once
-def _opened(open_work: OpenWork[Any]) -> Work[Any]:
-    return open_work()
-
-
-def _done(shipped: bytes, permit: Permit | None, item: str) -> Any:
+def _done(
+    shipped: bytes,
+    failed: Callable[[FileTask, SecureBloomError], Any],
+    permit: Permit | None,
+    item: str,
+) -> Any:
     # Safe to unpickle: the driver has just written this.
     task: FileTask = pickle.loads(base64.b64decode(item))  # noqa: S301
     with nullcontext() if permit is None else written_under(permit):
-        return _opened(shipped).process(task, map)
+        return process(task, shared=shipped, failed=failed)

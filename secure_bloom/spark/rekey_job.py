@@ -1,6 +1,6 @@
 """Re-encrypt files, or rotate their keys, on the executors.
 
-The driver sends the policy and the names of files, never a key.  A task that runs twice finds that
+A task that runs twice finds that
 the file needs no change.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,23 +17,25 @@ from secure_bloom.api.rekeyed_tables import open_reencryption, open_rotation
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
+from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.catalog import absolute_place
 from secure_bloom.lakes.managed_tables import table_to_write
-from secure_bloom.rekeying.file_work import check_columns
-from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file, table_notes
+from secure_bloom.rekeying.file_work import RekeyWork, check_columns
+from secure_bloom.rekeying.rekey_report import RekeyedFile, table_notes
 from secure_bloom.rekeying.rekey_work import reencryption, rotation
 from secure_bloom.runs.target import TableTarget
+from secure_bloom.runs.work import OpenWork
+from secure_bloom.spark import file_task
+from secure_bloom.spark.file_task import Shipped
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
-from secure_bloom.spark.package_archive import opened_once, ship
+from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_choice, time_of_files
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
-from secure_bloom.storage.store_grants import StoreGrant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,8 +61,6 @@ _REPORT = RowSchema(
 #: One row per file and column; a file without columns, or one that failed, has one row.  ``notes``
 #: are in the first row of a file.
 REKEY_SCHEMA = _REPORT.ddl
-#: The work of a run on one file; the second argument is where its output goes.
-Work = Callable[[str, str | None], RekeyedFile]
 
 
 @checked_arguments
@@ -128,18 +128,26 @@ def reencrypt(
     if table is not None:
         _refuse_outside_keys(checked.policy, table[1])
         run, loaded = open_reencryption(*table, own, choice)
-        beside = _beside_job("reencrypt", loaded, {**setting, "only_changes": True}, run)
+        open_work = functools.partial(
+            reencryption,
+            loaded,
+            keys=None,
+            only_changes=True,
+            names=run.opened_names,
+            **setting,
+        )
+        beside = _beside_job(open_work, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     if branch is not None:
         choice.refuse()
-    shipped = ("reencrypt", own, setting, None)
+    open_work = functools.partial(reencryption, own, keys=None, **setting)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
         folder = None if output is None else absolute_path(as_path(output))
         if folder is not None:
             output_paths(files, files.roots, folder)
             refuse_inside(folder, files.roots)
-        return plain_report(files, _job(shipped, files, folder), wanted)
+        return plain_report(files, _job(open_work, files, folder), wanted)
 
 
 @checked_arguments
@@ -202,15 +210,18 @@ def rotate_keys(
     choice = table_choice(where, since, branch)
     if table is not None:
         run, loaded = open_rotation(*table, own, moves or {}, choice)
-        beside = _beside_job("rotate", loaded, setting, run)
+        open_work = functools.partial(
+            rotation, loaded, keys=None, names=run.opened_names, **setting
+        )
+        beside = _beside_job(open_work, run)
         return rewrite_table(spark, run, beside, wanted, dry_run=False)
     if branch is not None:
         choice.refuse()
-    shipped = ("rotate", own, setting, None)
+    open_work = functools.partial(rotation, own, keys=None, **setting)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
-        return plain_report(files, _job(shipped, files, None), wanted)
+        return plain_report(files, _job(open_work, files, None), wanted)
 
 
 def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
@@ -223,56 +234,27 @@ def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
         )
 
 
-def _beside_job(
-    verb: str, policy: KeyPolicy, setting: Mapping[str, Any], run: TableTarget
-) -> BesideJob[RekeyedFile]:
-    shipped = (verb, policy, {**setting, "names": run.opened_names}, run.grant)
+def _beside_job(open_work: OpenWork[RekeyedFile], run: TableTarget) -> BesideJob[RekeyedFile]:
+    shared = ship(Shipped(open_work=open_work, grant=run.grant))
     return BesideJob(
         schema=_REPORT,
-        rewrite=functools.partial(_done_beside, shared=ship(shipped)),
+        rewrite=functools.partial(file_task.process, shared=shared, failed=RekeyWork.failed),
         rows=_rows,
         after_loss={"key": "key_before", "footer": "footer_before"},
         notes=functools.partial(table_notes, table=run),
     )
 
 
-def _job(shipped: tuple[object, ...], files: JobFiles, output: str | None) -> FileJob:
-    work = functools.partial(_done, shared=ship(shipped), roots=files.roots, output=output)
+def _job(open_work: OpenWork[RekeyedFile], files: JobFiles, output: str | None) -> FileJob:
+    shared = ship(Shipped(open_work=open_work))
+    work = functools.partial(file_task.process, shared=shared, failed=RekeyWork.failed)
     return FileJob(
         schema=_REPORT,
-        work=work,
+        work=functools.partial(file_task.process_path, work, roots=files.roots, output=output),
         rows=_rows,
         writes_into=files.first_folder if output is None else output,
         what="have other keys now" if output is None else None,
     )
-
-
-def _done(path: str, *, shared: bytes, roots: tuple[str, ...], output: str | None) -> RekeyedFile:
-    target = None if output is None else output_paths([path], roots, output)[path]
-    return _done_beside(path, target, shared=shared)
-
-
-def _done_beside(path: str, target: str | None, *, shared: bytes) -> RekeyedFile:
-    try:
-        return _opened(shared)(path, target)
-    except SecureBloomError as error:
-        # An executor that cannot reach the KMS fails its files, not the whole job.
-        return failed_file(path, error, 0.0)
-
-
-@opened_once
-def _opened(shipped: tuple[str, KeyPolicy, dict[str, Any], StoreGrant | None]) -> Work:
-    """Return the run's work, made with the policy's KMS."""
-    verb, policy, setting, grant = shipped
-    work = _VERBS[verb](policy, keys=None, **setting)
-    # The grant counts while it is kept here.
-    return lambda path, target, _grant=grant: work(path, target)  # type: ignore[misc]
-
-
-_VERBS: dict[str, Callable[..., Work]] = {
-    "reencrypt": lambda *policy, **setting: reencryption(*policy, **setting).reencrypt,
-    "rotate": lambda *policy, **setting: rotation(*policy, **setting).rotate,
-}
 
 
 def _rows(report: RekeyedFile) -> Iterator[Row]:

@@ -19,6 +19,8 @@ from secure_bloom.adding.preflight import (
     readable_by_table,
     survey_file,
 )
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import KmsUnavailableError
 from secure_bloom.running.ordered_pool import in_order
@@ -37,17 +39,22 @@ SurveyFile = Callable[[str], Survey]
 
 
 def check_request(
-    files: JobFiles, shipped: add_task.Shipped, shared: bytes, *, needs_kms: bool = False
+    files: JobFiles,
+    request: FilterRequest,
+    access: Access,
+    shared: bytes,
+    *,
+    needs_kms: bool = False,
 ) -> None:
     """Raise the errors of :func:`check_surveys` for a few files, or for all if necessary.
 
-    ``shared`` is what tasks get of ``shipped``.  With ``needs_kms`` also raises KmsUnavailableError
-    if no executor reached the KMS for any of the few files: every file would fail like these, each
-    after its retries.
+    ``shared`` is the work of the request as tasks get it.  With ``needs_kms`` also raises
+    KmsUnavailableError if no executor reached the KMS for any of the few files: every file would
+    fail like these, each after its retries.
     """
     few = files.some(_FEW)
     survey = partial(add_task.survey, shared=shared)
-    surveys = _by_driver(few, shipped)
+    surveys = _by_driver(few, request, access)
     if any(found.failure is not None for found in surveys) or not surveys:
         # Executors may have a key or a disk that the driver lacks.
         surveys = run_tasks(files.spark, few, survey, tasks=evenly([0] * len(few), 2))
@@ -72,9 +79,8 @@ def _require_kms(surveys: Sequence[Survey]) -> None:
         ) from None
 
 
-def _by_driver(few: Sequence[str], shipped: add_task.Shipped) -> list[Survey]:
+def _by_driver(few: Sequence[str], request: FilterRequest, access: Access) -> list[Survey]:
     """Return the surveys of files, or none if that takes a KMS: it may serve executors alone."""
-    request, access, _ = shipped
     if not isinstance(access.key_source(), Keyring | None):
         return []
     survey = partial(survey_file, request=request, resolver=access.resolver())

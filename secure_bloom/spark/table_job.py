@@ -14,6 +14,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
+from secure_bloom.runs.work import FileTask
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.file_selection import since_nanos
 from secure_bloom.spark.job_files import JobFiles
@@ -44,13 +45,13 @@ R = TypeVar("R")
 class BesideJob(Generic[R]):
     """The work of tasks: write a new file beside an old one, and report it in rows.
 
-    ``rewrite`` takes the paths of the old and the new file. ``after_loss`` has the columns of the
+    ``after_loss`` has the columns of the
     report that get the value of another column, or null, for a file that another writer took out of
     the table.  ``notes`` say what old versions of the table still show.
     """
 
     schema: RowSchema
-    rewrite: Callable[[str, str], R]
+    rewrite: Callable[[FileTask], R]
     rows: Callable[[R], Iterable[Row]]
     after_loss: Mapping[str, str | None]
     notes: Callable[[Sequence[TableCommit]], Iterable[str]] = lambda _: ()
@@ -165,9 +166,8 @@ def table_files(spark: SparkSession, run: TableTarget, texts: Mapping[str, str])
     return JobFiles(spark=spark, roots=(run.root,), count=len(known), size=size, known=known)
 
 
-def _rewrite(rewrite: Callable[[str, str], R], pair: str) -> R:
-    path, target = json.loads(pair)
-    return rewrite(path, target)
+def _rewrite(rewrite: Callable[[FileTask], R], pair: str) -> R:
+    return rewrite(FileTask(*json.loads(pair)))
 
 
 def _written(report: DataFrame) -> list[FileAddReport]:

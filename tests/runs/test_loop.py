@@ -70,7 +70,8 @@ class Counting:
     def steps_of(self, report: Report) -> int:
         return 1 if self.estimate is None else 2
 
-    def failed(self, task: FileTask, error: SecureBloomError) -> Report:
+    @staticmethod
+    def failed(task: FileTask, error: SecureBloomError) -> Report:
         return Report(task.path, "failed")
 
 

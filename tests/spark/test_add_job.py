@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,9 @@ from unittest import mock
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.request import filter_request
-from secure_bloom.adding.rewrite import WriteMode
+from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.request import FilterRequest, filter_request
+from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.encryption.access import Access
 from secure_bloom.errors import (
     FilesFailedError,
@@ -30,7 +32,9 @@ from secure_bloom.errors import (
     SparkUnavailableError,
     UnsupportedFeatureError,
 )
-from secure_bloom.spark import add_bloom_filters, add_job, add_task, job_files, tasks
+from secure_bloom.runs.work import FileTask
+from secure_bloom.spark import add_bloom_filters, add_job, add_task, file_task, job_files, tasks
+from secure_bloom.spark.file_task import Shipped
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
@@ -389,13 +393,18 @@ class TestFailures:
         """The rewrite may run where no survey did."""
         request = filter_request(COLUMNS, policy_file)
         policy_file.with_name("dev-keyring.json").unlink()
-        shared, path = (
-            ship((request, Access(policy=request.guard.policy), None)),
-            str(data_files(table)[0]),
-        )
-        report = add_task.rewrite(path, shared=shared, mode=WriteMode())
+        report = in_a_task(request)(FileTask(str(data_files(table)[0])))
         assert report.status == "failed"
         assert "the keyring cannot be read" in str(report.error)
+
+
+def in_a_task(
+    request: FilterRequest, *, in_place: bool = False
+) -> Callable[[FileTask], FileAddReport]:
+    access = Access(policy=request.guard.policy)
+    opening = functools.partial(Rewriter.opened, request, access, WriteMode(in_place=in_place))
+    shared = ship(Shipped(open_work=opening))
+    return functools.partial(file_task.process, shared=shared, failed=Rewriter.failed)
 
 
 @pytest.mark.parametrize("in_place", [False, True], ids=["replace", "in-place"])
@@ -404,12 +413,11 @@ def test_a_task_that_runs_again_finds_its_work_done(
 ) -> None:
     """As after a fault behind the write, or beside a speculative copy that was faster."""
     request = filter_request(COLUMNS, POLICY)
-    shared = ship((request, Access(policy=request.guard.policy), None))
-    rewrite = functools.partial(add_task.rewrite, shared=shared, mode=WriteMode(in_place=in_place))
-    first = [rewrite(str(path)) for path in data_files(table)]
+    rewrite = in_a_task(request, in_place=in_place)
+    first = [rewrite(FileTask(str(path))) for path in data_files(table)]
     assert [(report.status, report.error) for report in first] == [("added", None)] * FILES
     done = content(table)
-    again = [rewrite(str(path)) for path in data_files(table)]
+    again = [rewrite(FileTask(str(path))) for path in data_files(table)]
     assert [(report.status, report.error) for report in again] == [("unchanged", None)] * FILES
     assert content(table) == done
     assert filters_of(table) == wanted_filters(written)
@@ -427,16 +435,16 @@ def test_two_steps_at_once_on_one_file_make_one_set_of_filters(
     started = tmp_path / "started"
     started.mkdir()
 
-    def rewrite_together(path: str, **options: Any) -> object:
-        from secure_bloom.spark.add_task import rewrite
+    def rewrite_together(task: FileTask, **options: Any) -> object:
+        from secure_bloom.spark.file_task import process
 
         (started / uuid.uuid4().hex).touch()
         deadline = time.monotonic() + 20
         while len(list(started.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
-        return rewrite(path, **options)
+        return process(task, **options)
 
-    monkeypatch.setattr(add_task, "rewrite", rewrite_together)
+    monkeypatch.setattr(file_task, "process", rewrite_together)
 
     def run(_: int) -> set[tuple[str, str]]:
         return outcomes(add_bloom_filters(spark, table, POLICY, columns=COLUMNS, in_place=in_place))
@@ -471,7 +479,7 @@ def run_on_cluster(spark: SparkSession, table: str, faulty: str, marks: str) -> 
         seen["present"], seen["found"] = scanned, len(present)
     with (
         mock.patch.object(add_task, "survey", functools.partial(meeting_survey, marks=marks)),
-        mock.patch.object(add_task, "rewrite", functools.partial(faulty_rewrite, marks=marks)),
+        mock.patch.object(file_task, "process", functools.partial(faulty_rewrite, marks=marks)),
         mock.patch.object(job_files, "task_count", lambda files, *_: files),
     ):
         report = add_bloom_filters(spark, faulty, POLICY, columns=COLUMNS)
@@ -494,19 +502,19 @@ def meeting_survey(path: str, *, marks: str, **options: Any) -> object:
     return survey(path, **options)
 
 
-def faulty_rewrite(path: str, *, marks: str, **options: Any) -> object:
+def faulty_rewrite(task: FileTask, *, marks: str, **options: Any) -> object:
     """Write, then fail once: by an exception, by dying, or by lingering while a copy runs."""
-    from secure_bloom.spark.add_task import rewrite
+    from secure_bloom.spark.file_task import process
 
-    number = int(Path(path).name.split("-")[1])
+    number = int(Path(task.path).name.split("-")[1])
     try:
         Path(marks, f"{number}-first").touch(exist_ok=False)
     except FileExistsError:
         Path(marks, f"{number}-second").touch()
-        return rewrite(path, **options)
+        return process(task, **options)
     if number == FILES - 1:
         wait_for(Path(marks, f"{number}-second"))
-    report = rewrite(path, **options)
+    report = process(task, **options)
     if number == 0:
         raise RuntimeError("a fault after the write")
     if number == 1:

@@ -11,9 +11,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
 
 _PROGRAM = """
 import sys
-import secure_bloom.spark.add_task
+import secure_bloom.adding.rewrite, secure_bloom.spark.add_task, secure_bloom.spark.file_task
 rooms = {name.split(".")[1] for name in sys.modules if name.startswith("secure_bloom.")}
-print(*sorted(rooms & {"advising", "auditing", "delta", "hudi", "iceberg", "reading", "rekeying"}))
+print(*sorted(rooms & {"advising", "auditing", "hudi", "lakes", "reading", "rekeying"}))
 print("pyarrow" in sys.modules)
 """
 

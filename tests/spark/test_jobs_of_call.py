@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.spark import add_bloom_filters, add_task
+from secure_bloom.runs.work import FileTask
+from secure_bloom.spark import add_bloom_filters, file_task
 from testing.delta_tables import batch, data_files, deltalake
 from tests.storage.test_write_permit import content
 
@@ -26,14 +27,14 @@ pytestmark = pytest.mark.spark
 FILES = 80
 
 
-def slow_rewrite(path: str, *args: Any, **options: Any) -> object:
+def slow_process(task: FileTask, **options: Any) -> object:
     time.sleep(0.1)
-    return add_task.rewrite(path, *args, **options)
+    return file_task.process(task, **options)
 
 
 @pytest.fixture(autouse=True)
 def _slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(add_task, "rewrite", slow_rewrite)
+    monkeypatch.setattr(file_task, "process", slow_process)
     # As in a notebook, where it is not PySpark that handles the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

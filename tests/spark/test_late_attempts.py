@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.runs.work import FileTask
 from secure_bloom.spark import (
     add_bloom_filters,
-    add_task,
+    file_task,
     job_reports,
     reencrypt,
-    rekey_job,
     rotate_keys,
 )
 from testing.spark.cluster import POLICY, Cluster
@@ -87,18 +87,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def sleepy_rekeying(path: str, *, marks: str, **options: Any) -> object:
-    from secure_bloom.spark.rekey_job import _done
+def sleepy(task: FileTask, *, marks: str, **options: Any) -> object:
+    from secure_bloom.spark.file_task import process
 
     fall_asleep(Path(marks))
-    return _done(path, **options)
-
-
-def sleepy_rewrite(path: str, *, marks: str, **options: Any) -> object:
-    from secure_bloom.spark.add_task import rewrite
-
-    fall_asleep(Path(marks))
-    return rewrite(path, **options)
+    return process(task, **options)
 
 
 def fall_asleep(marks: Path) -> None:
@@ -150,8 +143,7 @@ def stopped(spark: SparkSession, case: str, folder: str, marks: str) -> dict[str
     lake = Path(folder)
     first, then = CASES[case]
     with (
-        mock.patch.object(rekey_job, "_done", partial(sleepy_rekeying, marks=marks)),
-        mock.patch.object(add_task, "rewrite", partial(sleepy_rewrite, marks=marks)),
+        mock.patch.object(file_task, "process", partial(sleepy, marks=marks)),
         # Another thread would be stopped with a file locked, for which the copy would wait.
         mock.patch.object(job_reports, "AT_ONCE", 1),
     ):
