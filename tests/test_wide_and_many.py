@@ -15,7 +15,7 @@ from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.checks import traced_values
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.encryption.spark_properties import spark_problems
+from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.parquet.column_values import read_encoded, read_entries
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.locate import read_tail

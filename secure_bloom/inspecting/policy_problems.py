@@ -18,8 +18,8 @@ from secure_bloom.encryption.access import Access, GivenKeys
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
+from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.encryption.spark_ddl import schema_columns
-from secure_bloom.encryption.spark_properties import spark_problems
 from secure_bloom.encryption.table_patterns import UnknownTableError
 from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
 from secure_bloom.lakes import list_tables

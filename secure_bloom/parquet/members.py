@@ -9,13 +9,9 @@ A map is one member, because neither keys nor values can be shown alone.  So is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from secure_bloom.parquet.footer.columns import FileColumns
 
 #: The names that lead to a member, beginning with the column's.
 Member = tuple[str, ...]
@@ -110,19 +106,6 @@ def named(field: pa.Field, name: str) -> set[Member]:
 def below(member: Member, above: Iterable[Member]) -> bool:
     """Return whether a member is one of ``above``, or inside one."""
     return any(member[: len(path)] == path for path in above)
-
-
-def leaves_by_member(columns: FileColumns, name: str) -> list[tuple[Member, int]]:
-    """Return the member and the ordinal of each leaf of a column of a file.
-
-    If Arrow has other leaves than the file, all of them count as one member, the column.
-    """
-    ordinals = columns.below(name)
-    places: Sequence[int] = columns.arrow.get_all_field_indices(name)
-    found = members_of(columns.arrow.field(places[0])) if len(places) == 1 else []
-    if len(found) != len(ordinals):
-        found = [(name,)] * len(ordinals)
-    return list(zip(found, ordinals, strict=True))
 
 
 def _is_list(of: pa.DataType) -> bool:

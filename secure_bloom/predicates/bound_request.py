@@ -18,7 +18,6 @@ from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.parquet.members import (
     Member,
     below,
-    leaves_by_member,
     members_of,
     named,
     nullable,
@@ -121,7 +120,7 @@ class Request:
             ordinal
             for name in self._partly_read
             if name not in whole
-            for member, ordinal in leaves_by_member(columns, name)
+            for member, ordinal in columns.members(name)
             if not self._reads(member)
         }
         return columns.without(frozenset(left_out))

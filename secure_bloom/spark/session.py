@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.spark_columns import check_spark_columns
 from secure_bloom.encryption.spark_ddl import spark_leaves
-from secure_bloom.encryption.spark_properties import (
-    CRYPTO_FACTORY,
-    FACTORY_CLASS,
-    check_spark_columns,
-)
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, FACTORY_CLASS
 from secure_bloom.spark.kms import kms_config
 
 if TYPE_CHECKING:

@@ -18,15 +18,24 @@ import contextlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar
+from importlib import import_module
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
-from secure_bloom.errors import FileChangedError, SecureBloomError
+from secure_bloom.errors import (
+    FileChangedError,
+    MissingExtraError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    imported_for,
+)
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import CHANGED, error_of
 from secure_bloom.storage.rewritten_file import OldRange
+from secure_bloom.storage.stores import ObjectStore
 from secure_bloom.storage.write_permit import require_permit
 
 MIB = 1024 * 1024
@@ -292,3 +301,41 @@ def _numbered(parts: Iterable[Part], sizes: list[int]) -> Iterator[tuple[int, Pa
     for number, part in enumerate(parts, 1):
         sizes.append(part.length if isinstance(part, OldRange) else len(part))
         yield number, part
+
+
+class Sdk(Protocol):
+    """The module with the requests to one kind of store, through the store's own SDK."""
+
+    @property
+    def Writer(self) -> type[ObjectWriter]:  # noqa: N802 - a class
+        """The subclass of ``ObjectWriter`` that writes one object."""
+
+    def connect(self, path: str, filesystem: Any, /) -> tuple[str, Any]:
+        """Return the name of the store of a path, and the client for it."""
+
+    def errors(self, path: str, /) -> AbstractContextManager[None]:
+        """Raise exceptions of the SDK as errors of this package about ``path``."""
+
+    def conditions(self, target: StoredObject, /) -> Conditions:
+        """Return the conditions that the store honours."""
+
+    def read_range(self, target: StoredObject, extent: Extent, mark: str | None, /) -> RangeAnswer:
+        """Return bytes of an object, of the one with this mark if it is given."""
+
+    def remove(self, target: StoredObject, mark: str | None, /) -> None:
+        """Remove an object, with a mark only if that is its mark."""
+
+
+def sdk_of(store: ObjectStore) -> Sdk:
+    """Return the module with the requests to a store's SDK.
+
+    Raises MissingExtraError if the SDK is not installed.
+    """
+    if store.module is None:
+        raise UnsupportedFeatureError(f"{store.name} is written through pyarrow, without an SDK")
+    try:
+        with imported_for(f"writing to {store.name}", store.extra):
+            return cast(Sdk, import_module(store.module))
+    except MissingExtraError as error:
+        error.hint = f"{error.hint}, or in a clone: pip install '.[{store.extra}]'"
+        raise

@@ -24,7 +24,9 @@ from secure_bloom.storage.object_writer import (
     NO_CONDITIONS,
     Conditions,
     Origin,
+    Sdk,
     StoredObject,
+    sdk_of,
     uploaded_parts,
 )
 from secure_bloom.storage.objects import (
@@ -35,7 +37,7 @@ from secure_bloom.storage.objects import (
     store_errors,
 )
 from secure_bloom.storage.paths import is_object_uri
-from secure_bloom.storage.stores import Sdk, store_of
+from secure_bloom.storage.stores import store_of
 from secure_bloom.storage.write_permit import require_permit
 
 
@@ -170,7 +172,7 @@ def remove_object(path: str, *, only: InputFile | None = None) -> bool:
 def _require_ready(filesystem: Any, key: str) -> None:
     """Raise an error if the store lacks its SDK here, or does not answer."""
     if store_of(filesystem).module:
-        store_of(filesystem).sdk()
+        sdk_of(store_of(filesystem))
     require_answer(filesystem, key)
 
 
@@ -191,7 +193,7 @@ def stored_at(path: str, filesystem: Any, key: str) -> tuple[Sdk, StoredObject]:
 
     Raises MissingExtraError without the store's SDK.
     """
-    sdk = store_of(filesystem).sdk()
+    sdk = sdk_of(store_of(filesystem))
     # The SDK may look for credentials in the network.
     store, client = first_contact(path, partial(sdk.connect, path, filesystem))
     bucket, _, name = key.partition("/")

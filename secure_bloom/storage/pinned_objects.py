@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.storage.inputs import END, Extent, InputFile
 from secure_bloom.storage.objects import ObjectFile, arrow_location, first_answer
-from secure_bloom.storage.stores import Sdk, store_of
+from secure_bloom.storage.stores import store_of
 
 if TYPE_CHECKING:
-    from secure_bloom.storage.object_writer import StoredObject
+    from secure_bloom.storage.object_writer import Sdk, StoredObject
 
 #: Answer to a request for a range: first and last byte, and the size of the object.
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")

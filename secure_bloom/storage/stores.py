@@ -1,51 +1,15 @@
 """The kinds of object stores, one record each: their schemes, their abilities, and their package.
 
 A new kind of store is a record of :data:`STORES` and a module with the requests to its SDK, which
-offers the names of :class:`Sdk`.  All other modules of ``storage`` ask the record.  Importing this
-module loads no SDK, and not pyarrow.
+offers the names of :class:`.object_writer.Sdk`.  All other modules of ``storage`` ask the record.
+Importing this module loads no SDK, and not pyarrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
-
-from secure_bloom.errors import MissingExtraError, UnsupportedFeatureError, imported_for
-
-if TYPE_CHECKING:
-    from secure_bloom.storage.inputs import Extent
-    from secure_bloom.storage.object_writer import (
-        Conditions,
-        ObjectWriter,
-        RangeAnswer,
-        StoredObject,
-    )
-
-
-class Sdk(Protocol):
-    """The module with the requests to one kind of store, through the store's own SDK."""
-
-    @property
-    def Writer(self) -> type[ObjectWriter]:  # noqa: N802 - a class
-        """The subclass of ``ObjectWriter`` that writes one object."""
-
-    def connect(self, path: str, filesystem: Any, /) -> tuple[str, Any]:
-        """Return the name of the store of a path, and the client for it."""
-
-    def errors(self, path: str, /) -> AbstractContextManager[None]:
-        """Raise exceptions of the SDK as errors of this package about ``path``."""
-
-    def conditions(self, target: StoredObject, /) -> Conditions:
-        """Return the conditions that the store honours."""
-
-    def read_range(self, target: StoredObject, extent: Extent, mark: str | None, /) -> RangeAnswer:
-        """Return bytes of an object, of the one with this mark if it is given."""
-
-    def remove(self, target: StoredObject, mark: str | None, /) -> None:
-        """Remove an object, with a mark only if that is its mark."""
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +37,6 @@ class ObjectStore:
     has_ends: bool = False
     lists_folders: bool = True
     takes_commits: bool = False
-
-    def sdk(self) -> Sdk:
-        """Return the module with the requests to the store's SDK.
-
-        Raises MissingExtraError if the SDK is not installed.
-        """
-        if self.module is None:
-            raise UnsupportedFeatureError(f"{self.name} is written through pyarrow, without an SDK")
-        try:
-            with imported_for(f"writing to {self.name}", self.extra):
-                return cast(Sdk, import_module(self.module))
-        except MissingExtraError as error:
-            error.hint = f"{error.hint}, or in a clone: pip install '.[{self.extra}]'"
-            raise
 
     def mark(self, identity: tuple[object, ...]) -> str | None:
         """Return the part of an object's identity that conditions compare, or None."""

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
+from secure_bloom.encryption.spark_columns import check_spark_columns
 from secure_bloom.encryption.spark_ddl import spark_leaves
-from secure_bloom.encryption.spark_properties import check_spark_columns
 from secure_bloom.errors import PolicyError
 from testing.project import ROOT
 

@@ -6,7 +6,7 @@ import pytest
 from pyarrow import fs
 
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.storage.object_writer import ObjectWriter
+from secure_bloom.storage.object_writer import ObjectWriter, sdk_of
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.stores import STORE_OF_SCHEME, STORES, ObjectStore, store_of
 
@@ -20,7 +20,7 @@ def test_a_uri_knows_its_store(scheme: str) -> None:
 
 @pytest.mark.parametrize("store", [it for it in STORES if it.module], ids=lambda it: it.name)
 def test_the_module_of_a_store_has_every_request(store: ObjectStore) -> None:
-    sdk = store.sdk()
+    sdk = sdk_of(store)
     assert issubclass(sdk.Writer, ObjectWriter)
     assert all(map(callable, (sdk.connect, sdk.errors, sdk.conditions, sdk.read_range, sdk.remove)))
 
@@ -29,4 +29,4 @@ def test_a_file_system_without_a_record_has_no_abilities() -> None:
     store = store_of(fs.LocalFileSystem())
     assert store.mark((None, 1, 2, b"tag")) is None
     with pytest.raises(UnsupportedFeatureError, match="without an SDK"):
-        store.sdk()
+        sdk_of(store)

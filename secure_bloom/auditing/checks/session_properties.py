@@ -31,7 +31,8 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import DATA_KEY_BITS, Algorithm
-from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE, SparkColumns
+from secure_bloom.encryption.spark_columns import SparkColumns
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE
 
 _PREFIX = "spark.hadoop."
 _FACTORY = "parquet.crypto.factory.class"

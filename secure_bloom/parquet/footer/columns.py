@@ -21,6 +21,8 @@ from secure_bloom.storage.column_mapping import ColumnMapping
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from secure_bloom.parquet.members import Member
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FileColumns:
@@ -58,17 +60,31 @@ class FileColumns:
         """Return the Arrow schema without the leaves that are left out."""
         import pyarrow as pa
 
-        from secure_bloom.parquet.members import leaves_by_member, restricted
+        from secure_bloom.parquet.members import restricted
 
         every = replace(self, left_out=frozenset())
         out = {
             member
             for name in whole.names
-            for member, ordinal in leaves_by_member(every, name)
+            for member, ordinal in every.members(name)
             if ordinal in self.left_out
         }
         found = [restricted(column, lambda member: member not in out) for column in whole]
         return pa.schema([column for column in found if column is not None])
+
+    def members(self, name: str) -> list[tuple[Member, int]]:
+        """Return the member and the ordinal of each leaf of a column.
+
+        If Arrow has other leaves than the file, all of them count as one member, the column.
+        """
+        from secure_bloom.parquet.members import members_of
+
+        ordinals = self.below(name)
+        places: Sequence[int] = self.arrow.get_all_field_indices(name)
+        found = members_of(self.arrow.field(places[0])) if len(places) == 1 else []
+        if len(found) != len(ordinals):
+            found = [(name,)] * len(ordinals)
+        return list(zip(found, ordinals, strict=True))
 
     def without(self, left_out: frozenset[int]) -> FileColumns:
         """Return the columns without these leaves."""

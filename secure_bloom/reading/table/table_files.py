@@ -384,10 +384,8 @@ class TableFiles:
 
 def _note_hidden(footer: Footer, found: Mapping[str, set[Member]]) -> None:
     """Add the members of a file's columns whose key is missing."""
-    from secure_bloom.parquet.members import leaves_by_member
-
     for name, hidden in found.items():
-        for member, ordinal in leaves_by_member(footer.columns, name):
+        for member, ordinal in footer.columns.members(name):
             # What is hidden in one file is hidden: no KMS is asked for it again.
             if member not in hidden and footer.lacks_key(ordinal):
                 hidden.add(member)
