@@ -79,7 +79,7 @@ def _pairs(structure: Mapping[Any, object]) -> Predicate:
     for column, value in structure.items():
         if not _is_column(column) or isinstance(value, Mapping):
             raise PolicyError(
-                "a mapping has columns, each with a value or a list",
+                "`where` as a mapping: each column name maps to a value or a list of values",
                 hint='write {"email": "a@example.com", "customer.zip": ["00118", "20121"]}',
             )
     parts = tuple(

@@ -73,7 +73,7 @@ def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
         return column.cast(wanted)
     except pa.ArrowException:
         # The cause is left out: its text may quote a value.
-        raise FormatError(f"a value of the column is none of {wanted}, the type wanted") from None
+        raise FormatError(f"a value does not fit {wanted}, the column's wanted type") from None
 
 
 def check_types(stored: pa.Schema, schema: pa.Schema, names: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ def one(column: str, operator: Operator, *values: object) -> Condition:
     return Condition(column=column, operator=operator, values=values)
 
 
-MAPPING = "a mapping has columns, each with a value or a list"
+MAPPING = "`where` as a mapping: each column name maps to a value or a list of values"
 A = one("a", Operator.EQUAL, "1")
 B = one("b", Operator.EQUAL, "2")
 C = one("c", Operator.EQUAL, "3")
@@ -149,7 +149,7 @@ def test_a_structure_says_what_it_looks_like(structure: object, wanted: object) 
         ({"a": None}, "column a: = with null is never true", "is null"),
         (
             {"a": {"b": "secret"}},
-            "a mapping has columns, each with a value or a list",
+            "`where` as a mapping: each column name maps to a value or a list of values",
             "customer.zip",
         ),
         ({1: "secret"}, MAPPING, "customer.zip"),

@@ -135,6 +135,7 @@ def load_table(path: str) -> Any:
     require_pyiceberg(path)
     from pyiceberg.catalog import load_catalog
 
+    _require_settings(catalog_name, path)
     with catalog_errors(path):
         server = f"the catalog {catalog_name}"
         catalog = _of_server(server, catalog_name, partial(load_catalog, catalog_name))
@@ -143,6 +144,23 @@ def load_table(path: str) -> Any:
         table.io = files.open(table.metadata_location, table.config or {})
         files.written.of(table)
     return table
+
+
+def _require_settings(name: str, path: str) -> None:
+    """Raise PolicyError, with the catalogs that pyiceberg knows, if it has no settings for one."""
+    from pyiceberg.utils.config import Config
+
+    config = Config()
+    if config.get_catalog_config(name) is None:
+        known = config.config.get("catalog")
+        named = ", ".join(sorted(known)) if isinstance(known, dict) else ""
+        raise PolicyError(
+            f"pyiceberg has no settings for the catalog {name}, "
+            + (f"but for: {named}" if named else "nor for any other"),
+            hint=f"give it an address, in .pyiceberg.yaml or as "
+            f"PYICEBERG_CATALOG__{name.upper()}__URI",
+            path=path,
+        )
 
 
 def _of_server(server: str, name: str, ask: Callable[[], T]) -> T:
@@ -193,9 +211,7 @@ def _grant(places: Iterable[str], properties: Mapping[str, str], path: str) -> S
 def _parsed(path: str) -> tuple[str, str]:
     name, _, table = path[len(_SCHEME) :].partition("/")
     if not name or "." not in table:
-        raise PolicyError(
-            "names no table of a catalog", hint="iceberg://CATALOG/NAMESPACE.TABLE does", path=path
-        )
+        raise PolicyError("not a table name; wanted iceberg://CATALOG/NAMESPACE.TABLE", path=path)
     return name, table
 
 

@@ -304,7 +304,7 @@ class KeptColumns:
             return self._loaded(file, ordinal)
 
         for file, part in zip(missing, in_order(loaded, missing, self._files.workers), strict=True):
-            if part is None or not self._has_room(kept, part.memory):
+            if part is None or not self._reserve(kept, part.memory):
                 refused.append(file)
             else:
                 known.append(file)
@@ -366,7 +366,7 @@ class KeptColumns:
             return segment.filters
         most = segment.used + int(segment.sizes[segment.bounds[:, 0] == _NOT_LOADED].sum())
         for new in (max(needed, min(2 * now, most)), needed):
-            if self._has_room(kept, new - now):
+            if self._reserve(kept, new - now):
                 longer = np.empty(new, np.uint8)
                 longer[: segment.used] = segment.filters[: segment.used]
                 return longer
@@ -384,8 +384,11 @@ class KeptColumns:
         finally:
             self._memory.give_back(self._taken - (kept.memory - before))
 
-    def _has_room(self, kept: KeptColumn, size: int) -> bool:
-        """Count ``size`` bytes more; columns that were used longest ago make room for them."""
+    def _reserve(self, kept: KeptColumn, size: int) -> bool:
+        """Reserve ``size`` bytes, evicting the least recently used columns.
+
+        Return False if that is not enough.
+        """
         while not self._memory.take(size):
             oldest = next(iter(self._columns.items()), None)
             if oldest is None or oldest[1] is kept or size > self._memory.most:

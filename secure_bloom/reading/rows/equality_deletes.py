@@ -113,7 +113,8 @@ def _values(columns: Columns, path: _Path | None, key: KeyColumn, count: int) ->
         return column.cast(key.type)
     except pa.ArrowException:
         raise FormatError(
-            f"a value is none of {key.type}, the type of the table's deletes", column=".".join(path)
+            f"a value does not fit {key.type}, the column's type in the table's deletes",
+            column=".".join(path),
         ) from None
 
 

@@ -50,6 +50,6 @@ def _column(
         return column.cast(field.type)
     except pa.ArrowException:
         raise FormatError(
-            f"a value of the column is none of {field.type}, the type it has in the table",
+            f"a value does not fit {field.type}, the column's type in the table",
             column=field.name,
         ) from None
