@@ -49,7 +49,8 @@ class Failure:
     """Requests that fail: the one with this number (from 0), or all ``from_then_on``.
 
     ``status`` 0 closes the connection; ``after`` is whether the store does what it was asked for
-    before.  Only requests count whose head has ``only`` in it, and not ``but``.
+    before, and ``late`` the seconds until it does so after the failure.  Only requests count whose
+    head has ``only`` in it, and not ``but``.
     """
 
     number: int = 0
@@ -57,6 +58,7 @@ class Failure:
     status: int = 503
     code: str = "SlowDown"
     after: bool = False
+    late: float | None = None
     only: str = ""
     but: str | None = None
 
@@ -110,6 +112,7 @@ class Proxy:
         self._seen = 0
         self._under_way = 0
         self._counts = Counts()
+        self._late: set[asyncio.Task[None]] = set()
 
     def obey(self, command: Mapping[str, Any]) -> Any:
         """Do what a line of stdin says."""
@@ -162,6 +165,10 @@ class Proxy:
         if failure and not failure.after:
             up = await _read_body(reader, head)
             self._count(method, target, len(up), 0)
+            if failure.late is not None:
+                late = asyncio.create_task(_ask_late(self._port or 0, head, up, failure.late))
+                self._late.add(late)
+                late.add_done_callback(self._late.discard)
             return await _fail(writer, failure, method)
         if self._port is None:
             up, down = await self._from_memory(head, reader, writer)
@@ -269,6 +276,15 @@ class _Store:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
+
+
+async def _ask_late(port: int, head: Head, body: bytes, pause: float) -> None:
+    """Pass a request on that the client has got a failure for."""
+    await asyncio.sleep(pause)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+    writer.write(_without(head.raw, b"expect") + body)
+    await _read_head(reader)
+    writer.close()
 
 
 async def _read_head(reader: asyncio.StreamReader) -> Head:

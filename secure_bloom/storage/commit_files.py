@@ -24,19 +24,19 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
         create_file(path, content, like=like)
     except FileChangedError as error:
         # A store may have taken our first request, and refuse the second one for it.
-        return committed_content(path, error, hint) == content
+        return _committed_content(path, error, hint) == content
     except UnfinishedWriteError:
         raise
     except SecureBloomError as error:
         # After an error of a network the commit may be there all the same, now or a little later.
-        if committed_content(path, error, hint) != content:
+        if _committed_content(path, error, hint) != content:
             if may_arrive(path, error):
                 raise _unknown(path, error, hint) from error
             raise
     return True
 
 
-def committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | None:
+def _committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | None:
     """Return the bytes of the commit at this path, or None if nothing is there.
 
     Raises UnfinishedWriteError, with ``hint`` and the text of ``error``, if it cannot be read.

@@ -25,8 +25,9 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from urllib.parse import urlencode
 from botocore.compat import HAS_CRT
 from botocore.exceptions import ClientError
 
+from secure_bloom.errors import UnfinishedWriteError
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.object_writer import (
     CannotCopyError,
@@ -57,9 +59,11 @@ from secure_bloom.storage.s3_connection import (
     connect,
     errors,
     is_conflict,
+    is_undecided,
     was_repeated,
     where,
 )
+from secure_bloom.storage.write_permit import require_permit
 
 __all__ = ["Writer", "conditions", "connect", "errors", "read_range", "remove"]
 
@@ -303,6 +307,8 @@ _CANNOT_COPY = frozenset({"AccessDenied", "403", "NotImplemented", "501"})
 _UNEVEN = "InvalidPart"
 #: Answer to a completion when the upload was completed before, or aborted.
 _ENDED = "NoSuchUpload"
+#: Seconds between attempts while another request for the object is under way.
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 #: Fields of the answer to a part that the completion repeats.
 _PART_FIELDS = ("ETag", "Checksum")
 
@@ -334,15 +340,37 @@ class S3Writer(ObjectWriter):
 
     def _put(self, content: bytes) -> None:
         attributes = self._checked_attributes()
-        fields = {**attributes.fields, **attributes.checksum, **self._condition()}
-        try:
-            self._client.put_object(**where(self._target), **fields, Body=content)
-        except ClientError as error:
-            # Only a caller knows whether an equal object is its own: what must be new must not be
-            # another writer's either.
-            may_be_ours = not self._must_be_new or was_repeated(error)
-            if not (may_be_ours and self._has_done(error)):
-                raise self._refusal(error) from error
+        fields = {**attributes.fields, **attributes.checksum}
+        put = partial(self._client.put_object, **where(self._target), **fields, Body=content)
+        # Only a caller knows whether an equal object is its own: what must be new must not be
+        # another writer's either.
+        self._make_visible(put, may_be_ours=not self._must_be_new)
+
+    def _make_visible(self, request: Callable[..., Any], *, may_be_ours: bool) -> None:
+        """Send the request that shows the object, again while the store leaves it undecided.
+
+        Raises UnfinishedWriteError if it stays undecided: then the object may still appear.
+        """
+        for pause in (*_PAUSES, None):
+            try:
+                request(**self._condition())
+                return
+            except ClientError as error:
+                if (may_be_ours or was_repeated(error)) and self._has_done(error):
+                    return
+                if not is_undecided(error):
+                    raise self._refusal(error) from error
+            # The request that is under way may be our own, which a layer below has repeated.
+            may_be_ours = True
+            if pause is not None:
+                time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
+                require_permit()
+        raise UnfinishedWriteError(
+            "it is unknown whether the object was written: another request for it is under way, "
+            "which may be our own",
+            hint="run again in a minute",
+            path=self._target.path,
+        )
 
     def _has_done(self, error: ClientError) -> bool:
         """Return whether a refused request has taken effect, as :meth:`_is_there` says."""
@@ -373,18 +401,18 @@ class S3Writer(ObjectWriter):
 
     def _complete(self, upload: str, parts: Sequence[Mapping[str, Any]]) -> None:
         self._check()
+        complete = partial(
+            self._client.complete_multipart_upload,
+            **where(self._target),
+            UploadId=upload,
+            MultipartUpload={"Parts": parts},
+        )
         try:
-            self._client.complete_multipart_upload(
-                **where(self._target),
-                UploadId=upload,
-                MultipartUpload={"Parts": parts},
-                **self._condition(),
-            )
+            self._make_visible(complete, may_be_ours=True)
         except ClientError as error:
             if code_of(error) == _UNEVEN and self._is_copying:
                 raise CannotCopyError from error
-            if not self._has_done(error):
-                raise self._refusal(error) from error
+            raise
 
     def _refusal(self, error: ClientError) -> Exception:
         return already_there(self._target) if self._must_be_new and is_conflict(error) else error

@@ -39,8 +39,10 @@ from secure_bloom.storage.os_errors import (
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import S3Settings, settings_for
 
-#: A condition did not hold, or another conditional request for the object was under way.
-_CONFLICTS = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+#: Another conditional request for the object is under way: nobody knows yet which one counts.
+_UNDECIDED = ("ConditionalRequestConflict", "OperationAborted", "409")
+#: A condition did not hold, or it is undecided.
+_CONFLICTS = ("PreconditionFailed", "412", *_UNDECIDED)
 #: What a status means that S3, or another store with its protocol, sends in place of a word.
 _STATUSES = {404: OBJECT_GONE, 409: CHANGED, 501: NO_CONDITIONS_THERE}
 
@@ -68,6 +70,11 @@ def code_of(error: ClientError) -> str:
 def is_conflict(error: ClientError) -> bool:
     """Return whether a condition of the request did not hold."""
     return code_of(error) in _CONFLICTS
+
+
+def is_undecided(error: ClientError) -> bool:
+    """Return whether another request for the object is under way, perhaps our own first one."""
+    return code_of(error) in _UNDECIDED
 
 
 def was_repeated(error: ClientError) -> bool:

@@ -35,7 +35,7 @@ from secure_bloom.lakes.delta.replacements import (
     without_secret_bounds,
 )
 from secure_bloom.storage import join
-from secure_bloom.storage.commit_files import committed_content, is_committed
+from secure_bloom.storage.commit_files import is_committed
 from secure_bloom.storage.paths import without_links
 
 #: The most times that other writers may be first; each time they have written a version.
@@ -92,7 +92,6 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
     # Random, so that equal bytes in the log are our own commit and not another writer's.
     transaction = str(uuid.uuid4())
     pause = _FIRST_PAUSE
-    tried: dict[bytes, tuple[Replacement, ...]] = {}
     for _ in range(_ATTEMPTS):
         standing = still_live(table, replacements, operation)
         # Nothing is committed for no file: a version without a change would only make others try
@@ -100,7 +99,6 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
         if not standing:
             return Committed(table=table, version=None, replaced=())
         content = commit_content(table, standing, operation, transaction)
-        tried[content] = standing
         if _is_created(table, content):
             return Committed(table=table, version=table.version + 1, replaced=standing)
         # The pause is random: of two writers that were too late together, one tries again earlier.
@@ -108,25 +106,12 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
         pause = min(2 * pause, _LONGEST_PAUSE)
         # The whole log is read, not only the new commits: one of them may have brought a feature
         # that rules us out.
-        before, table = table, open_table(table.folder)
-        # A store may refuse an attempt because an earlier one is still under way, and arrives.
-        mine = tried.get(_content(before.version + 1, table) or b"")
-        if mine is not None:
-            return Committed(table=before, version=before.version + 1, replaced=mine)
+        table = open_table(table.folder)
     raise FileChangedError(
         f"other writers were first {_ATTEMPTS} times, so nothing was committed",
         hint="run again when fewer programs write to the table",
         path=table.folder,
     )
-
-
-def _content(version: int, table: Snapshot) -> bytes | None:
-    """Return the commit of a version that the table has reached, or None for a later version."""
-    if version > table.version:
-        return None
-    path = log_file(table.folder, version)
-    error = FileChangedError("another writer was first", path=path)
-    return committed_content(path, error, _UNKNOWN)
 
 
 def still_live(

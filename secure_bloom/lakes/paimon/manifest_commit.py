@@ -43,7 +43,7 @@ from secure_bloom.lakes.paimon.snapshot import (
 )
 from secure_bloom.lakes.paimon.table import INDEX_SUFFIX
 from secure_bloom.storage import join, open_input, replace_tail
-from secure_bloom.storage.commit_files import committed_content, is_committed
+from secure_bloom.storage.commit_files import is_committed
 from secure_bloom.storage.dispatch import create_file, remove_file
 from secure_bloom.storage.paths import without_links
 
@@ -108,7 +108,6 @@ def commit(
     """
     pause = _FIRST_PAUSE
     latest: PaimonSnapshot | None = snapshot
-    tried: dict[bytes, CommittedIndexes] = {}
     for _ in range(_ATTEMPTS):
         live = (
             ()
@@ -124,13 +123,9 @@ def commit(
         if latest is None or not live:
             return CommittedIndexes(snapshot=None, indexes=())
         plan = _plan(latest, live, partition_types)
-        done = tried[plan.snapshot] = CommittedIndexes(snapshot=latest.id + 1, indexes=live)
         if _is_published(folder, latest, plan):
             _update_hint(folder, latest.id + 1)
-            return done
-        # A store may refuse an attempt because an earlier one is still under way, and arrives.
-        if (arrived := tried.get(_snapshot_there(folder, latest.id + 1))) is not None:
-            return arrived
+            return CommittedIndexes(snapshot=latest.id + 1, indexes=live)
         # The pause is random: of two writers that were too late together, one tries again earlier.
         time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -140,12 +135,6 @@ def commit(
         hint="run again when fewer programs write to the table",
         path=folder,
     )
-
-
-def _snapshot_there(folder: str, number: int) -> bytes:
-    """Return the file of the snapshot that another attempt or writer has created."""
-    error = FileChangedError("another writer was first", path=folder)
-    return committed_content(snapshot_path(folder, number), error, _UNKNOWN) or b""
 
 
 def _is_published(folder: str, snapshot: PaimonSnapshot, plan: _CommitPlan) -> bool:

@@ -6,7 +6,9 @@ there or the new one, and no upload is left open that could have been aborted.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from secure_bloom.errors import (
     UnfinishedWriteError,
     UnsupportedFeatureError,
 )
-from secure_bloom.storage import open_input, replace_tail, write_new
+from secure_bloom.storage import open_input, replace_tail, s3, write_new
 from secure_bloom.storage.dispatch import create_file, remove_file
 from secure_bloom.storage.object_writes import put_object
 from testing.storage import Bucket
@@ -43,6 +45,7 @@ def proxies(ports: dict[str, str]) -> Iterator[dict[str, StoreProxy]]:
 def few_tries(s3_rights: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in TRIES.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(s3, "_PAUSES", (0.01, 0.01))
 
 
 @pytest.fixture(params=["moto", "ministack"])
@@ -166,7 +169,7 @@ def test_a_request_that_fails_leaves_the_old_object_or_the_new_one(
         (403, "AccessDenied", AccessDeniedError, "denies access"),
         (400, "ExpiredToken", AccessDeniedError, "ExpiredToken"),
         (501, "NotImplemented", UnsupportedFeatureError, "conditional"),
-        (409, "ConditionalRequestConflict", FileChangedError, "changed"),
+        (409, "ConditionalRequestConflict", UnfinishedWriteError, "unknown whether"),
         (0, "", PolicyError, "cannot be reached"),
     ],
 )
@@ -336,6 +339,63 @@ def test_a_layer_below_repeats_the_write_and_meets_its_own_object(
         replace_tail(file, len(old) - 100, TAIL)
     proxy.tell(fail=None)
     assert bucket.objects()["new.parquet" if is_new else KEY] == new(old)
+
+
+@SIZES
+@pytest.mark.parametrize("code", ["ConditionalRequestConflict", "OperationAborted"])
+def test_a_write_that_conflicts_with_its_own_first_request(
+    proxy: StoreProxy, old: bytes, code: str
+) -> None:
+    """The first request is still under way when a layer below repeats it."""
+    bucket, file = fill(proxy, old)
+    only = "POST /" if old is LARGE else f"PUT /{bucket.name}"
+    but = "uploads" if old is LARGE else None
+    proxy.tell(fail={"status": 409, "code": code, "late": 0.1, "only": only, "but": but})
+    replace_tail(file, len(old) - 100, TAIL)
+    proxy.tell(fail=None)
+    assert bucket.objects()[KEY] == new(old)
+
+
+@pytest.mark.parametrize("what", ["delta", "paimon"])
+def test_a_commit_that_appears_after_every_answer_was_a_conflict(
+    proxy: StoreProxy, tmp_path: Path, what: str
+) -> None:
+    """What the commit names is there when it appears."""
+    bucket = Bucket(proxy.port)
+    if what == "delta":
+        deltalake = pytest.importorskip("deltalake")
+        deltalake.write_deltalake(tmp_path / "t", pa.table({"id": range(100)}))
+        folder, commits = tmp_path / "t", "/_delta_log/"
+    else:
+        paimon_tables = pytest.importorskip("testing.paimon_tables")
+        lake = paimon_tables.Warehouse(path=str(tmp_path))
+        folder, commits = Path(lake.create("id bigint")), "/snapshot/snapshot-"
+        lake.insert([(number,) for number in range(100)])
+    for path in folder.rglob("*"):
+        if path.is_file():
+            bucket.put(f"t/{path.relative_to(folder)}", body=path.read_bytes())
+    proxy.tell(
+        fail={
+            "status": 409,
+            "code": "ConditionalRequestConflict",
+            "late": 0.3,
+            "from_then_on": True,
+            "only": f"PUT /{bucket.name}/t{commits}",
+        }
+    )
+    before = len(bucket.objects())
+    options = {"id": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
+    run = (
+        partial(sb.add_bloom_filters, bucket.uri("t"), columns="id", jobs=1)
+        if what == "delta"
+        else partial(sb.paimon.build_index, bucket.uri("t"), options)
+    )
+    with pytest.raises(UnfinishedWriteError, match="unknown whether"):
+        run()
+    time.sleep(0.6)
+    proxy.tell(fail=None)
+    assert len(bucket.objects()) > before + 1
+    assert sorted(sb.read_table(bucket.uri("t"))["id"].to_pylist()) == list(range(100))
 
 
 @pytest.mark.parametrize(("status", "code"), REPEATED)
