@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ pytest.importorskip("pypaimon_rust")
 pytest.importorskip("pyspark")
 
 import secure_bloom as sb
+from secure_bloom.lakes.paimon.rows import text_of
+from secure_bloom.lakes.paimon.schema import AtomicType
 from secure_bloom.lakes.paimon.table import paimon_table
 from testing.paimon_java import JARS, MISSING, JavaWriter, paimon_java
 from testing.paimon_tables import Warehouse, damage, files_below, latest
@@ -163,3 +166,36 @@ def test_folders_of_partitions_are_named_as_java_names_numbers(
     assert sorted(table.files) == sorted(map(str, Path(folder).rglob("data-*")))
     report = sb.paimon.build_index(folder, ["id"], where=f"p >= {values[0]}")
     assert {file.status for file in report.files} == {"built"}
+
+
+TIMES = [0, 1, 100, 11_045_000, 11_045_120, 86_399_999]
+#: Before 1970, in winter, in summer, and in the hour that New York has twice.
+MOMENTS = [(-1, 0), (1_704_164_645_100, 123_456), (1_719_900_000_000, 0), (1_730_613_600_000, 0)]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("precision", [0, 1, 3, 6, 9])
+def test_folders_of_times_are_named_as_java_casts_them(
+    java: JavaWriter, monkeypatch: pytest.MonkeyPatch, zone: str, precision: int
+) -> None:
+    paimon, lang = java.jvm.org.apache.paimon, java.jvm.java.lang
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    java.jvm.java.util.TimeZone.setDefault(java.jvm.java.util.TimeZone.getTimeZone(zone))
+    text = paimon.types.VarCharType(2**31 - 1)
+    moments = {it: paimon.data.Timestamp.fromEpochMillis(*it) for it in MOMENTS}
+    times = {it: lang.Integer.valueOf(it) for it in TIMES}
+    try:
+        for root, kind, values in (
+            ("TIME", paimon.types.TimeType(precision), times),
+            ("TIMESTAMP", paimon.types.TimestampType(precision), moments),
+            ("TIMESTAMP_LTZ", paimon.types.LocalZonedTimestampType(precision), moments),
+        ):
+            cast = paimon.casting.CastExecutors.resolve(kind, text)
+            ours = AtomicType(root=root, length=precision)
+            for value, java_value in values.items():
+                shown = text_of(value, ours, legacy=False)
+                assert shown == cast.cast(java_value).toString(), (root, value)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

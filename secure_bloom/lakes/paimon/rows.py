@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, Final, TypeAlias
 
@@ -197,10 +197,27 @@ def _java_time(value: Value, _: AtomicType) -> str:
     return f"{shown}.{digits}" if digits else shown
 
 
-def _sql_time(value: Value, kind: AtomicType) -> str:
+def _sql_timestamp(value: Value, kind: AtomicType) -> str:
+    return _sql_shown(_moment(value), value, kind)
+
+
+def _local_timestamp(value: Value, kind: AtomicType) -> str:
+    """Return a timestamp in the time zone of this process, as Paimon does in its own processes."""
+    return _sql_shown(_moment(value).replace(tzinfo=UTC).astimezone(), value, kind)
+
+
+def _sql_shown(moment: datetime, value: Value, kind: AtomicType) -> str:
     nanos = value[0] % 1000 * 1_000_000 + value[1]
-    digits = f"{nanos:09}"[: kind.precision]
-    return f"{_moment(value):%Y-%m-%d %H:%M:%S}" + (f".{digits}" if digits else "")
+    digits = f"{nanos:09}".rstrip("0").ljust(kind.precision, "0")
+    return f"{moment:%Y-%m-%d %H:%M:%S}" + (f".{digits}" if digits else "")
+
+
+def _sql_time(value: Value, kind: AtomicType) -> str:
+    """Return a time of the day as Paimon in Java casts it: with a fraction, which may be one 0."""
+    # A time without a precision has 0.
+    digits = f"{value % 1000:03}"[: kind.length or 0].rstrip("0")
+    shown = f"{timedelta(seconds=value // 1000)}".zfill(len("00:00:00"))
+    return f"{shown}.{digits or 0}" if kind.length else shown
 
 
 def _java_number(value: Value, kind: AtomicType) -> str:
@@ -239,7 +256,7 @@ _PART: Final[Mapping[str, _ShownAs]] = {
     "DECIMAL": lambda value, kind: f"{decimal_of(value, kind):f}",
 }
 #: By ``partition.legacy-name``. Paimon names folders of binary partitions by an address in memory
-#: with legacy names, and those of times in a zone by the writer's zone without them.
+#: with legacy names.
 _PARTS: Final[Mapping[bool, Mapping[str, _ShownAs]]] = {
     True: {
         **_PART,
@@ -249,7 +266,9 @@ _PARTS: Final[Mapping[bool, Mapping[str, _ShownAs]]] = {
     False: {
         **_PART,
         "DATE": _date,
-        "TIMESTAMP": _sql_time,
+        "TIME": _sql_time,
+        "TIMESTAMP": _sql_timestamp,
+        "TIMESTAMP_LTZ": _local_timestamp,
         **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), _utf8),
     },
 }

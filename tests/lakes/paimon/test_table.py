@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pypaimon_rust")
@@ -57,6 +58,34 @@ def test_the_paths_of_partitions_are_those_of_the_files(
     where = "p is null" if value is None else "p is not null"
     report = sb.paimon.build_index(folder, ["id"], where=where)
     assert [file.status for file in report.files] == ["built"]
+
+
+@pytest.mark.parametrize("legacy", ["true", "false"])
+@pytest.mark.parametrize(
+    ("kind", "stored", "value"),
+    [
+        ("TIME(3)", pa.time32("ms"), 11_045_120),
+        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", pa.timestamp("ms", "UTC"), 1_704_164_645_100),
+        ("TIMESTAMP(6) WITH LOCAL TIME ZONE", pa.timestamp("us", "UTC"), -1),
+    ],
+)
+def test_the_paths_of_partitions_that_sql_cannot_name(
+    lake: Warehouse, kind: str, stored: pa.DataType, value: int, legacy: str
+) -> None:
+    folder = lake.create("id bigint, p int", partitioned="p", partition__legacy_name=legacy)
+    schema = Path(folder, "schema/schema-0")
+    schema.write_text(schema.read_text().replace('"INT"', f'"{kind}"'))
+    builder = lake.table().new_batch_write_builder()
+    writer = builder.new_write()
+    columns = [pa.array([1], pa.int64()), pa.array([value], stored)]
+    writer.write_arrow(pa.record_batch(columns, names=["id", "p"]))
+    builder.new_commit().commit(writer.prepare_commit())
+    assert sorted(paimon_table(folder).files) == sorted(map(str, Path(folder).rglob("data-*")))
+    assert sb.read_table(folder)["p"].to_pylist() == [row["p"] for row in lake.rows()]
+    shown = columns[1][0].as_py()
+    report = sb.paimon.build_index(folder, ["id"], where=f"p = '{shown}'")
+    assert [file.status for file in report.files] == ["built"]
+    assert sb.paimon.build_index(folder, ["id"], where=f"p < '{shown}'").files == ()
 
 
 def test_a_partition_of_bytes_has_a_name_only_without_legacy_names(lake: Warehouse) -> None:
