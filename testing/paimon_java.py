@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,14 @@ class JavaWriter:
         commit.commit(writer.prepareCommit())
         writer.close()
         commit.close()
+
+    def remove_orphans(self, warehouse: str, name: str = "t") -> list[str]:
+        """Remove files of a table that no snapshot, tag or branch names. Return their names."""
+        cleaner = self._paimon.operation.OrphanFilesClean(self.table(warehouse, name))
+        # New files, too, which Paimon leaves alone for a day.
+        tomorrow = datetime.now() + timedelta(days=1)
+        cleaner = cleaner.olderThan(f"{tomorrow:%Y-%m-%d %H:%M:%S}")
+        return sorted(path.getName() for path in cleaner.clean())
 
     def expire(self, warehouse: str, name: str = "t") -> int:
         """Expire all snapshots but the last. Return how many there were."""

@@ -25,7 +25,7 @@ from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.lakes import TableListing, TableVersion, is_in_catalog, list_tables
-from secure_bloom.lakes.paimon.names import is_named, table_folder
+from secure_bloom.lakes.paimon.names import is_named, root_of, table_folder
 from secure_bloom.storage.paths import Paths, as_paths
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
@@ -136,7 +136,7 @@ def _places(roots: Iterable[str]) -> Iterator[str]:
     """Yield the places where more than live files may lie. A catalog's table is none."""
     for root in roots:
         if is_named(root):
-            yield table_folder(root)
+            yield root_of(table_folder(root))
         elif not is_in_catalog(root):
             yield root
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import located
-from secure_bloom.lakes.paimon.names import is_named, table_folder
+from secure_bloom.lakes.paimon.names import is_named, root_of, table_folder
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
@@ -35,7 +35,7 @@ class PaimonTables(TableFormat):
     )
 
     def recognizes(self, path: str) -> bool:
-        """Return whether a path names a table of a warehouse."""
+        """Return whether a path names a table of a warehouse, or a branch."""
         return is_named(path)
 
     def list_table(self, path: str, at: TableVersion) -> ListedTable:
@@ -46,12 +46,12 @@ class PaimonTables(TableFormat):
         require_parquet(found)
         return ListedTable(
             format=self,
-            place=found.folder,
+            place=root_of(found.folder),
             files=found.files,
             mappings={
                 path: names for path, file in found.files.items() if (names := found.mapping(file))
             },
-            location=found.folder if is_named(path) else None,
+            location=root_of(found.folder) if is_named(path) else None,
             schema=found.column_names,
             state=found,
         )

@@ -149,6 +149,76 @@ def test_branches_and_tags_stay(lake: Warehouse, java: JavaWriter, keyed: str) -
     assert side["id"] < latest(keyed)["id"]
 
 
+@pytest.fixture
+def branched(lake: Warehouse, java: JavaWriter) -> str:
+    """A table and its branch ``side``, with a row of both and a row of each."""
+    folder = lake.create("id bigint, name string", file_index__in_manifest_threshold="0 b")
+    lake.insert([(1, "both"), (100, "both")])
+    java.table(lake.path).createTag("before")
+    java.table(lake.path).createBranch("side", "before")
+    java.insert(lake.path, [{"id": 2, "name": "side"}], TWO, SIDE)
+    java.insert(lake.path, [{"id": 3, "name": "main"}], TWO)
+    return folder
+
+
+TWO, SIDE = pa.schema(list(SCHEMA)[:2]), "t$branch_side"
+OF_SIDE, OF_MAIN = (
+    [(1, "both"), (2, "side"), (100, "both")],
+    [(1, "both"), (3, "main"), (100, "both")],
+)
+
+
+def test_a_branch_is_read_and_gets_indexes_of_its_own(
+    lake: Warehouse, java: JavaWriter, branched: str
+) -> None:
+    side = f"{branched}$branch_side"
+    before = files_below(branched)
+    report = sb.paimon.build_index(side, {"id": OPTIONS["name"]})
+    assert [file.status for file in report.files] == ["built", "built"]
+    changed = {name for name, it in files_below(branched).items() if before.get(name) != it}
+    assert {name.partition("/")[0] for name in changed} == {"branch", "manifest", "bucket-0"}
+    assert names(lake.sql(f"select * from {SIDE}")) == OF_SIDE
+    assert names(lake.rows()) == OF_MAIN
+    assert names(sb.read_table(f"paimon://{lake.path}/default.{SIDE}").to_pylist()) == OF_SIDE
+    assert {it.verdict for it in sb.paimon.probe(side, "id = 57").files} == {sb.Verdict.ABSENT}
+    assert {it.verdict for it in sb.paimon.probe(branched, "id = 57").files} == {
+        sb.Verdict.NO_FILTER
+    }
+    # Java goes on with the branch, and removes no file that only the branch has.
+    java.insert(lake.path, [{"id": 4, "name": "side"}], TWO, SIDE)
+    assert java.remove_orphans(lake.path) == []
+    assert names(lake.sql(f"select * from {SIDE} where id = 4")) == [(4, "side")]
+    for path in paimon_table(f"{branched}/branch/branch-side").files.values():
+        if path.index_names:
+            damage(path.path)
+    assert lake.sql(f"select * from {SIDE} where id = 57") == []
+
+
+def test_a_branch_that_is_not_there_is_named_with_those_that_are(branched: str) -> None:
+    with pytest.raises(sb.PolicyError, match="the table has no branch sid") as error:
+        sb.paimon.build_index(f"{branched}$branch_sid", ["id"])
+    assert error.value.hint == "its branches: side"
+    assert sb.paimon.build_index(f"{branched}$branch_main", ["id"], dry_run=True).files
+
+
+def test_the_audit_of_a_table_whose_branch_has_schemas_of_its_own(
+    lake: Warehouse, java: JavaWriter, branched: str, tmp_path: Path
+) -> None:
+    paimon = java.jvm.org.apache.paimon
+    table = java.table(lake.path, SIDE)
+    changes = java.jvm.java.util.ArrayList()
+    changes.add(paimon.schema.SchemaChange.renameColumn("name", "email"))
+    paimon.schema.SchemaManager(table.fileIO(), table.location(), "side").commitChanges(changes)
+    renamed = pa.schema([("id", pa.int64()), ("email", pa.string())])
+    java.insert(lake.path, [{"id": 5, "email": "side"}], renamed, SIDE)
+    (tmp_path / "policy.toml").write_text('[footer]\nkey = "f"\n[columns.email]\nkey = "k"\n')
+    keys = sb.Keyring(master_keys={"f": bytes(16), "k": bytes(16)})
+    for place in (branched, f"{branched}$branch_side"):
+        found = sb.audit(place, policy=tmp_path / "policy.toml", keys=keys).findings
+        assert not any("no such file" in it.message for it in found)
+        assert any(it.column == "email" and "smallest" in it.message for it in found)
+
+
 @pytest.mark.parametrize(
     ("kind", "stored", "values"),
     [

@@ -10,6 +10,7 @@ from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError, located
+from secure_bloom.lakes.paimon.names import branch_folders, root_of
 from secure_bloom.lakes.paimon.rows import present_fields
 from secure_bloom.lakes.paimon.schema import PaimonSchema, SchemaReader
 from secure_bloom.lakes.paimon.snapshot import PaimonEntry, every_entry
@@ -24,15 +25,21 @@ def columns_with_bounds(table: PaimonTable) -> tuple[Mapping[str, int], Mapping[
 
     The first part is of live files, the second of files that only old manifests name.
     """
-    schemas, names = SchemaReader(table.folder), OtherNames(table)
+    root = root_of(table.folder)
+    # Branches number their schemas on their own, and no entry says of which branch it is.
+    branches = [OtherNames(folder) for folder in (root, *branch_folders(root).values())]
     live = {file.entry.place for file in table.files.values()}
     found: dict[str, set[tuple[object, ...]]] = defaultdict(set)
     with located(path=table.folder):
         for entry in every_entry(table.folder):
-            schema = schemas.get(entry.file["_SCHEMA_ID"])
-            for stored in _bounded(entry, schema):
-                for name in names.of(schema, stored):
-                    found[name].add(entry.place)
+            number = entry.file["_SCHEMA_ID"]
+            written = [(it, schema) for it in branches if (schema := it.schemas.get(number))]
+            if not written:
+                raise FormatError(f"no schema {number} of the table can be read")
+            for names, schema in written:
+                for stored in _bounded(entry, schema):
+                    for name in names.of(schema, stored):
+                        found[name].add(entry.place)
     counts = {name: len(places & live) for name, places in found.items()}
     old = {name: len(places - live) for name, places in found.items()}
     return Counter(counts), Counter(old)
@@ -62,11 +69,12 @@ def _bounded(entry: PaimonEntry, schema: PaimonSchema) -> Iterator[str]:
 
 
 class OtherNames:
-    """The names that a table's columns have in any of its schemas."""
+    """The names that the columns of a table, or of a branch, have in any of its schemas."""
 
-    def __init__(self, table: PaimonTable) -> None:
+    def __init__(self, folder: str) -> None:
         self._names: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        for schema in SchemaReader(table.folder).every():
+        self.schemas = {schema.id: schema for schema in SchemaReader(folder).every()}
+        for schema in self.schemas.values():
             for column in schema.fields:
                 self._names[column.id][column.name] = None
 

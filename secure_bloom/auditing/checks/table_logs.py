@@ -92,7 +92,7 @@ def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]
     live, old = columns_with_bounds(table)
     yield from _bounds(table.folder, live, policy, PAIMON_LOG_FIX)
     yield from _bounds(table.folder, old, policy, PAIMON_LOG_FIX, where=_OLD)
-    names = OtherNames(table)
+    names = OtherNames(table.folder)
     for file in table.files.values():
         yield from guarded(check_indexes(file, names, policy, table.folder))
 

@@ -28,6 +28,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.lakes.avro_files import AvroFile, encode
+from secure_bloom.lakes.paimon.names import root_of
 from secure_bloom.lakes.paimon.rows import bounds, decode_row
 from secure_bloom.lakes.paimon.schema import AtomicType
 from secure_bloom.lakes.paimon.snapshot import (
@@ -143,13 +144,13 @@ def _is_published(folder: str, snapshot: PaimonSnapshot, plan: _CommitPlan) -> b
     Only the manifests of a snapshot that is certainly not there are removed again.
     """
     written: list[str] = []
-    like = snapshot_path(folder, snapshot.id)
+    root, like = root_of(folder), snapshot_path(folder, snapshot.id)
     try:
         for name, content in plan.files.items():
-            path = without_links(join(join(folder, MANIFEST_FOLDER), name), folder)
+            path = without_links(join(join(root, MANIFEST_FOLDER), name), root)
             written.append(path)
             create_file(path, content, like=like)
-        path = without_links(snapshot_path(folder, snapshot.id + 1), folder)
+        path = without_links(snapshot_path(folder, snapshot.id + 1), root)
         if is_committed(path, plan.snapshot, like=like, hint=_UNKNOWN):
             return True
     except UnfinishedWriteError:

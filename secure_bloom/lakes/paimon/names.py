@@ -1,10 +1,14 @@
 """The names of Paimon tables: ``paimon://WAREHOUSE/DATABASE.TABLE`` is a folder of a warehouse.
 
-paimon:///lake/default.orders  ->  /lake/default.db/orders
+paimon:///lake/default.orders              ->  /lake/default.db/orders
+paimon:///lake/default.orders$branch_test  ->  /lake/default.db/orders/branch/branch-test
+
+The folder of a branch has schemas, snapshots and tags.  Manifests and data are in the table's.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from secure_bloom.errors import MissingPathError, PolicyError
@@ -13,21 +17,67 @@ from secure_bloom.storage.dispatch import tree_of
 
 SCHEME: Final = "paimon://"
 SCHEMA_FOLDER: Final = "schema"
+_BRANCHES: Final = "branch"
+_PREFIX: Final = "branch-"
+_MAIN: Final = "main"
+_NAMED_BRANCH = re.compile(r"(.+)\$branch_([^/$]+)/?", re.DOTALL)
+_BRANCH_FOLDER = re.compile(rf"(.+)/{_BRANCHES}/{_PREFIX}[^/]+", re.DOTALL)
 
 
 def is_named(path: str) -> bool:
-    """Return whether a path names a table of a warehouse."""
-    return path.startswith(SCHEME)
+    """Return whether a path names a table of a warehouse, or a branch of a table."""
+    if path.startswith(SCHEME):
+        return True
+    found = _NAMED_BRANCH.fullmatch(path)
+    return found is not None and _has_schemas(_plain_folder(found[1]))
 
 
 def table_folder(path: str) -> str:
-    """Return the folder of a table: of a name in a warehouse, or the folder itself.
+    """Return the folder of a table: of a name in a warehouse, of a branch, or the folder itself.
 
-    Raises PolicyError for a name that is none, or a table that is not there.
+    Raises PolicyError for a name that is none, or a table or branch that is not there.
     """
     if not is_named(path):
-        found = local_path(path)
-        return found if is_object_uri(found) else found.rstrip("/") or "/"
+        return _plain_folder(path)
+    branched = _NAMED_BRANCH.fullmatch(path)
+    table, branch = (path, _MAIN) if branched is None else branched.groups()
+    folder = _in_warehouse(table) if table.startswith(SCHEME) else _plain_folder(table)
+    if branch == _MAIN:
+        return folder
+    found = join(join(folder, _BRANCHES), _PREFIX + branch)
+    if not _has_schemas(found):
+        names = ", ".join(branch_folders(folder))
+        raise MissingPathError(
+            f"the table has no branch {branch}",
+            hint=f"its branches: {names}" if names else "it has no branches",
+            path=path,
+        )
+    return found
+
+
+def root_of(folder: str) -> str:
+    """Return the folder of manifests and data for the folder of a table, or of a branch."""
+    found = _BRANCH_FOLDER.fullmatch(folder)
+    return folder if found is None else found[1]
+
+
+def branch_folders(root: str) -> dict[str, str]:
+    """Return the folders of all branches of a table but its main one, by their names."""
+    tree, branches = tree_of(root), join(root, _BRANCHES)
+    names = sorted(tree.names(branches)) if tree.is_folder(branches) else []
+    return {it.removeprefix(_PREFIX): join(branches, it) for it in names if it.startswith(_PREFIX)}
+
+
+def _plain_folder(path: str) -> str:
+    found = local_path(path)
+    return found if is_object_uri(found) else found.rstrip("/") or "/"
+
+
+def _has_schemas(folder: str) -> bool:
+    return tree_of(folder).is_folder(join(folder, SCHEMA_FOLDER))
+
+
+def _in_warehouse(path: str) -> str:
     warehouse, slash, name = path.removeprefix(SCHEME).rpartition("/")
     database, dot, table = name.partition(".")
     if not (slash and warehouse and database and dot and table):
@@ -37,9 +87,8 @@ def table_folder(path: str) -> str:
             path=path,
         )
     folder = join(join(warehouse, f"{database}.db"), table)
-    tree = tree_of(folder)
-    if not tree.is_folder(join(folder, SCHEMA_FOLDER)):
-        missing = folder if tree.is_folder(warehouse) else warehouse
+    if not _has_schemas(folder):
+        missing = folder if tree_of(folder).is_folder(warehouse) else warehouse
         what = "the warehouse has no such table" if missing == folder else "there is no warehouse"
         raise MissingPathError(what, hint=f"nothing is at {missing}", path=path)
     return folder

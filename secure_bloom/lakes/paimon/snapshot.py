@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from secure_bloom.errors import FormatError, MissingPathError, PolicyError, located
 from secure_bloom.lakes.avro_files import AvroFile, decode, decoding_room
+from secure_bloom.lakes.paimon.names import root_of
 from secure_bloom.lakes.paimon.schema import number_in, read_json
 from secure_bloom.lakes.table_version import milliseconds
 from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
@@ -155,7 +156,8 @@ def read_snapshot(folder: str, number: int) -> PaimonSnapshot:
 
 def every_entry(folder: str) -> Iterator[PaimonEntry]:
     """Yield the entries of all manifests in the folder of the table, also of old snapshots."""
-    names = tree_of(folder).level(join(folder, MANIFEST_FOLDER), sys.maxsize)[1] or ()
+    manifests = join(root_of(folder), MANIFEST_FOLDER)
+    names = tree_of(folder).level(manifests, sys.maxsize)[1] or ()
     room = decoding_room()
     for name in sorted(names):
         if name.startswith("manifest-") and not name.startswith("manifest-list-"):
@@ -237,7 +239,7 @@ def _name(document: Mapping[str, Any], name: str) -> str:
 
 
 def _read(folder: str, name: str, room: MemoryShare) -> AvroFile:
-    path = join(join(folder, MANIFEST_FOLDER), name)
+    path = join(join(root_of(folder), MANIFEST_FOLDER), name)
     with located(path=path), open_input(path) as file:
         refuse_beyond(file.size, "a manifest")
         return decode(file.all_bytes(), room)

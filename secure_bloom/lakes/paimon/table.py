@@ -17,6 +17,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
+from secure_bloom.lakes.paimon.names import root_of
 from secure_bloom.lakes.paimon.rows import Value, decode_row, text_of
 from secure_bloom.lakes.paimon.schema import (
     AtomicType,
@@ -271,7 +272,7 @@ class _Places:
     """The values of partitions, and the folders of buckets. Each is worked out once."""
 
     def __init__(self, folder: str, schema: PaimonSchema) -> None:
-        self.root = folder
+        self.root = root_of(folder)
         self._schema = schema
         self._types = partition_types(schema)
         self._known: dict[tuple[bytes, int], tuple[tuple[Value, ...], str]] = {}
@@ -392,7 +393,7 @@ def _vectors(
             continue
         if record.get("_EXTERNAL_PATH") is not None or schema.is_on("index-file-in-data-file-dir"):
             raise UnsupportedFeatureError("the table has deletion vectors beside data files")
-        path = join(join(folder, "index"), plain_name(record.get("_FILE_NAME")))
+        path = join(join(root_of(folder), "index"), plain_name(record.get("_FILE_NAME")))
         for each in record.get("_DELETIONS_VECTORS_RANGES") or ():
             found = record.get("_PARTITION"), record.get("_BUCKET"), each.get("f0")
             match found:
