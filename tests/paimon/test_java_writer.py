@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from secure_bloom.lakes.paimon.schema import AtomicType
 from secure_bloom.lakes.paimon.table import paimon_table
 from testing.paimon_java import JARS, MISSING, JavaWriter, paimon_java
 from testing.paimon_tables import Warehouse, damage, files_below, latest
+from tests.paimon.test_table_kills import CHILD
 
 pytestmark = pytest.mark.skipif(not JARS.is_dir(), reason=MISSING)
 OPTIONS = {"name": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
@@ -128,6 +131,57 @@ def test_expiry_in_java_removes_what_our_snapshots_do_not_need(
     assert {name for file in table.files.values() for name in file.index_names} < left
     assert names(lake.rows()) == ROWS
     assert names(lake.rows("name = 'old'")) == [(9, "old")]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_paimons_removal_of_orphans_takes_what_a_killed_run_left(
+    lake: Warehouse, java: JavaWriter, when: str
+) -> None:
+    folder = lake.create("id bigint, name string", file_index__in_manifest_threshold="0 b")
+    lake.insert([(1, "a")])
+    sb.paimon.build_index(folder, ["name"])
+    java.table(lake.path).createTag("before")
+    lake.insert([(2, "b")])
+    before, rows = files_below(folder), lake.rows()
+    # The fourth file of a commit is its snapshot.
+    subprocess.run([sys.executable, "-c", CHILD, folder, "4", when], timeout=120, check=False)
+    left = files_below(folder)
+    assert left.keys() > before.keys()
+    removed = java.remove_orphans(lake.path)
+    if when == "before":
+        assert files_below(folder) == before
+    else:
+        # The snapshot is there, so all that the run wrote is named.
+        assert removed == []
+    assert lake.rows() == rows
+    assert lake.rows("name = 'b'") == [{"id": 2, "name": "b"}]
+    assert lake.sql("select * from t version as of 'before'") == [{"id": 1, "name": "a"}]
+
+
+def test_an_index_that_another_one_replaced_stays_while_a_tag_names_it(
+    lake: Warehouse, java: JavaWriter
+) -> None:
+    """Afterwards Paimon's removal of orphans takes it, once its writer has merged manifests."""
+    folder = lake.create(
+        "id bigint, name string",
+        file_index__in_manifest_threshold="0 b",
+        manifest__merge_min_count="1",
+        manifest__full_compaction_threshold_size="1 b",
+    )
+    lake.insert([(1, "a")])
+    sb.paimon.build_index(folder, ["id"])
+    [[old]] = [file.index_names for file in paimon_table(folder).files.values()]
+    java.table(lake.path).createTag("before")
+    sb.paimon.build_index(folder, ["name"])
+    java.insert(lake.path, [{"id": 2, "name": "b"}], TWO)
+    java.expire(lake.path)
+    assert java.remove_orphans(lake.path) == []
+    assert Path(folder, "bucket-0", old).exists()
+    java.table(lake.path).deleteTag("before")
+    assert old in java.remove_orphans(lake.path)
+    assert not Path(folder, "bucket-0", old).exists()
+    assert names(lake.rows()) == [(1, "a"), (2, "b")]
+    assert names(sb.read_table(folder, where="name = 'a'").to_pylist()) == [(1, "a")]
 
 
 def test_branches_and_tags_stay(lake: Warehouse, java: JavaWriter, keyed: str) -> None:
