@@ -98,9 +98,9 @@ fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs; writes docs/reliabil
 integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb; writes docs/reliability.md
 	$(BIN)/python -m campaigns integrity
 
-judges: $(VENV)/.installed-dev  ## Other versions of DuckDB, DataFusion and deltalake, each apart, find the same rows before and after add
+judges: $(VENV)/.installed-dev  ## Ten other readers and versions, each apart, answer the same before and after add; writes docs/compatibility.md (4 minutes)
 	$(BIN)/python -m testing.judges
-	$(BIN)/python -m pytest $(PARALLEL) tests/interop/test_judges.py
+	$(BIN)/python -m pytest --quiet tests/interop/test_judges.py --compatibility docs/compatibility.md
 
 no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
 	$(BIN)/python -m campaigns no_false_negative

@@ -16,11 +16,18 @@ from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import NamedTuple
 
+from testing.columns import COLUMNS
 from testing.project import ROOT
 
 PAGE = ROOT / "docs" / "compatibility.md"
 #: The distribution in which each reader comes.
 DISTRIBUTIONS = {"pyarrow": "pyarrow", "DuckDB": "duckdb", "Polars": "polars", "Spark": "pyspark"}
+
+
+#: Type -> all encodings in which it was written.
+_ENCODINGS = {column.name: column.encodings for column in COLUMNS}
+_EVERY_CASE = {(name, encoding) for name, every in _ENCODINGS.items() for encoding in every}
+_OTHERS = "all others"
 
 
 class Shown(enum.StrEnum):
@@ -69,8 +76,26 @@ class Support(NamedTuple):
         return ".".join(self.spark.split(".")[:2])
 
 
+class Ruling(NamedTuple):
+    """What a reader that is installed apart did with a type in an encoding, in files in clear."""
+
+    reader: str
+    judge: str
+    version: str
+    type: str
+    encoding: str
+    shown: Shown
+
+
+#: What is said of a type and encoding, in the order of the page.
+RULINGS = {
+    Shown.LOOKUPS: "rows and lookups",
+    Shown.ROWS: "rows alone",
+    Shown.NOT_READ: "not read",
+}
+
 #: What tests see, and the page says.
-Seen = Claim | Sighting | Support
+Seen = Claim | Sighting | Support | Ruling
 
 
 class StalePageError(AssertionError):
@@ -103,12 +128,19 @@ def with_others(seen: Iterable[Seen], committed: Iterable[Seen]) -> set[Seen]:
 
 def _part(claim: Seen) -> object:
     """Return the part of the page that a run sees as a whole."""
-    return claim.minor if isinstance(claim, Support) else type(claim)
+    match claim:
+        case Support():
+            return claim.minor
+        case Ruling():
+            return claim.judge
+    return type(claim)
 
 
 def _agree(claim: Seen, said: Seen) -> bool:
     if isinstance(claim, Support) and isinstance(said, Support):
         return (claim.minor, claim.feature, claim.shown) == (said.minor, said.feature, said.shown)
+    if isinstance(claim, Ruling) and isinstance(said, Ruling):
+        return claim._replace(version=said.version) == said
     return claim == said
 
 
@@ -132,8 +164,7 @@ Some readers look for other bytes than the format says. Filters hold these too, 
 DuckDB before 2.0 looks for the text of binary values (BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY without a
 type), DuckDB 2.0 for FLOAT16 as a FLOAT, and DataFusion before 55 (deltalake 1.1 to 1.6.2) for
 decimals in FIXED_LEN_BYTE_ARRAY as 16 bytes. Filters of other writers, and of secure-bloom 0.2 and
-earlier, do not hold the texts and the 16 bytes: `add --replace-filters` builds them anew. `make
-judges` asks DuckDB 1.4 and 1.5, DataFusion 54 and deltalake 1.6.2 beside those of the environment.
+earlier, do not hold the texts and the 16 bytes: `add --replace-filters` builds them anew.
 
 [Iceberg's Java library](iceberg.md#icebergs-java-library) was asked about whole tables.
 
@@ -152,6 +183,24 @@ takes the first page for the filter. `add` prints a note for these files. With
 `[readers] duckdb = true` in the policy it refuses the filter.
 
 The files were written by pyarrow.
+
+"""
+
+
+_JUDGES = """
+## Other readers and versions
+
+`make judges` installs each in a folder of its own, and asks it for all rows and for six present
+values of each type and encoding, in files in clear, before and after `add`. Every answer was the
+same. **rows and lookups** means: it returned the rows and found all six values. **rows alone**: it
+has no equality for the type, or finds nothing by it before `add` either. **not read**: it cannot
+read the type and encoding, with or without filters. deltalake's lookups are
+deletions where it takes the condition there; ClickHouse looked into filters before dictionaries.
+
+hyparquet looks into filters only with `useBloomFilters: true`, which was given. Without
+`utf8: false` it shows binary values (BYTE_ARRAY without a type) as text. The text of a value that
+is not UTF-8 has other bytes than the value, so with filters a lookup of that text finds no row:
+give `utf8: false`, as was done here, and look for the bytes.
 
 """
 
@@ -204,7 +253,55 @@ def render(every: Iterable[Seen], versions: Mapping[str, str] = MappingProxyType
         )
         lines += _row(name, _all(encodings), *cells)
     support = {claim for claim in every if isinstance(claim, Support)}
-    return "\n".join(lines) + "\n" + _encrypted_section(sightings) + _support_section(support)
+    rulings = {claim for claim in every if isinstance(claim, Ruling)}
+    sections = (
+        _encrypted_section(sightings),
+        _judges_section(rulings),
+        _support_section(support),
+    )
+    return "\n".join(lines) + "\n" + "".join(sections)
+
+
+def _judges_section(rulings: set[Ruling]) -> str:
+    if not rulings:
+        return ""
+    lines = [*_row("judge", "reader", "version", *RULINGS.values()), *_rule(3 + len(RULINGS))]
+    for judge, reader, version_ in sorted({(it.judge, it.reader, it.version) for it in rulings}):
+        cases = {(it.type, it.encoding): it.shown for it in rulings if it.judge == judge}
+        shown = [{case for case, it in cases.items() if it is shown} for shown in RULINGS]
+        most = max(shown, key=len) if set(cases) == _EVERY_CASE else None
+        cells = (_OTHERS if it is most else _fold_cases(it) for it in shown)
+        lines += _row(judge, reader, version_, *cells)
+    return _JUDGES + "\n".join(lines) + "\n"
+
+
+def _fold_cases(cases: set[tuple[str, str]]) -> str:
+    """The encodings of most types, then the types with encodings where these are not all."""
+    parts = []
+    for encoding in sorted({encoding for _, encoding in cases}):
+        of = {case for case in _EVERY_CASE if case[1] == encoding}
+        others = " or ".join(sorted(name for name, _ in of - cases))
+        if len(of - cases) * 3 < len(of):
+            parts.append(f"{encoding} (but of {others})" if others else encoding)
+            cases = cases - of
+    for name, every in _ENCODINGS.items():
+        encodings = [it for it in every if (name, it) in cases]
+        limits = f" ({_all(encodings)})" if len(encodings) < len(every) else ""
+        parts += [f"{name}{limits}"] if encodings else []
+    return "; ".join(parts)
+
+
+def _unfold_cases(cell: str) -> set[tuple[str, str]]:
+    found = set()
+    for part in filter(None, cell.split("; ")):
+        name, *limits = [part] if part in _ENCODINGS else part.removesuffix(")").rsplit(" (", 1)
+        if name in _ENCODINGS:
+            encodings = limits[0].split(", ") if limits else _ENCODINGS[name]
+            found |= {(name, encoding) for encoding in encodings}
+        else:
+            but = limits[0].removeprefix("but of ").split(" or ") if limits else []
+            found |= {case for case in _EVERY_CASE if case[1] == name and case[0] not in but}
+    return found
 
 
 def _support_section(support: set[Support]) -> str:
@@ -269,9 +366,22 @@ def _parsed_claims(of_readers: list[list[str]], of_types: list[list[str]]) -> fr
     )
 
 
+def _parsed_rulings(table: list[list[str]]) -> set[Seen]:
+    _, _, *rows = table
+    found: set[Seen] = set()
+    for judge, reader, version_, *cells in rows:
+        listed = {cell: _unfold_cases(cell) for cell in cells if cell != _OTHERS}
+        others = _EVERY_CASE.difference(*listed.values())
+        for shown, cell in zip(RULINGS, cells, strict=True):
+            for case in listed.get(cell, others):
+                found.add(Ruling(reader, judge, version_, *case, shown))
+    return found
+
+
 #: The first word of a table -> what reads it.
 _PARSED: dict[str, Callable[[list[list[str]]], set[Seen]]] = {
     "footer": _parsed_sightings,
+    "judge": _parsed_rulings,
     "Spark": _parsed_support,
 }
 

@@ -10,6 +10,7 @@ from testing.compatibility import (
     PAGE,
     Claim,
     Compatibility,
+    Ruling,
     Shown,
     StalePageError,
     Support,
@@ -63,6 +64,14 @@ def test_a_run_on_one_version_of_spark_writes_its_row_and_keeps_the_rest() -> No
     page.record(newer._replace(spark="3.5.10"))
     with pytest.raises(StalePageError):
         page.record(newer._replace(shown="yes"))
+
+
+def test_a_run_of_one_judge_writes_its_row_and_keeps_the_rest() -> None:
+    said = parse(PAGE.read_text())
+    cases = [it for it in said if isinstance(it, Ruling) and it.judge == "daft"]
+    newer = {it._replace(version="9.9", shown=Shown.NOT_READ) for it in cases}
+    assert cases
+    assert parse(written_page(newer, PAGE.read_text())) == said.difference(cases) | newer
 
 
 def test_the_committed_page_is_one_that_was_generated() -> None:
