@@ -293,6 +293,12 @@ def compatibility(request: pytest.FixtureRequest) -> Iterator[Compatibility]:
 
 
 @pytest.fixture(scope="session")
+def trials(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """How many of so many trials by chance a test makes: `make test` a third, others all."""
+    return (lambda most: -(-most // 3)) if is_quick(request.config) else (lambda most: most)
+
+
+@pytest.fixture(scope="session")
 def modes(request: pytest.FixtureRequest) -> Callable[[Column, str], tuple[Mode, ...]]:
     """The encryption modes in which a type is tried in an encoding.
 

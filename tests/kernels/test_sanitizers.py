@@ -25,6 +25,13 @@ TESTS = (
     "test_splices.py",
     "test_values.py",
 )
+#: A plugin of pytest: as many examples as show a pattern; without sanitizers there are more.
+FEW_EXAMPLES = """
+from hypothesis import settings
+
+settings.register_profile("few", max_examples=20, deadline=None)
+settings.load_profile("few")
+"""
 #: Mutated calls of every kernel; they take about a second.
 CALLS = 4000
 
@@ -49,6 +56,7 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
     for name in ("hatch_build.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "few_examples.py").write_text(FEW_EXAMPLES)
     build = [sys.executable, "hatch_build.py", "--strict", "--sanitize"]
     subprocess.run(build, cwd=tmp_path, check=True, capture_output=True)
     environment = {
@@ -60,7 +68,8 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     }
     tests = [f"tests/kernels/{name}" for name in TESTS]
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--noconftest"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "few_examples"]
+    options += ["--noconftest"]
     fuzzing = ["campaigns.fuzzing.child", "kernels", str(CALLS), "1"]
 
     def output(*arguments: str) -> str:

@@ -55,15 +55,17 @@ def refused(statement: str) -> None:
 
 
 _BOMBS = {
-    "keyring lists": b'{"version":1,"x":[' + b"[]," * 1_500_000 + b"[]]}",
-    "keyring members": b'{"version":1,' + b",".join(b'"%x":0' % n for n in range(900_000)) + b"}",
+    "keyring lists": lambda: b'{"version":1,"x":[' + b"[]," * 1_500_000 + b"[]]}",
+    "keyring members": lambda: (
+        b'{"version":1,' + b",".join(b'"%x":0' % n for n in range(900_000)) + b"}"
+    ),
 }
 
 
 @pytest.mark.parametrize("name", list(_BOMBS))
 def test_a_keyring(tmp_path: Path, name: str) -> None:
     path = tmp_path / "keyring.json"
-    path.write_bytes(_BOMBS[name])
+    path.write_bytes(_BOMBS[name]())
     refused(f"sb.Keyring.load({str(path)!r})")
 
 
@@ -88,12 +90,12 @@ def test_a_file_without_an_end(reader: str) -> None:
 
 def test_a_keyring_to_which_keys_are_added(tmp_path: Path) -> None:
     path = tmp_path / "keyring.json"
-    path.write_bytes(_BOMBS["keyring lists"])
+    path.write_bytes(_BOMBS["keyring lists"]())
     refused(
         "from secure_bloom.encryption.kms.keyring import add_master_keys as add; "
         f"add(Path({str(path)!r}), ['k'])"
     )
-    assert path.read_bytes() == _BOMBS["keyring lists"]
+    assert path.read_bytes() == _BOMBS["keyring lists"]()
 
 
 def test_the_file_of_a_token() -> None:
@@ -112,7 +114,7 @@ def test_the_schema_of_a_policy() -> None:
 
 def test_a_schema_of_a_paimon_table(tmp_path: Path) -> None:
     path = tmp_path / "schema-0"
-    path.write_bytes(_BOMBS["keyring lists"])
+    path.write_bytes(_BOMBS["keyring lists"]())
     refused(f"from secure_bloom.lakes.paimon.schema import read_json as r; r({str(path)!r})")
 
 

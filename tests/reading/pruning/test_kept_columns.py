@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -35,15 +36,23 @@ def part(number: int) -> pa.Table:
     )
 
 
-@pytest.fixture(params=[Mode.PLAIN, Mode.ENCRYPTED])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module", params=[Mode.PLAIN, Mode.ENCRYPTED])
+def unchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake for tests that only read."""
+    folder = tmp_path_factory.mktemp("lake")
     keys = {"k_pii": ["text", "n"]}
     for number in range(FILES):
-        path = tmp_path / f"{number}.parquet"
+        path = folder / f"{number}.parquet"
         write(path, part(number), request.param, row_group_size=GROUP, column_keys=keys)
     columns = ["n", "text", "price", "at", "share"]
-    sb.add_bloom_filters(tmp_path, columns=columns, keys=KEYRING)
-    return tmp_path
+    sb.add_bloom_filters(folder, columns=columns, keys=KEYRING)
+    return folder
+
+
+@pytest.fixture
+def lake(unchanged: Path, tmp_path: Path) -> Path:
+    """The same lake, of the test alone."""
+    return Path(shutil.copytree(unchanged, tmp_path / "lake"))
 
 
 CONDITIONS = [
@@ -75,9 +84,9 @@ def test_rows_come_in_the_order_of_their_row_groups(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", CONDITIONS)
 @pytest.mark.parametrize("memory", ["256MiB", "20KiB", 0])
-def test_rows_are_those_of_one_read(lake: Path, where: str, memory: str | int) -> None:
-    wanted = sb.read_table(lake, where=where, keys=KEYRING)
-    with sb.open_table(lake, keys=KEYRING, memory=memory) as table:
+def test_rows_are_those_of_one_read(unchanged: Path, where: str, memory: str | int) -> None:
+    wanted = sb.read_table(unchanged, where=where, keys=KEYRING)
+    with sb.open_table(unchanged, keys=KEYRING, memory=memory) as table:
         for _ in range(3):
             assert table.read(where).equals(wanted)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -238,6 +238,7 @@ def answer(path: Path, where: Any) -> object:
 def test_damaged_pages_give_rows_where_a_full_decode_does(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    trials: Callable[[int], int],
     codec: str,
     encoding: str | None,
     dictionary: bool,
@@ -253,7 +254,7 @@ def test_damaged_pages_give_rows_where_a_full_decode_does(
     with opened(path) as it:
         extents = [chunk_extent(it.chunk(0, name)) for name in table.column_names]
     content, rng = path.read_bytes(), random.Random(f"{codec} {encoding} {dictionary}")
-    for _ in range(150):
+    for _ in range(trials(150)):
         changed = bytearray(content)
         for _ in range(rng.choice([1, 1, 2])):
             start, length = rng.choice(extents)
