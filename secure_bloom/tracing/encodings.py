@@ -13,6 +13,7 @@ import codecs
 import html
 import quopri
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -34,6 +35,7 @@ _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
+_UUENCODED: Final = re.compile(rb"^begin [0-7]{3,4} .*\n((?:[!-M][ -`]{1,84}\r?\n)+)", re.MULTILINE)
 _OPCODES: Final = re.compile(rb"\n[as]*V")
 _LINE_ENDS: Final = (b"\n", b"\r\n", b"\\n", b"\n ")
 #: An address that another follows without a mark: its end is that of a usual domain.
@@ -132,6 +134,16 @@ def _is_latin(text: bytes) -> bool:
     return False
 
 
+def _from_uu(text: bytes) -> bytes:
+    """Return the files that uuencode wrote into a text."""
+    found = []
+    for block in _UUENCODED.findall(text):
+        for line in block.splitlines():
+            with suppress(binascii.Error):
+                found.append(binascii.a2b_uu(line))
+    return b"".join(found)
+
+
 def _unescaped(text: bytes) -> bytes:
     def character(match: re.Match[bytes]) -> bytes:
         code = int(match[1] or match[2] or match[3], 8 if match[3] else 16)
@@ -165,6 +177,7 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
 _WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ...]] = (
     (_is_latin, _from_latin),
     (_has_glued, partial(_GLUED.sub, rb"\1 ")),
+    (lambda text: _UUENCODED.search(text) is not None, _from_uu),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
 )
 
@@ -245,9 +258,10 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
     for plain in _plain_forms(run):
         if len(plain) in _SIZES:
             digest(plain)
-        if is_content(plain):
-            yield plain
-            return
+        for content in (plain, *_inflated(plain)):
+            if is_content(content):
+                yield content
+                return
 
 
 def _plain_forms(run: bytes) -> Iterator[bytes]:
@@ -261,6 +275,18 @@ def _plain_forms(run: bytes) -> Iterator[bytes]:
     if _BASE32.fullmatch(run):
         with suppress(binascii.Error, ValueError):
             yield base64.b32decode(run + b"=" * (-len(run) % 8))
+
+
+def _inflated(plain: bytes) -> Iterator[bytes]:
+    """Yield what bytes hold that deflate packed without a header, as messages of SAML are."""
+    unpacker = zlib.decompressobj(wbits=-15)
+    with suppress(zlib.error):
+        content = unpacker.decompress(plain, _LONGEST_INFLATED)
+        if unpacker.eof and not unpacker.unused_data and len(plain) >= _SHORTEST_RUN:
+            yield content
+
+
+_LONGEST_INFLATED: Final = 1 << 20
 
 
 def _parts(run: bytes) -> Iterator[bytes]:
@@ -288,7 +314,8 @@ def _from_base64(run: bytes) -> bytes | None:
 _FILES: Final = (
     b"PAR1", b"PARE", b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\3\4",
     b"\x04\x22\x4d\x18", b"ARROW1", b"ORC", b"Obj\x01", b"SQLite format 3\0", b"\xff\xfe",
-    b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"7z\xbc\xaf",
+    b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e", b"7z\xbc\xaf", b"Rar!\x1a\x07",
+    b"\xff\x06\0\0sNaPpY", b"\x82SNAPPY\0", b"\x02\x21\x4c\x18",
 )  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from typing import Any, BinaryIO, Final
 
@@ -18,6 +19,9 @@ from secure_bloom.running.memory_budget import MemoryBudgetError, refuse_beyond
 
 #: Bytes that are read, and decompressed, at a time.
 PIECE: Final = 1 << 20
+#: A block of codecs that decode each block at once has at most these bytes; of old LZ4, 8 MiB.
+LARGEST_BLOCK: Final = 64 << 20
+_OLD_BLOCK: Final = 8 << 20
 #: The memory that a dictionary of xz, lzma or zstd may take.
 _MOST_DICTIONARY: Final = 1 << 30
 
@@ -47,10 +51,21 @@ def check_at_once(size: int, what: str) -> None:
         raise UnreadError(error.message) from None
 
 
-def decompressed(file: BinaryIO, kind: str, budget: Budget) -> Iterator[bytes]:
-    """Yield the content of a packed file. Raises UnreadError for what cannot be unpacked."""
+def decompressed(
+    file: BinaryIO, kind: str, budget: Budget, left: Callable[[int], object] | None = None
+) -> Iterator[bytes]:
+    """Yield the content of a packed file. Raises UnreadError for what cannot be unpacked.
+
+    ``left`` gets the number of bytes that were read from ``file`` and are no packed data.
+    """
+
+    def counted(pieces: _Unpacking) -> Iterator[bytes]:
+        unused = yield from pieces
+        if left is not None:
+            left(unused or 0)
+
     try:
-        for piece in _DECOMPRESSORS[kind](file):
+        for piece in counted(_DECOMPRESSORS[kind](file)):
             budget.take(len(piece))
             yield piece
     except UnreadError:
@@ -59,10 +74,14 @@ def decompressed(file: BinaryIO, kind: str, budget: Budget) -> Iterator[bytes]:
         raise UnreadError(f"{kind} data that is damaged or cut short") from error
 
 
-def _with(new: Callable[[], Any], *, name: str) -> Callable[[BinaryIO], Iterator[bytes]]:
+#: Yields the content of a packed file; returns how many of the bytes read are no part of it.
+_Unpacking = Generator[bytes, None, int]
+
+
+def _with(new: Callable[[], Any], *, name: str) -> Callable[[BinaryIO], _Unpacking]:
     """Return a decompressor by objects of the standard library, of which each reads one member."""
 
-    def pieces(file: BinaryIO) -> Iterator[bytes]:
+    def pieces(file: BinaryIO) -> _Unpacking:
         current, data, members = new(), file.read(PIECE), 0
         while data or not getattr(current, "needs_input", True):
             yield from _unpacked(current, data)
@@ -77,7 +96,8 @@ def _with(new: Callable[[], Any], *, name: str) -> Callable[[BinaryIO], Iterator
             data = data.lstrip(b"\0")
             current = new()
             if data and not data.startswith(_MAGIC[name][: len(data)]):
-                return
+                return len(data)
+        return 0
 
     return pieces
 
@@ -111,7 +131,7 @@ def _zstd(file: BinaryIO) -> Iterator[bytes]:
         raise UnreadError("zstd data that is damaged, or has a dictionary of its own") from error
 
 
-def _lz4(file: BinaryIO) -> Iterator[bytes]:
+def _lz4(file: BinaryIO) -> _Unpacking:
     frame = extra("lz4.frame")
     data = file.read(PIECE)
     while data:
@@ -119,7 +139,7 @@ def _lz4(file: BinaryIO) -> Iterator[bytes]:
             data = _after_skippable(file, data)
             continue
         if not data.startswith(_MAGIC["lz4"]):
-            return
+            return len(data)
         current = frame.LZ4FrameDecompressor()
         while not current.eof:
             try:
@@ -132,6 +152,23 @@ def _lz4(file: BinaryIO) -> Iterator[bytes]:
             if current.needs_input and not data and not current.eof:
                 raise UnreadError("lz4 data that is cut short")
         data = (current.unused_data or b"") + data or file.read(PIECE)
+    return 0
+
+
+def skippable_frames(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Yield the start and the size of the content of each frame that decompressors skip."""
+    offset, overlap = 0, b""
+    while piece := file.read(PIECE):
+        data, start = overlap + piece, offset - len(overlap)
+        for match in _SKIPPABLE.finditer(data):
+            yield start + match.end(), int.from_bytes(match[1], "little")
+        offset += len(piece)
+        overlap = data[-7:]
+        file.seek(offset)
+
+
+#: The mark of a frame, and its size (RFC 8878, 3.1.2).
+_SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
 
 
 def _is_skippable(data: bytes) -> bool:
@@ -170,6 +207,93 @@ def _snappy(file: BinaryIO) -> Iterator[bytes]:
             raise UnreadError("snappy data of an unknown kind")
 
 
+def _blocks_of(
+    file: BinaryIO,
+    decode: Callable[[bytes, int], bytes],
+    skipped: int = 0,
+    *,
+    has_whole: bool = True,
+) -> Iterator[bytes]:
+    """Yield blocks as Hadoop writes them: the decoded size of a block, then chunks with theirs.
+
+    Without ``has_whole`` there are chunks alone, after a head of ``skipped`` bytes.
+    """
+    file.read(skipped)
+    while head := file.read(4):
+        left = int.from_bytes(head, "big") if has_whole else LARGEST_BLOCK
+        size = 0 if has_whole else int.from_bytes(head, "big")
+        while left > 0:
+            size = size or int.from_bytes(file.read(4), "big")
+            if not 0 < size <= 2 * LARGEST_BLOCK or left > LARGEST_BLOCK:
+                raise UnreadError("blocks that are damaged")
+            check_at_once(size + left * has_whole, "a packed block")
+            piece = decode(file.read(size), left)
+            yield piece
+            left, size = (left - len(piece) if has_whole and piece else 0), 0
+
+
+def _from_snappy(packed: bytes, most: int) -> bytes:
+    import pyarrow as pa
+
+    length = _varint(packed)
+    if not 0 < length <= most:
+        raise UnreadError("snappy data that is damaged")
+    check_at_once(length, "a snappy block")
+    plain: bytes = pa.Codec("snappy").decompress(packed, length).to_pybytes()
+    return plain
+
+
+def _from_lz4(packed: bytes, most: int) -> bytes:
+    block = extra("lz4.block")
+    check_at_once(most, "an lz4 block")
+    try:
+        plain: bytes = block.decompress(packed, uncompressed_size=most)
+    except block.LZ4BlockError as error:
+        raise UnreadError("lz4 data that is damaged") from error
+    return plain
+
+
+def _lz4_block(file: BinaryIO) -> bytes:
+    """Return the content of a block that its decoded size precedes."""
+    size = int.from_bytes(file.read(4), "little")
+    plain = _from_lz4(file.read(LARGEST_BLOCK), size)
+    if len(plain) != size:
+        raise UnreadError("lz4 data that is damaged")
+    return plain
+
+
+def _old_lz4(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the blocks of the legacy frames of LZ4 (lz4_Frame_format.md)."""
+    while head := file.read(4):
+        size = int.from_bytes(head, "little")
+        if head != _MAGIC["lz4 of old"]:
+            if size > _OLD_BLOCK + _OLD_BLOCK // 255 + 16:
+                return
+            yield _from_lz4(file.read(size), _OLD_BLOCK)
+
+
+def _deflate(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a stream of deflate without a header, which must be the whole file."""
+    unpacker = zlib.decompressobj(wbits=-15)
+    while not unpacker.eof:
+        data = file.read(PIECE)
+        yield from _unpacked(unpacker, data)
+        if unpacker.unused_data or not (data or unpacker.eof):
+            raise UnreadError("deflate data that is damaged or cut short")
+    if file.read(1):
+        raise UnreadError("deflate data that is damaged")
+
+
+def _brotli(file: BinaryIO) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    # A file of its own, which Arrow closes.
+    own = io.BufferedReader(Joined(iter(lambda: file.read(PIECE), b"")))
+    with pa.CompressedInputStream(pa.PythonFile(own, mode="r"), "brotli") as stream:
+        while piece := stream.read(PIECE):
+            yield piece
+
+
 def _varint(data: bytes) -> int:
     size = 0
     for i, byte in enumerate(data[:5]):
@@ -195,10 +319,12 @@ _MAGIC: Final = {
     "zstd": b"\x28\xb5\x2f\xfd",
     "lz4": b"\x04\x22\x4d\x18",
     "snappy": b"\xff\x06\x00\x00sNaPpY",
+    "lz4 of old": b"\x02\x21\x4c\x18",
+    "snappy of Java": b"\x82SNAPPY\x00",
     "lzma": b"\x5d\x00\x00",
     "zlib": b"\x78",
 }
-_DECOMPRESSORS: Final[dict[str, Callable[[BinaryIO], Iterator[bytes]]]] = {
+_DECOMPRESSORS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
     "gzip": _with(lambda: zlib.decompressobj(wbits=31), name="gzip"),
     "zlib": _with(lambda: zlib.decompressobj(), name="zlib"),
     "bzip2": _with(bz2.BZ2Decompressor, name="bzip2"),
@@ -210,10 +336,16 @@ _DECOMPRESSORS: Final[dict[str, Callable[[BinaryIO], Iterator[bytes]]]] = {
     ),
     "zstd": _zstd,
     "lz4": _lz4,
+    "lz4 of old": _old_lz4,
     "snappy": _snappy,
+    "snappy of Java": lambda file: _blocks_of(file, _from_snappy, 16, has_whole=False),
+    "snappy of Hadoop": lambda file: _blocks_of(file, _from_snappy),
+    "lz4 of Hadoop": lambda file: _blocks_of(file, _from_lz4),
+    "a snappy block": lambda file: iter([_from_snappy(file.read(LARGEST_BLOCK), LARGEST_BLOCK)]),
+    "an lz4 block": lambda file: iter([_lz4_block(file)]),
+    "deflate": _deflate,
+    "brotli": _brotli,
 }
-#: The flags that a gzip member may have; decompressors refuse others (RFC 1952, 2.3.1.2).
-_GZIP_FLAGS: Final = bytes(range(1 << 5))
 #: Archives that nothing here unpacks: their first bytes, and what they are.
 UNPACKABLE: Final = {
     b"Rar!\x1a\x07": "a RAR archive",
@@ -226,12 +358,19 @@ UNPACKABLE: Final = {
     b"-----BEGIN PGP MESSAGE": "an encrypted message",
     b"Salted__": "data encrypted by openssl",
     b"age-encryption.org/": "data encrypted by age",
+    b"LUKS\xba\xbe": "an encrypted disk",
+    b"LRZI": "lrzip data",
+    b"7kSt": "a ZPAQ archive",
+    b"\x1f\x9d": "data of compress (.Z)",
+    b"\x60\xea": "an ARJ archive",
+    b"MSWIM\0\0\0": "a WIM archive",
+    b"xar!": "a xar archive",
 }
 
 
 def kind_of(head: bytes) -> str | None:
     """Return the kind of packed data that begins with ``head``, or None."""
-    for kind in ("gzip", "bzip2", "xz", "zstd", "lz4", "snappy"):
+    for kind in _STREAMS:
         if head.startswith(_MAGIC[kind]):
             return kind
     if _is_skippable(head):
@@ -248,30 +387,61 @@ def _is_lzma(head: bytes) -> bool:
     return head.startswith(b"\x5d\x00\x00") and len(head) > 13 and head[10:13] == b"\0\0\0"
 
 
+_STREAMS: Final = (
+    "gzip", "bzip2", "xz", "zstd", "lz4", "snappy", "lz4 of old", "snappy of Java",
+)  # fmt: skip
+#: The first bytes of packed data in a value of a column.
+STREAM_MARKS: Final = (
+    *(_MAGIC[kind] for kind in _STREAMS), b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda",
+)  # fmt: skip
 #: What may begin inside other bytes: streams, and files that are opened with all that follows.
 _EMBEDDED: Final = {
-    **{kind: _MAGIC[kind] for kind in ("gzip", "xz", "zstd", "lz4", "snappy")},
-    "bzip2": b"BZh91AY&SY",
+    **{kind: re.escape(_MAGIC[kind]) for kind in _STREAMS},
+    "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",
+    "bzip2": rb"BZh[1-9]1AY&SY",
+    "zlib": rb"\x78(?:\x01|\x5e|\x9c|\xda)",
 }
 FOREIGN: Final = {
-    "Parquet": b"PAR1",
-    "Avro": b"Obj\x01",
-    "SQLite": b"SQLite format 3\0",
-    "7z": b"7z\xbc\xaf\x27\x1c",
+    "Parquet": rb"PAR1",
+    "Arrow": rb"ARROW1",
+    # A message of a size, and where its table begins.
+    "Arrow stream": rb"\xff{4}.{3}\0[\x04-\x40]\0\0\0",
+    # The last field of the last part.
+    "ORC": rb"\x82\xf4\x03\x03ORC",
+    "Avro": rb"Obj\x01",
+    "SQLite": rb"SQLite format 3\0",
+    "7z": rb"7z\xbc\xaf\x27\x1c",
+    "RAR": rb"Rar!\x1a\x07",
+    "tar": rb"ustar(?:\x0000|  \0)",
 }
+_PATTERNS: Final = {
+    kind: re.compile(pattern, re.DOTALL) for kind, pattern in (_EMBEDDED | FOREIGN).items()
+}
+#: Bytes of zlib that are unpacked to see whether they are: its mark has two bytes.
+_PROBED: Final = 512
 
 
-def embedded(data: bytes) -> Iterator[tuple[int, str]]:
-    """Yield where packed data may begin inside ``data``, and of which kind."""
+def embedded(data: bytes, known: int) -> Iterator[tuple[int, str]]:
+    """Yield where packed data may begin inside ``data``, and of which kind.
+
+    Marks that end in the first ``known`` bytes are left out.
+    """
     # What is packed has other bytes than texts.
     if data.isascii():
         return
-    for kind, magic in (_EMBEDDED | FOREIGN).items():
-        at = data.find(magic)
-        while at >= 0:
-            if kind != "gzip" or not data[at + 3 : at + 4].translate(None, _GZIP_FLAGS):
-                yield at, kind
-            at = data.find(magic, at + 1)
+    for kind, pattern in _PATTERNS.items():
+        for match in pattern.finditer(data):
+            if match.end() > known and (kind != "zlib" or _is_zlib(data, match.start())):
+                yield match.start(), kind
+
+
+def _is_zlib(data: bytes, at: int) -> bool:
+    """Return whether zlib data may begin at a place: the first bytes are unpacked."""
+    unpacker = zlib.decompressobj()
+    try:
+        return len(unpacker.decompress(data[at : at + _PROBED], PIECE)) > _PROBED // 8
+    except zlib.error:
+        return False
 
 
 class Joined(io.RawIOBase):

@@ -39,7 +39,7 @@ from secure_bloom.tracing.encodings import byte_order, decoded, is_content
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import DISTINCTIVE, FOLDERS, WordIndex, binary_parts
 from secure_bloom.tracing.packed import PIECE, UnreadError
-from secure_bloom.tracing.sources import DEEPEST, Opened, Part, parts_of
+from secure_bloom.tracing.sources import DEEPEST, MARKS, Opened, Part, is_marked, parts_of
 from secure_bloom.tracing.subjects import SearchedColumn
 
 #: Bytes of a text that are asked at a time: what the kernel writes stays in the cache.
@@ -52,6 +52,9 @@ _MOST_KEPT, _MOST_DIGESTS = 1_000, 50_000
 _MOST_COUNTED: Final = 1 << 21
 #: A text is cut at a line end within this many of its last bytes.
 _LONGEST_LINE: Final = 1 << 16
+#: Shorter values hold no packed text, and the bytes with which the others begin.
+_SHORTEST_PACKED: Final = 16
+_FIRST_TWO: Final = np.array([int.from_bytes(mark[:2], "big") for mark in MARKS], np.uint16)
 _SIZES: Final = frozenset({*DIGESTS.values(), XXH64_SIZE})
 #: Smaller numbers are no hashes.
 _LEAST_HASH: Final = 1 << 48
@@ -127,7 +130,7 @@ def trace_parts(
     # Any error of a library: what lies in a folder may be anything, and its text may hold values.
     except Exception as error:
         opened.missed("", UnreadError(f"an unforeseen {type(error).__name__}"))
-    trace.asked, trace.unread = scan.asked, opened.unread
+    trace.asked, trace.unread = scan.asked, [*opened.unread, *scan.unread]
     return trace
 
 
@@ -208,6 +211,8 @@ class _Scan:
         #: Each thread has memory of its own.
         self._own = threading.local()
         self.asked = 0
+        #: What was not read of files inside texts and columns: places and reasons.
+        self.unread: dict[tuple[str, str], None] = {}
 
     def part(self, part: Part) -> PartTrace:
         """Return what a part has."""
@@ -261,17 +266,22 @@ class _Scan:
             start += found.done or len(step)
         if depth < _DEEPEST_ENCODING:
             for inner in decoded(text, seen.take_digest):
-                self._take_inner(inner, seen, depth + 1)
+                self._take_inner(inner, seen, depth + 1, text)
 
-    def _take_inner(self, inner: bytes, seen: _Seen, depth: int) -> None:
+    def _take_inner(self, inner: bytes, seen: _Seen, depth: int, text: bytes) -> None:
         if inner == b"":
             return
         self._take_text(inner, seen, depth)
         if is_content(inner) and depth < _DEEPEST_ENCODING:
-            self._take_file(inner, seen, depth)
+            # Where escapes were decoded in a file it is the same file, which is damaged by that.
+            is_same = text.startswith(inner[:4])
+            self._take_file(inner, seen, depth, missed=not is_same and is_marked(inner, least=4))
 
-    def _take_file(self, content: bytes, seen: _Seen, depth: int) -> None:
-        """Take a file that was encoded in a text; what it is counts to the part around it."""
+    def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
+        """Take a file that was encoded in a text; what it is counts to the part around it.
+
+        With ``missed`` what is not read is listed: short marks are other bytes by chance.
+        """
         opened = Opened.of(len(content))
         parts = parts_of(cast("BinaryIO", io.BytesIO(content)), opened, depth=DEEPEST - 2)
         next(parts)
@@ -282,6 +292,8 @@ class _Scan:
                         self._take_text(_lines(texts), seen, depth)
             for piece in part.pieces or ():
                 self._take_text(piece, seen, depth)
+        if missed:
+            self.unread |= {(seen.place, reason): None for _, reason in opened.unread}
 
     def _take_arrays(self, arrays: Iterator[pa.Array], seen: _Seen) -> None:
         for array in arrays:
@@ -289,6 +301,19 @@ class _Scan:
             for texts in plain_texts(array):
                 seen.take_values(texts)
                 self._take_text(_lines(texts), seen, 0)
+                for value in _packed_values(texts):
+                    self._take_file(value, seen, 0, missed=is_marked(value, least=4))
+
+
+def _packed_values(texts: pa.Array) -> Iterator[bytes]:
+    """Yield the values that begin as packed data or as a file."""
+    offsets, data = binary_parts(texts)
+    starts = offsets[:-1][np.diff(offsets) >= _SHORTEST_PACKED]
+    first = data[starts].astype(np.uint16) << 8 | data[starts + 1]
+    for start in starts[np.isin(first, _FIRST_TWO)].tolist():
+        if is_marked(data[start : start + 16].tobytes()):
+            end = int(offsets[np.searchsorted(offsets, start, "right")])
+            yield data[start:end].tobytes()
 
 
 def _lines(texts: pa.Array) -> bytes:
@@ -334,6 +359,7 @@ class _Seen:
     def __init__(self, index: WordIndex, place: str) -> None:
         self._index = index
         self._trace = PartTrace(place=place)
+        self.place = place
         self._entries: list[NDArray[np.intp]] = []
         self._count = 0
         self._values: list[NDArray[np.uint64]] | None = None

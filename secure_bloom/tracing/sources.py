@@ -25,6 +25,7 @@ import pyarrow as pa
 from secure_bloom.tracing.packed import (
     FOREIGN,
     PIECE,
+    STREAM_MARKS,
     UNPACKABLE,
     Budget,
     Joined,
@@ -34,8 +35,10 @@ from secure_bloom.tracing.packed import (
     embedded,
     extra,
     kind_of,
+    skippable_frames,
 )
-from secure_bloom.tracing.tabular import FORMATS
+from secure_bloom.tracing.tabular import FORMATS, has_columns
+from secure_bloom.tracing.unmarked import Evenness, without_mark
 
 #: How many containers may be in one another.
 DEEPEST: Final = 8
@@ -48,6 +51,8 @@ _MOST_EMBEDDED: Final = 1_000
 _HEAD: Final = 4096
 #: The bit of a member's flags that says that it is encrypted (APPNOTE.TXT 4.4.4).
 _WITH_PASSWORD: Final = 1
+#: The bit that says that a description follows the bytes.
+_IS_DESCRIBED: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +94,27 @@ def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) ->
         openers = list(_openers(file, head))
         if openers and depth >= DEEPEST:
             raise UnreadError(f"a container that is more than {DEEPEST} deep in others")
-        for opener in openers or [_inside] * (depth < DEEPEST):
-            file.seek(0)
-            yield from opener(file, opened, place, depth + 1)
     except UnreadError as error:
         opened.missed(place, error)
+        return
+    for opener in openers or [_inside] * (depth < DEEPEST):
+        try:
+            file.seek(0)
+            yield from opener(file, opened, place, depth + 1)
+        except UnreadError as error:
+            opened.missed(place, error)
+        # Any error of a library: its text may hold values.
+        except Exception as error:
+            opened.missed(place, UnreadError(f"an unforeseen {type(error).__name__}"))
+
+
+#: The first bytes of files that are opened, or that cannot be.
+MARKS: Final = (*STREAM_MARKS, *UNPACKABLE, *FORMATS, b"PK\3\4", b"7z\xbc\xaf\x27\x1c")
+
+
+def is_marked(head: bytes, least: int = 2) -> bool:
+    """Return whether bytes begin with a mark of at least ``least`` bytes."""
+    return any(len(mark) >= least and head.startswith(mark) for mark in MARKS)
 
 
 _Opener = Callable[[BinaryIO, Opened, str, int], Iterator[Part]]
@@ -137,7 +158,13 @@ def _by_head(head: bytes) -> Iterator[_Opener]:
 
 def _is_text(head: bytes) -> bool:
     """Return whether a file begins with text: a note on Parquet may begin with PAR1."""
-    return not head.translate(None, string.printable.encode())
+    odd = head.translate(None, string.printable.encode())
+    try:
+        odd.decode()
+    except UnicodeDecodeError as error:
+        # The end of the head may cut a character.
+        odd = odd[: error.start] if error.start >= len(odd) - 3 else b"\0"
+    return not any(byte < 0x20 for byte in odd)
 
 
 def _is_tar(head: bytes) -> bool:
@@ -166,7 +193,34 @@ def _at(place: str, part: str) -> str:
 
 
 def _unpacked(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    yield from _nested(decompressed(file, kind, opened.budget), opened, _at(place, kind), depth)
+    left: list[int] = []
+    pieces = decompressed(file, kind, opened.budget, left.append)
+    yield from _nested(pieces, opened, _at(place, kind), depth)
+    if not any(left):
+        yield from _skippable(kind, file, opened, place, depth)
+    elif file.seekable():
+        yield from _rest(file, file.tell() - left[0], opened, place, depth)
+    else:
+        opened.missed(place, UnreadError("bytes after packed data that is packed again"))
+
+
+def _rest(
+    file: BinaryIO, start: int, opened: Opened, place: str, depth: int, end: int | None = None
+) -> Iterator[Part]:
+    """Yield what can be opened in a part of a file, of which the stored bytes were searched."""
+    end = _size(file) if end is None else end
+    window = cast("BinaryIO", io.BufferedReader(_FileInside(file, start, end), PIECE))
+    at = _at(place, f"bytes from {start}")
+    yield from islice(parts_of(window, opened, at, depth), 1, None)
+
+
+def _skippable(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
+    """Yield what is packed in the frames that decompressors of zstd and lz4 skip."""
+    if kind not in ("zstd", "lz4") or not file.seekable():
+        return
+    file.seek(0)
+    for start, size in skippable_frames(file):
+        yield from _rest(file, start, opened, place, depth, start + size)
 
 
 def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> Iterator[Part]:
@@ -194,7 +248,7 @@ def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> 
         joined = cast("BinaryIO", io.BufferedReader(Joined(_chained(start, pieces))))
         yield from _unpacked(kind, joined, opened, place, depth + 1)
         return
-    yield Part(place=place, pieces=_safely(_chained(start, pieces), opened, place))
+    yield Part(place=place, pieces=_forwards(_chained(start, pieces), opened, place))
 
 
 def _wants_all(head: bytes) -> bool:
@@ -214,9 +268,16 @@ def _chained(start: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-def _safely(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[bytes]:
+def _forwards(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[bytes]:
+    """Yield a text that is too long for memory. What is packed in it is not opened."""
+    evenness, is_marked = Evenness(b""), False
     try:
-        yield from pieces
+        for piece in pieces:
+            yield piece
+            evenness.take(piece)
+            is_marked = is_marked or any(kind not in FOREIGN for _, kind in embedded(piece, 0))
+        if is_marked or evenness.is_packed:
+            raise UnreadError("packed data inside a text that is packed again")
     except UnreadError as error:
         opened.missed(place, error)
 
@@ -235,6 +296,28 @@ def _zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Par
             opened.missed(at, UnreadError("a member with a password"))
         elif not member.is_dir():
             yield from _nested(_zip_pieces(archive, member, opened), opened, at, depth)
+    for start, end in _gaps(file, members):
+        yield from _rest(file, start, opened, place, depth, end)
+
+
+#: A local header, and the description that may follow a member's bytes (APPNOTE.TXT 4.3.7, 4.3.9).
+_LOCAL, _DESCRIPTION = 30, 24
+
+
+def _gaps(file: BinaryIO, members: list[zipfile.ZipInfo]) -> Iterator[tuple[int, int]]:
+    """Yield the spans that no member of a zip archive takes: other archives may be there."""
+    end = 0
+    for member in sorted(members, key=lambda it: it.header_offset):
+        if member.header_offset < 0:
+            raise UnreadError("a zip archive that is damaged")
+        if member.header_offset > end:
+            yield end, member.header_offset
+        file.seek(member.header_offset)
+        local = file.read(_LOCAL)
+        named = sum(int.from_bytes(local[at : at + 2], "little") for at in (26, 28))
+        described = _DESCRIPTION if member.flag_bits & _IS_DESCRIBED else 0
+        taken = _LOCAL + named + member.compress_size + described
+        end = max(end, member.header_offset + taken)
 
 
 #: What an entry of a zip archive's directory takes in memory, and a byte of it.
@@ -289,8 +372,16 @@ def _tar(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Par
                 if content is not None:
                     pieces = _tar_pieces(content, opened)
                     yield from _nested(pieces, opened, _at(place, f"member {n}"), depth)
+            end = archive.offset
     except (tarfile.TarError, OSError, ValueError, EOFError) as error:
         raise UnreadError("a tar archive that is damaged or cut short") from error
+    file.seek(end)
+    while piece := file.read(PIECE):
+        end += len(piece) - len(piece.lstrip(b"\0"))
+        if piece.strip(b"\0"):
+            # Another archive may follow the zeros at the end of one.
+            yield from _rest(file, end, opened, place, depth)
+            return
 
 
 def _tar_pieces(content: object, opened: Opened) -> Iterator[bytes]:
@@ -370,47 +461,142 @@ def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
 
 
 def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield what is packed inside a file that is no container, or after a container's start."""
-    offset, left, overlap, parquet = 0, _MOST_EMBEDDED, b"", 0
+    """Yield what is packed inside a file that is no container, or after a container's start.
+
+    A file in which nothing can be opened, and that looks packed, is tried with the codecs that
+    leave no mark.  Raises UnreadError if none of them has packed it.
+    """
+    offset, overlap, inner = 0, b"", _InnerFiles(file, opened, place, depth)
+    head = file.read(_HEAD)
+    evenness, is_found = Evenness(head), False
+    file.seek(0)
     while piece := file.read(PIECE):
         data = overlap + piece
-        for at, kind in embedded(data):
-            start = offset - len(overlap) + at
+        for at, kind in embedded(data, len(overlap)):
             # At the start of the file it was opened; after that it may be a further member.
-            if start == 0 or at + 12 <= len(overlap):
+            if offset - len(overlap) + at == 0:
                 continue
-            left -= 1
-            if left < 0:
-                raise UnreadError(f"more than {_MOST_EMBEDDED:,} packed streams inside a file")
-            kept = file.tell()
-            at_byte = _at(place, f"{kind} at byte {start}")
-            if kind in FOREIGN:
-                # A Parquet file begins and ends with the same mark.
-                is_end = kind == "Parquet" and _ends_parquet(file, parquet, start)
-                first, end = (parquet, start + 4) if is_end else (start, _size(file))
-                if kind != "Parquet" or is_end:
-                    window = cast(
-                        "BinaryIO", io.BufferedReader(_FileInside(file, first, end), PIECE)
-                    )
-                    # The bytes as they are stored were searched.
-                    yield from islice(parts_of(window, opened, at_byte, depth), 1, None)
-                parquet = start
-            else:
-                file.seek(start)
-                yield from _tried(kind, file, opened, at_byte, depth)
-            file.seek(kept)
+            for part in inner.parts(kind, offset - len(overlap) + at):
+                is_found = True
+                yield part
+        if not is_found:
+            evenness.take(piece)
         offset += len(piece)
         overlap = data[-16:]
+        file.seek(offset)
+    if is_found:
+        return
+    kinds = without_mark(head, offset, is_even=evenness.is_packed)
+    for kind in () if _is_text(head) else kinds:
+        if _unpacks(file, kind):
+            file.seek(0)
+            yield from _unpacked(kind, file, opened, place, depth)
+            return
+    if evenness.is_packed:
+        raise UnreadError("bytes that look packed or encrypted, in no format that is opened")
+
+
+def _unpacks(file: BinaryIO, kind: str) -> bool:
+    """Return whether a codec unpacks a file to its end, or more than is kept in memory."""
+    file.seek(0)
+    left = _MOST_TRIED
+    with suppress(UnreadError):
+        for piece in decompressed(file, kind, Budget(0, _MOST_TRIED + PIECE, 0)):
+            left -= len(piece)
+            if left < 0:
+                return True
+        return left < _MOST_TRIED
+    return False
+
+
+#: Bytes that a codec unpacks before it is believed that it packed the file.
+_MOST_TRIED: Final = 16 << 20
+
+
+class _InnerFiles:
+    """Opens what begins inside a file."""
+
+    def __init__(self, file: BinaryIO, opened: Opened, place: str, depth: int) -> None:
+        self._file, self._opened, self._place, self._depth = file, opened, place, depth
+        self._left = _MOST_EMBEDDED
+        #: Where the last file with the same mark at its start and its end begins.
+        self._starts = {"Parquet": 0, "Arrow": 0}
+
+    def parts(self, kind: str, start: int) -> Iterator[Part]:
+        """Yield the parts of what begins, or ends, at a mark."""
+        self._left -= 1
+        if self._left < 0:
+            raise UnreadError(f"more than {_MOST_EMBEDDED:,} packed streams inside a file")
+        at = _at(self._place, f"{kind} at byte {start}")
+        if kind not in FOREIGN:
+            self._file.seek(start)
+            yield from _tried(kind, self._file, self._opened, at, self._depth)
+            return
+        for first, end in self._windows(kind, start):
+            yield from _rest(self._file, first, self._opened, at, self._depth, end)
+
+    def _windows(self, kind: str, mark: int) -> Iterator[tuple[int, int]]:
+        """Yield the start and the end of the file that a mark is of, if it is one."""
+        size = _size(self._file)
+        if kind in self._starts:
+            # The length of the footer precedes the mark at the end.
+            end = mark + _END_MARKS[kind]
+            if _ends_with_footer(self._file, self._starts[kind], mark):
+                yield self._starts[kind], end
+            self._starts[kind] = mark
+        elif kind == "ORC":
+            yield from _orc_window(self._file, mark)
+        elif kind == "Arrow stream":
+            if _begins_stream(self._file, mark):
+                yield mark, size
+        elif mark >= _BEFORE_MARK.get(kind, 0):
+            yield mark - _BEFORE_MARK.get(kind, 0), size
+
+
+#: The bytes of a mark at the end of a file, and those before a mark in its first header.
+_END_MARKS: Final = {"Parquet": 4, "Arrow": 6}
+_BEFORE_MARK: Final = {"tar": 257}
+#: Places that are tried as the start of an ORC file, of which only the end is sure.
+_MOST_STARTS: Final = 64
 
 
 def _size(file: BinaryIO) -> int:
     return file.seek(0, io.SEEK_END)
 
 
-def _ends_parquet(file: BinaryIO, start: int, end: int) -> bool:
+def _ends_with_footer(file: BinaryIO, start: int, end: int) -> bool:
     """Return whether a file may begin at ``start`` whose footer lies before ``end``."""
     file.seek(max(0, end - 4))
     return 0 < int.from_bytes(file.read(4), "little") <= end - start - 8
+
+
+def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
+    """Yield the span of an ORC file that ends at a mark, if that is not the whole file."""
+    starts: list[int] = []
+    end, at = mark + 8, 0
+    while at < mark and len(starts) < _MOST_STARTS:
+        file.seek(at)
+        piece = file.read(min(PIECE, mark - at))
+        found = (match.start() + at for match in re.finditer(b"ORC", piece))
+        starts += islice(found, _MOST_STARTS - len(starts))
+        at += max(len(piece) - 2, 1)
+    for start in dict.fromkeys(starts):
+        window = cast("BinaryIO", io.BufferedReader(_FileInside(file, start, end), PIECE))
+        if has_columns(window):
+            if start > 0 or end < _size(file):
+                yield start, end
+            return
+    raise UnreadError("an ORC file behind other bytes, of which the start was not found")
+
+
+def _begins_stream(file: BinaryIO, start: int) -> bool:
+    """Return whether a stream of Arrow with a schema begins at a place."""
+    # A file of Python that Arrow closes.
+    window = io.BufferedReader(_FileInside(file, start, _size(file)), PIECE)
+    with suppress(pa.ArrowException, OSError, ValueError):
+        pa.ipc.read_schema(pa.PythonFile(window, mode="r"))
+        return True
+    return False
 
 
 class _FileInside(io.RawIOBase):

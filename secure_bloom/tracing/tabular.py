@@ -66,17 +66,27 @@ def arrow_columns(file: BinaryIO, budget: Budget) -> Columns:
         start = file.tell()
         is_file = file.read(6) == b"ARROW1"
         file.seek(start)
-        opened = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
         if not is_file:
-            whole = []
-            for it in opened:
-                budget.take(it.nbytes)
-                whole.append(it)
-            for n, name in enumerate(opened.schema.names):
-                yield Column(name, iter([it.column(n) for it in whole]))
+            yield from _streams(file, budget)
             return
+        opened = pa.ipc.open_file(file)
     for n, name in enumerate(opened.schema.names):
         yield Column(name, _arrow_values(opened, n, budget))
+
+
+def _streams(file: BinaryIO, budget: Budget) -> Columns:
+    """Yield the columns of a stream, and of those that follow it."""
+    start = file.tell()
+    while file.read(4) == b"\xff\xff\xff\xff":
+        file.seek(start)
+        opened, whole = pa.ipc.open_stream(file), []
+        for it in opened:
+            budget.take(it.nbytes)
+            whole.append(it)
+        start = file.tell()
+        for n, name in enumerate(opened.schema.names):
+            yield Column(name, iter([it.column(n) for it in whole]))
+        file.seek(start)
 
 
 def _arrow_values(opened: Any, ordinal: int, budget: Budget) -> Iterator[pa.Array]:
@@ -94,6 +104,19 @@ def orc_columns(file: BinaryIO, budget: Budget) -> Columns:
         names = opened.schema.names
     for name in names:
         yield Column(name, _orc_values(opened, name, budget))
+
+
+def has_columns(file: BinaryIO) -> bool:
+    """Return whether an ORC file begins where ``file`` does: its first stripe can be read."""
+    from pyarrow import orc
+
+    try:
+        opened = orc.ORCFile(file)
+        if opened.nstripes:
+            opened.read_stripe(0, columns=opened.schema.names[:1])
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return True
 
 
 def _orc_values(opened: Any, name: str, budget: Budget) -> Iterator[pa.Array]:

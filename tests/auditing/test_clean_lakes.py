@@ -35,7 +35,6 @@ def lake(build: Callable[[Path], Example | None]) -> None:
 def files_of_many_kinds(folder: Path) -> None:
     sound(folder)
     (folder / "_SUCCESS").write_text("")
-    (folder / "noise.bin").write_bytes(np.random.default_rng(1).bytes(6 * 1024 * 1024))
     (folder / "zeros").write_bytes(bytes(1_000_000))
     (folder / "PAR1").write_text("PAR1 is how Parquet files begin, and they end in PAR1")
     with sqlite3.connect(folder / "x.sqlite") as database:
@@ -130,6 +129,14 @@ def test_a_lake_that_shows_nothing_is_clean(tmp_path: Path, name: str, values: b
     folder.mkdir()
     report = LAKES[name](folder).audit(check_values=values)
     assert [finding.message for finding in report.findings] == []
+
+
+def test_noise_is_clean_until_values_are_searched_for(tmp_path: Path) -> None:
+    sound(tmp_path)
+    (tmp_path / "noise.bin").write_bytes(np.random.default_rng(1).bytes(6 * 1024 * 1024))
+    assert ids(Example(path=tmp_path).audit()) == []
+    (found,) = Example(path=tmp_path).audit(check_values=True).findings
+    assert (found.id, "look packed or encrypted" in found.message) == ("unchecked-copy", True)
 
 
 def test_other_files_are_one_note(tmp_path: Path) -> None:

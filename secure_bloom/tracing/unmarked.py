@@ -1,0 +1,100 @@
+"""Packed data that no first bytes show: codecs that are tried, and bytes as even as packed ones.
+
+    for kind in without_mark(head, size): ...   codecs that may have packed a file
+    evenness.take(piece)                        counts the windows of a file that look packed
+    evenness.is_packed                          whether a file that nothing opened may hide texts
+
+Texts, numbers and machine code use some bytes often.  Packed and encrypted data use all 256 about
+equally: two bytes of a window are equal as rarely as chance has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from secure_bloom.tracing.packed import LARGEST_BLOCK
+
+#: Bytes of a window, the fewest of a file, and how often more than by chance two are equal.
+_WINDOW, _FEWEST, _MOST_EQUAL = 512, 256, 1.35
+#: Files that hold pictures, sound, films or fonts: they are packed, and have no texts.
+_MEDIA: Final = (
+    b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"OggS", b"ID3", b"fLaC",
+    b"\x1aE\xdf\xa3", b"wOFF", b"wOF2", b"\0\1\0\0\0", b"OTTO", b"II*\0", b"MM\0*",
+)  # fmt: skip
+#: Programs have tables of numbers that look packed: only if most of a program does, it is.
+_PROGRAMS: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+
+
+class Evenness:
+    """How much of a file looks packed or encrypted."""
+
+    def __init__(self, head: bytes) -> None:
+        is_media = head.startswith(_MEDIA) or head[4:8] == b"ftyp"
+        self._is_program = head.startswith(_PROGRAMS)
+        self._even = self._windows = 0
+        self._is_asked = not is_media
+
+    def take(self, piece: bytes) -> None:
+        """Look at the next bytes of the file."""
+        if not self._is_asked or len(piece) < _FEWEST or piece.isascii():
+            self._windows += len(piece) // _WINDOW
+            return
+        size = min(_WINDOW, len(piece))
+        count = len(piece) // size
+        windows = np.frombuffer(piece, np.uint8, count * size).reshape(count, size)
+        found = np.bincount(
+            (windows + (np.arange(count) << 8)[:, None]).ravel(), minlength=count << 8
+        ).reshape(count, 256)
+        equal = (found * (found - 1)).sum(axis=1) * 256 / (size * (size - 1))
+        self._even += int((equal < _MOST_EQUAL).sum())
+        self._windows += count
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether bytes look packed or encrypted: in a program, most of them."""
+        return self._even > (self._windows // 2 if self._is_program else 0)
+
+
+def without_mark(head: bytes, size: int, *, is_even: bool) -> Iterator[str]:
+    """Yield the codecs that may have packed a file of ``size`` bytes that begins with ``head``."""
+    yield from (kind for kind, may_be in _CODECS.items() if may_be(head, size))
+    # These begin with any bytes. Of a few bytes nobody sees whether they look packed.
+    if is_even or size < _FEWEST:
+        yield from ("deflate", "brotli")
+
+
+def _is_hadoop(head: bytes, size: int) -> bool:
+    """Return whether the lengths of a block and of its first chunk may be true."""
+    whole, chunk = (int.from_bytes(head[at : at + 4], "big") for at in (0, 4))
+    return 0 < whole <= LARGEST_BLOCK and 0 < chunk <= min(size - 8, whole + whole // 6 + 64)
+
+
+def _is_block(length: int, size: int) -> bool:
+    """Return whether a block of ``size`` bytes may hold ``length``: LZ4 packs 255 into one."""
+    return size - size // 32 - 64 <= length <= min(255 * size, LARGEST_BLOCK)
+
+
+def _is_lzma(head: bytes, _: int) -> bool:
+    """Return whether properties, the end of the size, and the coder's first byte may be true."""
+    return len(head) > 13 and head[0] < 225 and head[10:14] in (b"\0" * 4, b"\xff\xff\xff\0")
+
+
+def _varint(head: bytes) -> int:
+    return sum((byte & 0x7F) << 7 * i for i, byte in enumerate(head[: _length(head)]))
+
+
+def _length(head: bytes) -> int:
+    return next((i for i, byte in enumerate(head[:5], 1) if byte < 0x80), 0)
+
+
+#: Codec -> whether the first bytes and the size of a file rule it out.
+_CODECS: Final[dict[str, Callable[[bytes, int], bool]]] = {
+    "snappy of Hadoop": _is_hadoop,
+    "lz4 of Hadoop": _is_hadoop,
+    "a snappy block": lambda head, size: _is_block(_varint(head), size),
+    "an lz4 block": lambda head, size: _is_block(int.from_bytes(head[:4], "little"), size),
+    "lzma": _is_lzma,
+}

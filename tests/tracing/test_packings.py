@@ -1,0 +1,337 @@
+"""Values packed in odd ways are found, or the report says what was not read: never silence."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import random
+import sqlite3
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.block
+import lz4.frame
+import py7zr
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from pyarrow import feather, orc
+
+from secure_bloom.tracing.unmarked import Evenness
+from tests.tracing.people import PEOPLE, columns_found, search
+from tests.tracing.test_planted import skippable, snappy_framed
+
+_chance = random.Random(3)
+EMAILS = [str(it) for it in PEOPLE["email"][100:140]]
+
+
+def _shattered() -> bytes:
+    """E-mails behind their halves: codecs that refer back do not store one of them whole."""
+    halves = []
+    for email in EMAILS:
+        middle = len(email) // 2
+        halves += [email[:middle] + _chance.choice("%!?#"), _chance.choice("%!?#") + email[middle:]]
+    _chance.shuffle(halves)
+    return ("".join(halves) + "\n" + "\n".join(EMAILS) + "\n").encode()
+
+
+PLAIN = _shattered()
+#: A program that unpacks itself begins with other bytes.
+STUB = bytes(range(256)) * 12
+ZLIB, GZIP, XZ = zlib.compress(PLAIN), gzip.compress(PLAIN), lzma.compress(PLAIN)
+
+
+def tarred(content: bytes, form: int = tarfile.PAX_FORMAT, name: str = "x") -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=form) as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def old_tar(content: bytes) -> bytes:
+    """An archive as before POSIX, without a mark."""
+    made = bytearray(tarred(content, tarfile.USTAR_FORMAT))
+    made[257:265] = bytes(8)
+    made[148:156] = b"%06o\0 " % (sum(made[:148]) + 8 * 32 + sum(made[156:512]))
+    return bytes(made)
+
+
+def zipped(content: bytes, name: str = "x", comment: bytes = b"", *, zip64: bool = False) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(name, "w", force_zip64=zip64) as member:
+            member.write(content)
+        archive.comment = comment
+    return file.getvalue()
+
+
+def streamed_zip() -> bytes:
+    """Descriptions follow the members, as in a zip that is written to a pipe."""
+
+    class Pipe(io.RawIOBase):
+        written = b""
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, content: object) -> int:
+            self.written += bytes(content)  # type: ignore[call-overload]
+            return len(bytes(content))  # type: ignore[call-overload]
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
+        archive.writestr("x", PLAIN)
+    return pipe.written
+
+
+def gzip_with_header_fields() -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    fields = b"\x04\0abcd" + b"name\0" + b"comment\0"
+    packed = packer.compress(PLAIN) + packer.flush()
+    end = struct.pack("<II", zlib.crc32(PLAIN), len(PLAIN))
+    return b"\x1f\x8b\x08\x1c\0\0\0\0\0\3" + fields + packed + end
+
+
+def deflated() -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(PLAIN) + packer.flush()
+
+
+def lzma_alone(**settings: int) -> bytes:
+    filters = [{"id": lzma.FILTER_LZMA1, **settings}]
+    return lzma.compress(PLAIN, lzma.FORMAT_ALONE, filters=filters)
+
+
+def xz(**settings: int) -> bytes:
+    return lzma.compress(PLAIN, filters=[settings, {"id": lzma.FILTER_LZMA2}])
+
+
+def lz4_block() -> bytes:
+    return bytes(lz4.block.compress(PLAIN, store_size=False))
+
+
+def snappy_block() -> bytes:
+    return pa.Codec("snappy").compress(PLAIN).to_pybytes()
+
+
+def of_hadoop(block: bytes) -> bytes:
+    return struct.pack(">II", len(PLAIN), len(block)) + block
+
+
+def snappy_of_java() -> bytes:
+    block = snappy_block()
+    return b"\x82SNAPPY\0" + struct.pack(">III", 1, 1, len(block)) + block
+
+
+def seven_zip(content: bytes = PLAIN, *filters: dict[str, int]) -> bytes:
+    file = io.BytesIO()
+    with py7zr.SevenZipFile(file, "w", filters=list(filters) or None) as archive:
+        archive.writestr(b"other" * 100, "a")
+        archive.writestr(content, "x")
+    return file.getvalue()
+
+
+def cpio(content: bytes) -> bytes:
+    numbers = (1, 0o100644, 0, 0, 1, 0, len(content), 0, 0, 0, 0, 2, 0)
+    return b"070701" + b"".join(b"%08x" % it for it in numbers) + b"x\0" + content
+
+
+def debian(content: bytes) -> bytes:
+    head = b"%-16s%-12d%-6d%-6d%-8o%-10d`\n" % (b"x/", 0, 0, 0, 0o644, len(content))
+    return b"!<arch>\n" + head + content
+
+
+def stored(write: Callable[[pa.Table, io.BytesIO], object]) -> bytes:
+    file = io.BytesIO()
+    write(pa.table({"n": range(120), "mail": EMAILS * 3}), file)
+    return file.getvalue()
+
+
+def stream_of_arrow(table: pa.Table, file: io.BytesIO) -> None:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+
+def empty_stream() -> bytes:
+    file = io.BytesIO()
+    pa.ipc.new_stream(file, pa.schema({"a": pa.int8()})).close()
+    return file.getvalue()
+
+
+ORC = stored(lambda t, f: orc.write_table(t, f, compression="zlib"))
+FEATHER = stored(lambda t, f: feather.write_feather(t, f, compression="zstd"))
+STREAM = stored(stream_of_arrow)
+PARQUET = stored(lambda t, f: pq.write_table(t, f, compression="brotli", write_statistics=False))
+
+
+def blob(content: bytes) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"blob": [None, b"", content]}), file, compression="zstd")
+    return file.getvalue()
+
+
+def blob_in_sqlite() -> bytes:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (b BLOB)")
+    database.execute("INSERT INTO t VALUES (?)", (ZLIB,))
+    database.commit()
+    return database.serialize()
+
+
+def uuencoded() -> bytes:
+    lines = (binascii.b2a_uu(GZIP[at : at + 45]) for at in range(0, len(GZIP), 45))
+    return b"Dear all,\nbegin 644 x.gz\n" + b"".join(lines) + b"`\nend\n"
+
+
+def utf16_sheet() -> bytes:
+    text = "<?xml version='1.0' encoding='utf-16'?><t>" + "</t><t>".join(EMAILS) + "</t>"
+    return zipped(text.encode("utf-16"), "xl/sharedStrings.xml")
+
+
+FOUND: dict[str, bytes] = {
+    # zip
+    "zip64": zipped(PLAIN, zip64=True),
+    "zip with a comment": zipped(PLAIN, comment=b"hello" * 20),
+    "zip with descriptions": streamed_zip(),
+    "zip before other bytes": zipped(PLAIN) + bytes(100),
+    "zip before another": zipped(PLAIN) + zipped(b"x"),
+    "zip after another": zipped(b"x") + zipped(PLAIN),
+    "zip of UTF-16": zipped("\n".join(EMAILS).encode("utf-16")),
+    "xlsx of UTF-16": utf16_sheet(),
+    # streams
+    "gzip with all fields": gzip_with_header_fields(),
+    "gzip after zeros": gzip.compress(b"a") + bytes(512) + GZIP,
+    "gzip after other bytes": gzip.compress(b"a") + b"junk!" + GZIP,
+    "gzip of gzip of xz": gzip.compress(gzip.compress(XZ)),
+    "deflate": deflated(),
+    "zlib inside other bytes": STUB + ZLIB + STUB,
+    "zlib, fastest": zlib.compress(PLAIN, 1),
+    "bzip2 of small blocks behind a stub": STUB + bz2.compress(PLAIN, 1),
+    "xz after padding": lzma.compress(b"a") + bytes(8) + XZ,
+    "xz without a check": lzma.compress(PLAIN, check=lzma.CHECK_NONE),
+    "xz of a program": xz(id=lzma.FILTER_X86),
+    "xz of differences": xz(id=lzma.FILTER_DELTA, dist=3),
+    "xz behind a stub": STUB + XZ,
+    "lzma with other properties": lzma_alone(lc=0, lp=2, pb=0),
+    "lzma with an odd dictionary": lzma_alone(dict_size=70_001),
+    "zstd without its size": zstandard.ZstdCompressor(write_content_size=False).compress(PLAIN),
+    "zstd behind a stub": STUB + zstandard.compress(PLAIN),
+    "zstd, gzip in a skippable frame": skippable(GZIP) + zstandard.compress(b"x"),
+    "zstd, gzip in the last frame": zstandard.compress(b"x") + skippable(GZIP),
+    "lz4 of two frames": lz4.frame.compress(b"a") + lz4.frame.compress(PLAIN),
+    "lz4 of linked blocks": lz4.frame.compress(PLAIN * 3_000, block_linked=True),
+    "lz4 behind a stub": STUB + lz4.frame.compress(PLAIN),
+    "lz4, legacy frame": b"\x02\x21\x4c\x18" + struct.pack("<I", len(lz4_block())) + lz4_block(),
+    "lz4 of Hadoop": of_hadoop(lz4_block()),
+    "lz4, a block with its size": bytes(lz4.block.compress(PLAIN)),
+    "snappy, a block": snappy_block(),
+    "snappy of Hadoop": of_hadoop(snappy_block()),
+    "snappy of Java": snappy_of_java(),
+    "snappy behind a stub": STUB + snappy_framed(PLAIN),
+    "brotli": pa.Codec("brotli").compress(PLAIN).to_pybytes(),
+    # archives
+    "tar of GNU": tarred(ZLIB, tarfile.GNU_FORMAT),
+    "tar with a long name": tarred(ZLIB, tarfile.GNU_FORMAT, "a/" * 150 + "x"),
+    "tar before POSIX": old_tar(GZIP),
+    "tar after another": tarred(b"x") + tarred(ZLIB),
+    "tar behind a stub": STUB + tarred(ZLIB),
+    "tar of ORC behind a stub": STUB + tarred(ORC),
+    "tar of Arrow behind a stub": STUB + tarred(FEATHER),
+    "tar.zst": zstandard.compress(tarred(ZLIB)),
+    "tar.lz4": lz4.frame.compress(tarred(ZLIB)),
+    "cpio": cpio(ZLIB),
+    "cpio of Parquet": cpio(PARQUET),
+    "Debian package": debian(lzma.compress(tarred(PLAIN))),
+    "7z, solid": seven_zip(),
+    "7z, LZMA": seven_zip(PLAIN, {"id": py7zr.FILTER_LZMA}),
+    "7z, bzip2": seven_zip(PLAIN, {"id": py7zr.FILTER_BZIP2}),
+    "7z, PPMd": seven_zip(PLAIN, {"id": py7zr.FILTER_PPMD, "order": 6, "mem": 24}),
+    "7z, zstd": seven_zip(PLAIN, {"id": py7zr.FILTER_ZSTD, "level": 3}),
+    "7z, stored gzip": seven_zip(GZIP, {"id": py7zr.FILTER_COPY}),
+    # columns behind and before other bytes
+    "ORC behind a stub": STUB + ORC,
+    "ORC behind a text": b"header with ORC\n" + ORC,
+    "Arrow behind a stub": STUB + FEATHER,
+    "Arrow behind a text": b"header\n" + FEATHER,
+    "Arrow stream": STREAM,
+    "Arrow stream behind a stub": STUB + STREAM,
+    "Arrow stream after another": empty_stream() + STREAM,
+    "Parquet after another": PARQUET + PARQUET,
+    # packed data in values
+    **{
+        f"{name} in a column": blob(content)
+        for name, content in (("zlib", ZLIB), ("gzip", GZIP), ("xz", XZ), ("Parquet", PARQUET))
+    },
+    "zlib in SQLite": blob_in_sqlite(),
+    "zlib in a pickle": pickle.dumps({"a": ZLIB}),
+    # packed data in texts
+    "uuencode": uuencoded(),
+    "Base64 of deflate": base64.b64encode(deflated()),
+    "Base64 of snappy": base64.b64encode(snappy_framed(PLAIN)),
+    "Base64 of tar": base64.b64encode(tarred(ZLIB)),
+    "Base64 in zip in gzip": gzip.compress(zipped(base64.b64encode(ZLIB))),
+    "URL-safe Base64 of zlib": base64.urlsafe_b64encode(ZLIB),
+    "hexadecimal of gzip": GZIP.hex().encode(),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_is_packed_in_an_odd_way_is_found(tmp_path: Path, what: str) -> None:
+    (tmp_path / "x").write_bytes(FOUND[what])
+    assert columns_found(tmp_path) == {"email"}
+
+
+NOISE = random.Random(1).randbytes(3_000)
+SEVERAL = zstandard.ZstdCompressionDict("".join(EMAILS).encode())
+UNREAD: dict[str, tuple[bytes, str]] = {
+    "raw lzma": (
+        lzma.compress(PLAIN, lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2}]),
+        "look packed",
+    ),
+    "noise": (NOISE, "look packed"),
+    "noise behind a text": (b"a text\n" * 999 + NOISE, "look packed"),
+    "noise in a zip": (zipped(NOISE), "look packed"),
+    "zstd with a dictionary": (
+        zstandard.ZstdCompressor(dict_data=SEVERAL).compress(PLAIN),
+        "dictionary",
+    ),
+    "zip without its directory": (zipped(PLAIN)[:-90], "cut short"),
+    "ORC with its start cut off": (STUB + ORC[9:], "ORC"),
+    "ORC before a tail": (ORC + STUB, "ORC"),
+    "Arrow before a tail": (FEATHER + STUB, "Arrow"),
+    "RAR behind a stub": (STUB + b"Rar!\x1a\x07\x01\0" + NOISE, "RAR"),
+    "RAR in Base64": (base64.b64encode(b"Rar!\x1a\x07\x01\0" + NOISE), "RAR"),
+    "RAR in a column": (blob(b"Rar!\x1a\x07\x01\0" + NOISE), "RAR"),
+    "lrzip": (b"LRZI" + NOISE, "lrzip"),
+    "compress": (b"\x1f\x9d\x90" + NOISE, "compress"),
+    "LHA": (b"\x21\x1d-lh5-" + NOISE, "look packed"),
+    "packed data after a long text": (gzip.compress(b"a text\n" * 999 + GZIP), "packed again"),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_what_is_not_opened_is_listed(tmp_path: Path, what: str) -> None:
+    content, reason = UNREAD[what]
+    (tmp_path / "x").write_bytes(content)
+    (file,) = search(tmp_path).files
+    assert reason in " ".join(it.reason for it in file.unread)
+
+
+@pytest.mark.parametrize("mark", [b"\x89PNG\r\n\x1a\n", b"\0\0\0\x20ftypisom", b"\x7fELF"])
+def test_pictures_films_and_programs_are_not_called_packed(mark: bytes) -> None:
+    evenness = Evenness(mark)
+    evenness.take(mark + NOISE + bytes(5_000))
+    assert not evenness.is_packed
