@@ -586,7 +586,7 @@ def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
             if start > 0 or end < _size(file):
                 yield start, end
             return
-    raise UnreadError("an ORC file behind other bytes, and its start was not found")
+    raise UnreadError("an ORC file after other bytes, and its start was not found")
 
 
 def _begins_stream(file: BinaryIO, start: int) -> bool:
