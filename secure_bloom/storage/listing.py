@@ -169,7 +169,26 @@ def _matches(path: str) -> list[str]:
         return [path]
     if _is_pattern(path) and (matches := sorted(glob.glob(path, recursive=True))):
         return [with_slashes(match) for match in matches]
-    raise MissingPathError("no such file or folder", path=path)
+    raise MissingPathError("no such file or folder", hint=_near(tree, path), path=path)
+
+
+#: Names of a folder that are compared with one that is not there.
+_MOST_COMPARED = 1_000
+
+
+def _near(tree: Tree, path: str) -> str:
+    """Return the hint for a path to nothing: similar names, or the nearest folder that is there."""
+    if is_object_uri(path):
+        return "check the bucket and the prefix: the store has no object below it"
+    parent, _, name = path.rstrip("/").rpartition("/")
+    folder = next(filter(tree.is_folder, tree.parents(path)), "/")
+    if folder != parent:
+        return f"the nearest folder that is there is {folder}"
+    # Imported here: most paths lead to something.
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, sorted(tree.names(folder))[:_MOST_COMPARED])
+    return f"did you mean {', '.join(close)}" if close else f"{folder} has no name like it"
 
 
 def _is_pattern(path: str) -> bool:

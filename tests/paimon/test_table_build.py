@@ -148,8 +148,16 @@ def test_a_table_is_named_in_its_warehouse(lake: Warehouse) -> None:
 )
 def test_a_table_that_is_not_there(lake: Warehouse, name: str, message: str) -> None:
     filled(lake)
-    with pytest.raises(sb.PolicyError, match=message):
+    with pytest.raises(sb.PolicyError, match=message) as error:
         sb.paimon.build_index(f"paimon://{lake.path}/{name}", OPTIONS)
+    assert error.value.hint
+
+
+@pytest.mark.parametrize("catalog", ["http://localhost:1", "thrift://localhost:9083"])
+def test_a_catalog_in_a_service_is_not_asked(catalog: str) -> None:
+    with pytest.raises(sb.PolicyError, match="no catalog in a service is asked") as error:
+        sb.paimon.build_index(f"paimon://{catalog}/default.t", OPTIONS)
+    assert error.value.hint == "give the table's folder, which the catalog names"
 
 
 def test_an_unknown_column_is_named_with_those_that_are_near(lake: Warehouse) -> None:

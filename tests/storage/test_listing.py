@@ -115,6 +115,23 @@ def test_a_path_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
     assert caught.value.path == str(tmp_path / path)
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("tabel", "did you mean table"),
+        ("tabel/", "did you mean table"),
+        ("none", "{0} has no name like it"),
+        ("none/of/them", "the nearest folder that is there is {0}"),
+        ("table/x.parquet/y", "the nearest folder that is there is {0}/table"),
+    ],
+)
+def test_a_path_to_nothing_has_a_hint(tmp_path: Path, path: str, hint: str) -> None:
+    made(tmp_path, "table/x.parquet")
+    with pytest.raises(PolicyError, match="no such file or folder") as caught:
+        find_files(f"{tmp_path}/{path}")
+    assert caught.value.hint == hint.format(tmp_path)
+
+
 def test_a_folder_without_data_is_an_error_with_a_hint(tmp_path: Path) -> None:
     made(tmp_path, "_SUCCESS")
     for path in (tmp_path, f"{tmp_path}/*"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from secure_bloom.errors import MissingPathError, PolicyError
+from secure_bloom.errors import MissingPathError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import is_object_uri, join, local_path
 from secure_bloom.storage.dispatch import tree_of
 
@@ -86,6 +86,14 @@ def _in_warehouse(path: str) -> str:
             hint="write paimon://WAREHOUSE/DATABASE.TABLE, as in paimon:///data/lake/default.orders",
             path=path,
         )
+    try:
+        is_object_uri(warehouse)
+    except UnsupportedFeatureError:
+        raise PolicyError(
+            "no catalog in a service is asked: a warehouse is a folder, on a disk or in a store",
+            hint="give the table's folder, which the catalog names",
+            path=path,
+        ) from None
     folder = join(join(warehouse, f"{database}.db"), table)
     if not _has_schemas(folder):
         missing = folder if tree_of(folder).is_folder(warehouse) else warehouse
