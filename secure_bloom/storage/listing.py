@@ -180,8 +180,8 @@ def _near(tree: Tree, path: str) -> str:
     """Return the hint for a path to nothing: similar names, or the nearest folder that is there."""
     if is_object_uri(path):
         return "check the bucket and the prefix: the store has no object below it"
-    parent, _, name = path.rstrip("/").rpartition("/")
-    folder = next(filter(tree.is_folder, tree.parents(path)), "/")
+    parent, name = os.path.split(absolute_path(path))
+    folder = next(filter(tree.is_folder, tree.parents(path)), parent)
     if folder != parent:
         return f"the nearest folder that is there is {folder}"
     # Imported here: most paths lead to something.

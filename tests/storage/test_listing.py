@@ -125,11 +125,15 @@ def test_a_path_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
         ("table/x.parquet/y", "the nearest folder that is there is {0}/table"),
     ],
 )
-def test_a_path_to_nothing_has_a_hint(tmp_path: Path, path: str, hint: str) -> None:
+def test_a_path_to_nothing_has_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, hint: str
+) -> None:
     made(tmp_path, "table/x.parquet")
-    with pytest.raises(PolicyError, match="no such file or folder") as caught:
-        find_files(f"{tmp_path}/{path}")
-    assert caught.value.hint == hint.format(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for given in (path, f"./{path}", f"{tmp_path}/{path}"):
+        with pytest.raises(PolicyError, match="no such file or folder") as caught:
+            find_files(given)
+        assert caught.value.hint == hint.format(tmp_path)
 
 
 def test_a_folder_without_data_is_an_error_with_a_hint(tmp_path: Path) -> None:
