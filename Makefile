@@ -37,7 +37,7 @@ INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=store
 SAY_WITHOUT_C := $(BIN)/python -c "from secure_bloom.kernels import extension as it; it.native or print('secure-bloom:', it.description)"
 
 .DEFAULT_GOAL := help
-.PHONY: help docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity judges no-false-negative histories format clean java \
+.PHONY: help jar docs demo test pytest test-all test-spark check coverage mutants compatibility bench faults fuzz integrity judges no-false-negative histories format clean java \
   install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite install-spark install-iceberg-java install-pypaimon install-paimon-java native sanitize analyze
 
 help:  ## Show what can be made
@@ -107,6 +107,9 @@ no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values aga
 
 histories: $(VENV)/.installed-dev java install-iceberg-java  ## Random histories of Iceberg tables with other writers; writes docs/reliability.md
 	$(BIN)/python -m campaigns histories
+
+jar: $(VENV)/.installed-dev java  ## Build the jar of the KMS classes anew, after a change of a Java source
+	$(BIN)/python -m testing.spark.kms_jar
 
 native: $(VENV)/.installed-dev  ## Build the C extension in place, with all warnings as errors (needs gcc or clang)
 	$(BIN)/python hatch_build.py --strict

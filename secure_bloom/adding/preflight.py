@@ -90,10 +90,12 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
         # the work.
         footer = unlock(read_tail(file), file_keys(resolver, file))
         wanted = request.wanted
-        refusal = _refusal(path, footer, wanted)
-        if footer.row_groups and refusal is None:
+        try:
+            ordinals = _wanted_ordinals(path, footer, wanted)
+        except SecureBloomError as error:
+            return Survey(path=path, refusal=error)
+        if footer.row_groups:
             # One row group shows the keys; all are checked when the file is planned.
-            ordinals = wanted.resolve(footer.leaves)
             alike = request.guard.lookalikes(footer.leaves, ordinals)
             for ordinal in ordinals:
                 request.guard.check(footer.chunk(0, ordinal), like=alike.get(ordinal))
@@ -104,19 +106,17 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
             missing=tuple(
                 name for name in wanted.missing(footer.leaves) if name not in wanted.known
             ),
-            chunks=len(footer.row_groups) * len(wanted.resolve(footer.leaves)),
-            refusal=refusal,
+            chunks=len(footer.row_groups) * len(ordinals),
         )
 
 
-def _refusal(path: str, footer: Footer, wanted: WantedFilters) -> SecureBloomError | None:
-    try:
-        with located(path=path):
-            for ordinal in wanted.resolve(footer.leaves):
-                require_filterable(footer.leaves[ordinal])
-    except SecureBloomError as error:
-        return error
-    return None
+def _wanted_ordinals(path: str, footer: Footer, wanted: WantedFilters) -> list[int]:
+    """Return the columns that are to have filters. Raises the errors of the request itself."""
+    with located(path=path):
+        ordinals = list(wanted.resolve(footer.leaves))
+        for ordinal in ordinals:
+            require_filterable(footer.leaves[ordinal])
+    return ordinals
 
 
 def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:

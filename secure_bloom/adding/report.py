@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol
@@ -115,6 +116,19 @@ class AddReport(CommittingReport[FileAddReport]):
     """
 
     ROWS: ClassVar = ("files", "filters")
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The numbers of files and filters, and their sizes. ``filter_bytes`` are those of bitsets.
+
+        Filters that were kept or skipped do not count there.
+        """
+        filters = [it for file in self.files for it in file.filters]
+        built = [it.bytes or 0 for it in filters if it.action in ("added", "replaced")]
+        # super() without arguments knows another class than a dataclass with slots.
+        common = CommittingReport.totals.fget(self)  # type: ignore[attr-defined]
+        actions = dict(Counter(it.action for it in filters))
+        return {**common, "filters": actions, "filter_bytes": sum(built)}
 
 
 def hard_link_note(names: int) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
+from secure_bloom.encryption.trust import REENCRYPT
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.schema import Leaf, select
@@ -120,7 +121,7 @@ class FilterGuard:
             return
         raise PolicyError(
             f"the policy says key {rule}, the column {got}",
-            hint="write the file under the policy again; no filter was added",
+            hint=f"{REENCRYPT} brings files under the policy, and then they can get filters",
             row_group=chunk.row_group,
             column=chunk.leaf.name,
         )

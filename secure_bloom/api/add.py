@@ -164,7 +164,7 @@ def _add_to_files(asked: AddRequest) -> AddReport:
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
     left = left_filters_notes(done.reports) if asked.in_place else ()
     notes = (*file_notes(done.reports), *left, *summary_notes(done.changed))
-    return AddReport(files=done.reports, notes=notes, dry_run=asked.dry_run)
+    return AddReport(files=done.reports, notes=notes, dry_run=asked.dry_run, seconds=done.seconds)
 
 
 def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest) -> AddReport:
@@ -176,4 +176,10 @@ def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest)
     files = [it.taken_meanwhile() if it.path in done.gone else it for it in done.reports]
     shown = (*files, *(skipped_file(path, reason) for path, reason in table.skipped()))
     notes = (*file_notes(shown), *done.notes)
-    return AddReport(files=shown, notes=notes, dry_run=asked.dry_run, commits=done.commits)
+    return AddReport(
+        files=shown,
+        notes=notes,
+        dry_run=asked.dry_run,
+        seconds=done.seconds,
+        commits=done.commits,
+    )

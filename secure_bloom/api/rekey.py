@@ -306,7 +306,7 @@ def _files_report(done: Done[RekeyedFile], closed: Iterable[str] = ()) -> RekeyR
     _warn(done)
     summaries = () if done.dry_run else summary_notes(done.changed, what="have other keys now")
     notes = (*file_notes(done.reports), *closed, *summaries)
-    return RekeyReport(files=done.reports, notes=notes, dry_run=done.dry_run)
+    return RekeyReport(files=done.reports, notes=notes, dry_run=done.dry_run, seconds=done.seconds)
 
 
 def _table_report(
@@ -320,6 +320,7 @@ def _table_report(
         files=files,
         notes=(*file_notes(files), *closed, *done.notes, *shown),
         dry_run=done.dry_run,
+        seconds=done.seconds,
         commits=done.commits,
     )
 

@@ -27,11 +27,11 @@ import click
 
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import requested_limit
-from secure_bloom.cli.verbosity import is_quiet, print_line
+from secure_bloom.cli.verbosity import say, settle_quiet
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import ReportLostError, SecureBloomError, TimeLimitError, causes
 from secure_bloom.running import settle_process
-from secure_bloom.running.first_answer import WaitingWarning, left_threads
+from secure_bloom.running.first_answer import left_threads
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
@@ -56,6 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
         settle_process()
     warnings.showwarning = _show_warning
     given = sys.argv[1:] if arguments is None else arguments
+    settle_quiet(given)
     outcome = _supervised(given) if arguments is None else _run(given)
     if isinstance(outcome, _Failure):
         is_verbose = not {"-v", "--verbose"}.isdisjoint(given)
@@ -168,14 +169,8 @@ def _print_failure(failure: _Failure, *, as_json: bool, is_verbose: bool) -> Non
             _close_stdout()
 
 
-def say(kind: str, message: str) -> None:
-    """Print one line on stderr, in the form that programs can rely on."""
-    print_line(f"secure-bloom: {kind}: {message}", err=True)
-
-
 def _show_warning(
     message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
-    if issubclass(category, WaitingWarning) and is_quiet():
-        return
+    del category
     say("warning", str(message))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.exit_codes import print_and_exit_code
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.cli.shared_arguments import (
     load_keys,
     load_policy,
@@ -24,7 +25,7 @@ from secure_bloom.cli.shared_arguments import (
     with_unprotected_option,
 )
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
-from secure_bloom.cli.verbosity import print_line, print_note
+from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reports.prometheus import write_metrics
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
@@ -116,6 +117,7 @@ def add_command(
             **access,
             **options,
         )
+    report = with_runnable_hints(report, paths, access["policy"], policy_path, keyring)
     if metrics is not None:
         write_metrics(metrics, "add", _numbers(report, time.perf_counter() - started))
     if with_advice and not report.failed and not report.commits:
@@ -125,23 +127,23 @@ def add_command(
 
 def _numbers(report: AddReport, seconds: float) -> dict[str, tuple[float, str]]:
     """Return the numbers of a run for Prometheus."""
-    statuses = Counter(file.status for file in report.files)
-    filters = [it for file in report.files for it in file.filters]
-    actions = Counter(it.action for it in filters)
-    written = sum(it.bytes or 0 for it in filters if it.action in ("added", "replaced"))
-    grown = sum((it.bytes_after or 0) - (it.bytes_before or 0) for it in report.files)
+    totals = report.totals
+    statuses, actions = totals["statuses"], totals["filters"]
     return {
         **{
-            f'files{{status="{status}"}}': (statuses[status], "Files of the run.")
+            f'files{{status="{status}"}}': (statuses.get(status, 0), "Files of the run.")
             for status in ("added", "unchanged", "failed")
         },
         **{
-            f'filters{{action="{action}"}}': (actions[action], "Filters of the run.")
+            f'filters{{action="{action}"}}': (actions.get(action, 0), "Filters of the run.")
             for action in ("added", "kept", "replaced", "skipped")
         },
-        "filter_bytes": (written, "Bytes of the filters that were written."),
-        "grown_bytes": (grown, "Bytes by which the files are larger."),
-        "failures": (statuses["failed"], "Files that failed."),
+        "filter_bytes": (totals["filter_bytes"], "Bytes of the filters that were written."),
+        "grown_bytes": (
+            totals["bytes_after"] - totals["bytes_before"],
+            "Bytes by which the files are larger.",
+        ),
+        "failures": (len(report.failed), "Files that failed."),
         "seconds": (seconds, "Duration of the run."),
         "finished_timestamp_seconds": (time.time(), "When the run ended, in Unix time."),
     }
@@ -205,20 +207,20 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     print_files(headers, rows, verbose=verbose)
     if verbose:
         _print_filters(report)
-    actions = Counter(f.action for file in report.files for f in file.filters)
-    grown = sum((f.bytes_after or 0) - (f.bytes_before or 0) for f in report.files)
+    totals = report.totals
+    grown = totals["bytes_after"] - totals["bytes_before"]
     would = "would be " if report.dry_run else ""
     counts = ", ".join(
         f"{count:,} {_told(action, dry_run=report.dry_run)}"
-        for action, count in sorted(actions.items())
+        for action, count in sorted(totals["filters"].items())
     )
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
     grows = f"{would or 'are '}{size}" if grown else "keep their size"
+    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     print_line(f"filters: {counts or 'none'}; the files {grows}")
     print_commits(report.commits, dry_run=report.dry_run)
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
-    for line in (*sorted(remarks, key=str), *report.notes):
-        print_note(line)
+    print_notes((*sorted(map(str, remarks)), *report.notes), verbose=verbose)
 
 
 def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object, ...]:

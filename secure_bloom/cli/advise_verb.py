@@ -37,7 +37,11 @@ _STYLES = {"gains": "bold green", "no": "dim"}
 
 def write_advice(form: str, advice: TableAdvice, output: Path | None) -> None:
     """Write the advice in this form to a file, or to stdout."""
-    write_text(FORMS[form](advice, output is None and sys.stdout.isatty()), output)
+    write_text(
+        FORMS[form](advice, output is None and sys.stdout.isatty()),
+        output,
+        for_people=form == "text",
+    )
 
 
 def _text(advice: TableAdvice, on_terminal: bool) -> str:

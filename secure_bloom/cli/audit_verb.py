@@ -24,7 +24,7 @@ from secure_bloom.cli.shared_arguments import (
     with_table_version,
 )
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.cli.verbosity import print_note
+from secure_bloom.cli.verbosity import is_quiet, print_note, say
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.prometheus import write_metrics
 from secure_bloom.reports.text import shell_word, without_commands
@@ -60,7 +60,7 @@ def write_report(
     """Write the report in this form to a file, or to stdout."""
     on_terminal = output is None and sys.stdout.isatty()
     page = _Page(paths=paths, on_terminal=on_terminal, verbose=verbose)
-    write_text(FORMS[form](report, page), output)
+    write_text(FORMS[form](report, page), output, for_people=form == "text")
     # Else a terminal would show nothing, and the exit code alone would answer.
     if output is not None:
         from secure_bloom.auditing.formats.mistakes import group_report, verdict
@@ -68,11 +68,15 @@ def write_report(
         print_note(f"{output}: {verdict(report, group_report(report)).headline}", err=True)
 
 
-def write_text(text: str, output: Path | None) -> None:
-    """Write a report to a file, or to stdout. Raises PolicyError if that is not possible."""
+def write_text(text: str, output: Path | None, *, for_people: bool = False) -> None:
+    """Write a report to a file, or to stdout: there a text ``for_people`` is left out with ``-q``.
+
+    Raises PolicyError if that is not possible.
+    """
     try:
         if output is None:
-            click.echo(text, color=True)
+            if not (for_people and is_quiet()):
+                click.echo(text, color=True)
         else:
             output.write_text(text + "\n", encoding="utf-8")
     except BrokenPipeError:
@@ -212,7 +216,7 @@ def audit_command(
                 **options,
             )
     except KeyboardInterrupt:
-        click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)
+        say("error", "interrupted; an audit changes nothing")
         return EXIT_INTERRUPTED
     report = _with_keyring(report, keyring)
     if metrics is not None:

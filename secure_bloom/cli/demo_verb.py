@@ -6,10 +6,13 @@ from pathlib import Path
 
 import click
 
+from secure_bloom.cli.verbosity import is_quiet, with_verbosity
+
 
 @click.command("demo", short_help="Write a table on Spark, add filters, look values up.")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--rows", default=300_000, show_default=True, help="Rows of the demo table.")
+@with_verbosity
 def demo_command(folder: Path | None, rows: int) -> int:
     """Write an encrypted table on Spark, add filters, and look values up.
 
@@ -20,5 +23,5 @@ def demo_command(folder: Path | None, rows: int) -> int:
     """
     from secure_bloom.spark.demo import run_demo
 
-    run_demo(folder, rows)
+    run_demo(folder, rows, quiet=is_quiet())
     return 0

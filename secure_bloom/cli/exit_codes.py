@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from secure_bloom.cli.verbosity import is_verbose, print_line
+from secure_bloom.cli.verbosity import SHOWN_NOTES, is_verbose, print_line, say, wants_summary
 from secure_bloom.errors import ReportLostError
 from secure_bloom.reports.text import counted
 
@@ -58,7 +58,7 @@ def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: 
         if as_json:
             from secure_bloom.cli.terminal_tables import print_json
 
-            print_json(report.to_dict())
+            print_json(_document(report))
         else:
             show(report, verbose=verbose)
         sys.stdout.flush()
@@ -70,6 +70,16 @@ def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: 
             raise
         raise _lost(report, error) from error
     return print_failures(report.failed)
+
+
+def _document(report: FilesReport) -> dict[str, Any]:
+    """Return the report's document. With ``--summary`` it lists failed files alone."""
+    document = report.to_dict()
+    if wants_summary():
+        files = document["files"]
+        document["files"] = [file for file in files if file["status"] == "failed"]
+        document["notes"] = document["notes"][:SHOWN_NOTES]
+    return document
 
 
 def _lost(report: FilesReport, error: OSError) -> ReportLostError:
@@ -84,6 +94,20 @@ def _lost(report: FilesReport, error: OSError) -> ReportLostError:
     )
 
 
+#: A dry run says these in the words of a run: the file stays.
+_SAME = ("unchanged", "failed")
+
+
+def print_outcome(totals: Mapping[str, Any], seconds: float, *, dry_run: bool) -> None:
+    """Print how many files of a run have each status, and how long it took."""
+    states = ", ".join(
+        f"{count:,} {'would be ' if dry_run and status not in _SAME else ''}{status}"
+        for status, count in totals["statuses"].items()
+    )
+    took = f"; {seconds:.1f} seconds" if seconds else ""
+    print_line(f"{counted(totals['files'], 'file')}: {states or 'none'}{took}")
+
+
 def print_failures(failed: Iterable[ReportedFile]) -> int:
     """Print the failed files on stderr, the same error once. Return the exit code, or 0.
 
@@ -95,14 +119,14 @@ def print_failures(failed: Iterable[ReportedFile]) -> int:
     for (_, hint), files in alike.items():
         shown = files if is_verbose() else files[:_NAMED]
         for file in shown:
-            print_line(f"secure-bloom: error: {file.error}", err=True)
+            say("error", file.error or "")
             for cause in file.causes if is_verbose() else ():
-                print_line(f"secure-bloom: cause: {cause}", err=True)
+                say("cause", cause)
         if len(files) > len(shown):
             more = counted(len(files) - len(shown), "more file")
-            print_line(f"secure-bloom: error: the same in {more}: -v names them", err=True)
+            say("error", f"the same in {more}: -v names them")
         if hint:
-            print_line(f"secure-bloom: hint: {hint}", err=True)
+            say("hint", hint)
     return EXIT_ERROR if alike else 0
 
 

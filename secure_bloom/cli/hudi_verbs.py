@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures, print_outcome
+from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     with_access_to_read,
@@ -23,7 +24,7 @@ from secure_bloom.cli.terminal_tables import (
     print_table,
     short_names,
 )
-from secure_bloom.cli.verbosity import print_line, print_note
+from secure_bloom.cli.verbosity import print_line, print_note, print_notes
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
@@ -149,9 +150,11 @@ def add_command(
     made_for = RecordKeyFilterOptions(
         type_code=type_code, num_entries=num_entries, fpp=fpp, max_entries=max_entries
     )
+    given = access.arguments()
     report = add_record_key_filter(
-        paths, options=made_for, replace=replace_filters, **access.arguments(), **options
+        paths, options=made_for, replace=replace_filters, **given, **options
     )
+    report = with_runnable_hints(report, paths, given["policy"], access.policy_path, access.keyring)
     return print_and_exit_code(report, print_added, as_json=as_json, verbose=verbose)
 
 
@@ -284,8 +287,8 @@ def print_added(report: AddReport, *, verbose: bool) -> None:
     if rows:
         headers = (*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ()))
         print_files(headers, rows, verbose=verbose)
-    for note in report.notes:
-        print_note(note)
+    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
+    print_notes(report.notes, verbose=verbose)
     if report.dry_run:
         print_note("a dry run, nothing was written")
 

@@ -18,7 +18,7 @@ from secure_bloom.cli.shared_arguments import (
     with_table_version,
 )
 from secure_bloom.cli.terminal_tables import print_json
-from secure_bloom.cli.verbosity import VERBOSE, print_line
+from secure_bloom.cli.verbosity import VERBOSE, print_line, say, with_verbosity
 from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, legible
@@ -40,6 +40,7 @@ def keys() -> None:
 @policy_option("Policy file (TOML).", required=True)
 @JSON
 @VERBOSE
+@with_verbosity
 def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
     """Reach the policy's KMS, and wrap and unwrap a random key under every master key.
 
@@ -90,7 +91,7 @@ def _complain(key: dict[str, object]) -> None:
     lines += [("cause", cause) for cause in causes] if isinstance(causes, list) else []
     lines += [("hint", key["hint"])] if key["hint"] else []
     for kind, text in lines:
-        print_line(f"secure-bloom: {kind}: {text}", err=True)
+        say(kind, str(text))
 
 
 @keys.command("new", short_help="Make a keyring of new random master keys.")
@@ -107,6 +108,7 @@ def _complain(key: dict[str, object]) -> None:
     help="Add a key of this name to a keyring that is there; may be repeated.",
 )
 @click.option("--bits", type=int, default=128, show_default=True, help="128, 192 or 256.")
+@with_verbosity
 def new_command(
     file: Path,
     names: tuple[str, ...],
@@ -138,6 +140,25 @@ def new_command(
         wanted |= KeyPolicy.load(policy_path).master_keys()
     new_keyring(file, wanted, bits=bits)
     print_line(f"{file}: {', '.join(sorted(wanted))}")
+    return 0
+
+
+@keys.command("jar", short_help="Print the path of the jar for Spark's JVM.")
+@with_verbosity
+def jar_command() -> int:
+    """Print the path of the jar with the KMS classes for Spark's JVM.
+
+    `session_config` names it by itself.  A session that is configured without Python gets it by
+    `spark.jars`, or by `spark-submit --jars`.
+
+    \b
+    spark-submit --jars $(secure-bloom keys jar) ...
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.spark import kms_jar
+
+    click.echo(str(kms_jar()))
     return 0
 
 
@@ -186,13 +207,10 @@ def _complain_of_closed(report: KeyUseReport) -> int:
     if not report.only or not report.incomplete:
         return 0
     files = counted(len(report.incomplete), "file")
-    print_line(
-        f"secure-bloom: error: the footers of {files} could not be opened: whether their columns "
-        f"depend on {', '.join(map(legible, report.only))} is not known",
-        err=True,
+    say(
+        "error",
+        f"the footers of {files} could not be opened: whether their columns depend on "
+        f"{', '.join(map(legible, report.only))} is not known",
     )
-    print_line(
-        "secure-bloom: hint: give the keys of the footers: --policy FILE or --keyring FILE",
-        err=True,
-    )
+    say("hint", "give the keys of the footers: --policy FILE or --keyring FILE")
     return 2

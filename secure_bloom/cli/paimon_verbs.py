@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, verdict_code
 from secure_bloom.cli.shared_arguments import (
     JSON,
     AccessOptions,
@@ -17,8 +17,8 @@ from secure_bloom.cli.shared_arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.terminal_tables import percent, print_table, short_names
-from secure_bloom.cli.verbosity import VERBOSE, print_line, print_note
+from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.verbosity import VERBOSE, print_line, print_note, print_notes, with_verbosity
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
@@ -46,6 +46,7 @@ def paimon() -> None:
 )
 @JSON
 @VERBOSE
+@with_verbosity
 def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, verbose: bool) -> int:
     """Show the indexes of data files, or index files themselves; needs no key.
 
@@ -242,7 +243,8 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
         for c in file.columns
     ]
     if rows:
-        print_table(_BUILT_HEADERS, rows)
+        print_files(_BUILT_HEADERS, rows, verbose=verbose)
+    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     for commit in report.commits:
         what = "would commit" if commit.snapshot is None else f"snapshot {commit.snapshot}"
         print_line(f"{what}: indexes of {counted(len(commit.files), 'file')}")
@@ -251,8 +253,7 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
             print_line(f"kept: {file.path}, {kept}")
     for note, count in Counter(file.note for file in report.files if file.note).items():
         print_note(f"{counted(count, 'file')}: {note}")
-    for note in report.notes:
-        print_note(note)
+    print_notes(report.notes, verbose=verbose)
 
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:

@@ -10,7 +10,7 @@ import click
 
 from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys, read_text
 from secure_bloom.cli.terminal_tables import print_json
-from secure_bloom.cli.verbosity import print_line, print_note
+from secure_bloom.cli.verbosity import print_line, print_note, say, with_verbosity
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
@@ -50,6 +50,7 @@ def policy() -> None:
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
 @keyring_option("Keys for a table whose footers are encrypted.")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
+@with_verbosity
 def init_command(
     path: str | None,
     schema: str | None,
@@ -139,6 +140,7 @@ def _kind(leaf: Leaf, kind: str) -> str:
 )
 @keyring_option("Keys for a table whose footers are encrypted.")
 @JSON
+@with_verbosity
 def check_command(
     file: Path, table: str | None, schema: str | None, keyring: Path | None, as_json: bool
 ) -> int:
@@ -169,9 +171,9 @@ def check_command(
     for note in () if as_json else checked.notes:
         print_note(note)
     for problem in checked.problems:
-        print_line(f"secure-bloom: error: {problem}", err=True)
+        say("error", str(problem))
         if problem.hint:
-            print_line(f"secure-bloom: hint: {problem.hint}", err=True)
+            say("hint", problem.hint)
     if not checked.is_valid:
         return 2
     return EXIT_PROBLEMS if checked.problems else 0

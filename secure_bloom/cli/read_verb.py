@@ -255,7 +255,7 @@ def _skipped(file: FileReadReport) -> str:
 
 
 def _print_row_groups(file: FileReadReport) -> None:
-    click.echo(legible(file.path))
+    print_line(legible(file.path))
     for group in file.row_groups:
         became = "read" if group.skipped_by is None else f"skipped by {group.skipped_by}"
         print_line(f"  row group {group.row_group}, {counted(group.rows, 'row')}: {became}")

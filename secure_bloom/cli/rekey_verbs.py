@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.add_verb import print_commits
-from secure_bloom.cli.exit_codes import print_and_exit_code
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
@@ -21,8 +20,8 @@ from secure_bloom.cli.shared_arguments import (
     with_jobs_option,
     with_table_options,
 )
-from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_table, short_names
-from secure_bloom.cli.verbosity import print_line, print_note
+from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_files, print_table, short_names
+from secure_bloom.cli.verbosity import print_line, print_note, print_notes
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes, legible
 
@@ -219,16 +218,12 @@ def _access(
     return {"policy": policy, "old_policy": old_policy, "keys": load_keys(keyring)}
 
 
-#: A dry run says this in the words of a run: the file stays.
-_SAME = ("unchanged", "failed")
-
-
 def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     """Print each file with its keys before and now, then how many files have each status."""
     would = "would be " if report.dry_run else ""
     names = short_names([file.path for file in report.files])
     if verbose or len(report.files) <= SHOWN_FILES:
-        print_table(
+        print_files(
             ["file", "status", "footer", "master keys before", "now", "size"],
             [
                 [
@@ -241,16 +236,11 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
                 ]
                 for file in report.files
             ],
+            verbose=verbose,
         )
-    counts = Counter(file.status for file in report.files)
-    states = ", ".join(
-        f"{count:,} {would if status not in _SAME else ''}{status}"
-        for status, count in counts.items()
-    )
-    print_line(f"{counted(len(report.files), 'file')}: {states}")
+    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     print_commits(report.commits, dry_run=report.dry_run)
-    for note in report.notes:
-        print_note(note)
+    print_notes(report.notes, verbose=verbose)
 
 
 def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
@@ -272,13 +262,15 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
 
     Print the files too with ``verbose``, and if the report is about some keys only.
     """
-    print_table(
-        ["master key", "version", "files>", "policy"],
-        [
-            [name, version or "", f"{count:,}", _IN_POLICY[report.standings[name]]]
-            for (name, version), count in report.files_by_key.items()
-        ],
-    )
+    rows = [
+        [name, version or "", f"{count:,}", _IN_POLICY[report.standings[name]]]
+        for (name, version), count in report.files_by_key.items()
+    ]
+    if rows or not report.unused:
+        print_table(["master key", "version", "files>", "policy"], rows)
+    for name in report.unused:
+        rest = "; older files of the table were not looked at" if report.live_only else ""
+        print_line(f"{legible(name)}: nothing depends on it{rest}")
     hidden = len(report.incomplete)
     if hidden:
         files = counted(hidden, "file")

@@ -22,8 +22,8 @@ from typing import IO, Any, BinaryIO, cast
 
 import click
 
-from secure_bloom.cli.terminal_tables import is_too_wide, print_table
-from secure_bloom.cli.verbosity import is_quiet, print_line
+from secure_bloom.cli.terminal_tables import is_too_wide, print_data
+from secure_bloom.cli.verbosity import print_line
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reading.rows.python_texts import text_of
 from secure_bloom.reports.text import counted, human_bytes, legible
@@ -253,9 +253,7 @@ def _packed(file: BinaryIO, output: Path) -> Iterator[BinaryIO]:
 
 
 def print_written(rows: int, output: Path) -> None:
-    """Print on stderr what was written, but not with ``-q``."""
-    if is_quiet():
-        return
+    """Print on stderr what was written."""
     try:
         size = f" ({human_bytes(output.stat().st_size)})"
     except OSError:
@@ -330,11 +328,11 @@ def _write_table(schema: Any, batches: Batches, _file: IO[str]) -> int:
         _print_records(names, shown)
     else:
         right = [str(kind).startswith(_NUMBERS) for kind in schema.types]
-        print_table(names, shown, right=right)
+        print_data(names, shown, right)
     if len(rows) > TABLE_ROWS:
-        click.echo(f"the first {TABLE_ROWS} rows; --format csv gives all")
+        print_line(f"the first {TABLE_ROWS} rows; --format csv gives all")
     else:
-        click.echo(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+        print_line(counted(len(rows), "row"))
     return len(rows)
 
 

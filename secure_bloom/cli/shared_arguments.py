@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from secure_bloom.calling.options import BloomFilterOptions, MissingKeys
-from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY, print_note
+from secure_bloom.cli.verbosity import SUMMARY, VERBOSE, print_note, with_verbosity
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError, refused_by_system
 from secure_bloom.reports.text import legible
@@ -131,8 +131,7 @@ def keyring_option(text: str) -> Callable[[F], F]:
 def with_common_options(function: F) -> F:
     """Add ``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has."""
     keyring = keyring_option("File with the keys; else the policy's [kms].")
-    options = (*VERBOSITY, VERBOSE, JSON, keyring)
-    return functools.reduce(lambda done, option: option(done), options, function)
+    return keyring(JSON(VERBOSE(with_verbosity(function))))
 
 
 #: The help of ``--policy`` in verbs that read.
@@ -234,13 +233,14 @@ def with_unprotected_option(function: F) -> F:
 
 
 def with_jobs_option(function: F) -> F:
-    """Add ``--jobs`` of a verb that works on many files."""
-    return click.option(
+    """Add ``--jobs`` and ``--summary`` of a verb that writes many files."""
+    jobs = click.option(
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
         help="Use at most N cores; all by default. Many small files go to N processes.",
-    )(function)
+    )
+    return jobs(SUMMARY(function))
 
 
 def with_table_options(function: F) -> F:

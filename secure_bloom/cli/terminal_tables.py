@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from secure_bloom.cli.verbosity import print_line, wanted_color
+from secure_bloom.cli.verbosity import is_quiet, print_line, wanted_color, wants_summary
 from secure_bloom.reports.base import SCHEMA_VERSION
 from secure_bloom.reports.text import counted, without_commands, written_out
 
@@ -37,16 +37,27 @@ def print_table(
     rows: Iterable[Sequence[object]],
     *,
     title: str | None = None,
-    right: Sequence[bool] | None = None,
 ) -> None:
-    """Print rows under headers. Headers that end in ``>`` mark columns of numbers.
+    """Print rows under headers, but not with ``-q``. Headers of numbers end in ``>``.
 
-    Cells never wrap. Names of a file's columns may end in ``>`` too: then ``right`` says which
-    columns hold numbers.  If the terminal is too narrow, each row is printed as a paragraph.
+    Cells never wrap.  If the terminal is too narrow, each row is printed as a paragraph.
     """
-    if right is None:
+    if not is_quiet():
         right = [header.endswith(">") for header in headers]
-        headers = [header.removesuffix(">") for header in headers]
+        print_data([header.removesuffix(">") for header in headers], rows, right, title=title)
+
+
+def print_data(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    right: Sequence[bool],
+    *,
+    title: str | None = None,
+) -> None:
+    """Print rows of a file, as :func:`print_table` does. ``right`` says which columns hold numbers.
+
+    Names of columns may end in ``>`` here.
+    """
     heads = [written_out(header) for header in headers]
     cells = [["" if cell is None else written_out(str(cell)) for cell in row] for row in rows]
     shown_title = title and written_out(title)
@@ -90,7 +101,12 @@ def _print_row_by_row(
 
 
 def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:
-    """Print a table with a row for each file. Of many files only the first, unless ``verbose``."""
+    """Print a table with a row for each file. Of many files only the first, unless ``verbose``.
+
+    With ``--summary`` print none.
+    """
+    if wants_summary():
+        return
     shown = rows if verbose else rows[:SHOWN_FILES]
     print_table(headers, shown)
     if len(shown) < len(rows):

@@ -5,21 +5,21 @@ Importing all of them would add a fifth to the CPU time of a probe.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
 import click
 
-from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
+from secure_bloom.cli.verbosity import VERBOSE, with_verbosity
 from secure_bloom.errors import PolicyError
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("help")
+@with_verbosity
 @click.argument("verbs", nargs=-1, metavar="[VERB]...")
 @click.pass_context
 def help_command(ctx: click.Context, verbs: tuple[str, ...]) -> int:
@@ -55,6 +55,7 @@ def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
 
 
 @click.command("completion", short_help="Print what makes a shell complete verbs.")
+@with_verbosity
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> int:
@@ -127,10 +128,6 @@ class Verbs(click.Group):
         return command
 
 
-def _with_verbosity(function: Callable[..., int]) -> Callable[..., int]:
-    return functools.reduce(lambda done, option: option(done), VERBOSITY, function)
-
-
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -140,7 +137,7 @@ def _with_verbosity(function: Callable[..., int]) -> Callable[..., int]:
     "-V", "--version", is_flag=True, help="Show the version; with -v also which code runs loops."
 )
 @VERBOSE
-@_with_verbosity
+@with_verbosity
 @click.pass_context
 def cli(ctx: click.Context, version: bool, verbose: bool) -> int:
     """Bloom filters for Parquet files that are already written, encrypted like their columns.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from secure_bloom.calling.options import ALLOW_UNPROTECTED, FooterMode
 from secure_bloom.errors import PolicyError
@@ -19,6 +19,8 @@ from secure_bloom.reports.text import counted, legible
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
 
+#: What brings files under a policy, in hints. The command line fills in PATH and FILE.
+REENCRYPT: Final = "secure-bloom reencrypt PATH --policy FILE"
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
 #: The protection of a footer: a larger number is better.
 _STRENGTH = {FooterMode.PLAINTEXT: 0, FooterMode.SIGNED: 1, FooterMode.ENCRYPTED: 2}
@@ -117,8 +119,8 @@ class Trust:
 def _weaker(message: str) -> PolicyError:
     return PolicyError(
         message,
-        hint="the file was written under other rules, or exchanged: write it again under the "
-        f"policy; to read it as it is: {ALLOW_UNPROTECTED}",
+        hint=f"{REENCRYPT} brings files under the policy, unless this one was exchanged; to read "
+        f"it as it is: {ALLOW_UNPROTECTED}",
     )
 
 

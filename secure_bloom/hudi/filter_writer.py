@@ -6,7 +6,7 @@ Only the footer is written. No data page is changed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -21,7 +21,7 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import FileKeys
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys
+from secure_bloom.hudi.key_column import key_chunks, key_ordinal, key_range, packed, read_keys
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter, require_bound
 from secure_bloom.hudi.record_keys.footer_entry import (
@@ -40,6 +40,7 @@ from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.reports.text import counted, named_columns
+from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.storage import InputFile
@@ -137,7 +138,7 @@ def add_record_key_filter(
     target = FilesTarget(paths=paths, in_place=in_place, output=output)
     done = run(open_rewriter, target, LocalRunner(jobs=jobs))
     notes = (*_notes(done.reports), *file_notes(done.reports), *summary_notes(done.changed))
-    return AddReport(files=done.reports, notes=notes, dry_run=dry_run)
+    return AddReport(files=done.reports, notes=notes, dry_run=dry_run, seconds=done.seconds)
 
 
 def _rewriter(access: Access, **settings: Any) -> RecordKeyRewriter:
@@ -152,6 +153,11 @@ class RecordKeyRewriter(FileRewriter):
     options: RecordKeyFilterOptions = field(default_factory=RecordKeyFilterOptions)
     replace: bool = False
     allow_clear_entry: bool = False
+
+    def check(self, files: Sequence[str]) -> int | None:
+        """Raise the error of the key column if no file has it, or can have its keys in a filter."""
+        require_in_one(files, self.resolver, lambda footer: key_ordinal(footer, self.column))
+        return 0
 
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
         """Return the plan of a file with the filter in its footer.

@@ -23,7 +23,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
-from secure_bloom.hudi.key_column import key_chunks, read_keys
+from secure_bloom.hudi.key_column import key_chunks, key_ordinal, read_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import (
     FROM_JAVA_ORDER,
@@ -39,6 +39,7 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.reports.text import counted
 from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -195,7 +196,7 @@ def lookup(
         A report with the files that hold each key.
 
     Raises:
-        PolicyError: A key is empty, or a path leads to no file.
+        PolicyError: A key is empty, a path leads to no file, or no file has the column.
 
     Example:
         >>> sb.hudi.lookup("out/", "user7@example.com", column="email", policy="keys/policy.toml")
@@ -211,6 +212,7 @@ def lookup(
     # A Hudi table's own log is left to the caller; that of another format may say that files are
     # gone.
     files = find_unmanaged(as_paths(paths), honoured=[HUDI])
+    require_in_one(files, resolver, lambda footer: key_ordinal(footer, column))
     search = partial(_search, searched=searched, column=column, resolver=resolver)
     answers = list(in_order(search, files, _WORKERS, room=len(files)))
     holders: dict[bytes, list[str]] = {}

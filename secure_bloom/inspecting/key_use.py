@@ -65,10 +65,14 @@ class FileKeyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
-    """The master keys that a table depends on. ``only`` limits it to these keys and their files."""
+    """The master keys that a table depends on. ``only`` limits it to these keys and their files.
+
+    With ``live_only`` a table has a log, and files that are no longer live were not looked at.
+    """
 
     files: tuple[FileKeyUse, ...]
     only: tuple[str, ...] = ()
+    live_only: bool = False
 
     ROWS: ClassVar = ("files", "keys")
 
@@ -95,6 +99,14 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
         return tuple(name for name, it in self.standings.items() if it is KeyStanding.RETIRED)
 
     @property
+    def unused(self) -> tuple[str, ...]:
+        """The keys of ``only`` that no file depends on. None if a footer could not be opened."""
+        if self.incomplete or self.failed:
+            return ()
+        used = {key.master_key for file in self.files for key in file.keys}
+        return tuple(name for name in self.only if name not in used)
+
+    @property
     def incomplete(self) -> tuple[FileKeyUse, ...]:
         """The files whose footers could not be opened, so that their columns' keys are unknown."""
         return tuple(file for file in self.files if not file.is_complete)
@@ -111,6 +123,8 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
                 }
                 for (name, version), count in self.files_by_key.items()
             ],
+            "unused": list(self.unused),
+            "live_only": self.live_only,
         }
 
     def _summary(self) -> str:
@@ -126,7 +140,11 @@ def find_key_use(
     workers = max(_WORKERS, files_at_once(listing.paths))
     found = in_order(lambda path: _file(listing, path, resolver), files, workers)
     used = (_of_keys(_with_states(file, policy), only) for file in found)
-    return KeyUseReport(files=tuple(file for file in used if file is not None), only=tuple(only))
+    return KeyUseReport(
+        files=tuple(file for file in used if file is not None),
+        only=tuple(only),
+        live_only=bool(listing.logs),
+    )
 
 
 def _with_states(file: FileKeyUse, policy: KeyPolicy | None) -> FileKeyUse:

@@ -182,7 +182,7 @@ def build_indexes(asked: IndexRequest) -> BuildReport:
     done = run(_open_work(asked.columns, asked), _IndexedFiles(paths=given), runner)
     reports = tuple(it.report for it in done.reports)
     warn_unverified(file.path for file in reports if not file.verified)
-    return BuildReport(files=reports, dry_run=asked.dry_run)
+    return BuildReport(files=reports, dry_run=asked.dry_run, seconds=done.seconds)
 
 
 def build_table(
@@ -217,6 +217,7 @@ def build_table(
     return BuildReport(
         files=tuple(reports[path] for path in sorted(reports)),
         dry_run=asked.dry_run,
+        seconds=done.seconds,
         commits=tuple(
             IndexCommit(
                 snapshot=it.version,

@@ -7,6 +7,7 @@ The options and the reports of a build are here too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
@@ -118,13 +119,14 @@ class IndexCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BuildReport(Report):
-    """The indexes of a run, and the ``commits`` of a run on a table.
+    """The indexes of a run, the ``seconds`` that it took, and the ``commits`` of a run on a table.
 
     With ``dry_run`` nothing was written. ``table_notes`` are about the table as a whole.
     """
 
     files: tuple[IndexReport, ...]
     dry_run: bool = False
+    seconds: float = 0.0
     commits: tuple[IndexCommit, ...] = ()
     table_notes: tuple[str, ...] = ()
 
@@ -142,10 +144,21 @@ class BuildReport(Report):
         columns = tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
         return columns + self.table_notes
 
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The number of files, of each status too, and the size of the indexes that were built."""
+        return {
+            "files": len(self.files),
+            "statuses": dict(Counter(file.status for file in self.files)),
+            "index_bytes": sum(it.bytes or 0 for it in self.files if it.status == "built"),
+        }
+
     def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],
             "dry_run": self.dry_run,
+            "seconds": self.seconds,
+            "totals": self.totals,
             "commits": [asdict(commit) for commit in self.commits],
             "notes": list(self.notes),
         }

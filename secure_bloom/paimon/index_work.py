@@ -14,6 +14,7 @@ from typing import Final, Self
 from secure_bloom.encryption.access import Access
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
 from secure_bloom.paimon.column_filter import IndexOptions, IndexReport
+from secure_bloom.paimon.column_types import TopColumns
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.index_builder import (
     FilterBuilder,
@@ -24,6 +25,7 @@ from secure_bloom.paimon.index_builder import (
 )
 from secure_bloom.paimon.index_files import MAX_INDEX_BYTES, index_path
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.runs.work import FileTask, Steps
 from secure_bloom.storage import InputFile, name_of, open_input, replace_tail
 from secure_bloom.storage.column_mapping import ColumnMapping
@@ -122,6 +124,16 @@ class BesideWork(IndexWork):
     """Writes ``<data file>.index`` with the filters of ``columns``. Other indexes in it stay."""
 
     columns: Mapping[str, IndexOptions]
+
+    def check(self, files: Sequence[str]) -> int | None:
+        """Raise the error of a column that no file has, or whose values can have no filter."""
+        for name in self.columns:
+            require_in_one(
+                files,
+                self.builder.resolver,
+                lambda footer, name=name: TopColumns(footer.leaves).indexed(name),  # type: ignore[misc]
+            )
+        return None
 
     def build(self, task: FileTask) -> IndexResult:
         """Build one index and write it."""

@@ -132,13 +132,18 @@ class FileOutcome(Protocol):
     def status(self) -> str:
         """The result for the file as one word, for example "failed"."""
 
+    @property
+    def bytes_before(self) -> int | None: ...  # noqa: D102
+    @property
+    def bytes_after(self) -> int | None: ...  # noqa: D102
+
 
 F = TypeVar("F", bound=FileOutcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WritingReport(Report, Generic[F]):
-    """A run that writes files. With ``dry_run`` nothing was written.
+    """A run that writes files, and the ``seconds`` that it took. With ``dry_run`` none was written.
 
     ``notes`` name what the run left and needs attention. They repeat the notes of single files.
     """
@@ -146,17 +151,32 @@ class WritingReport(Report, Generic[F]):
     files: tuple[F, ...]
     notes: tuple[str, ...] = ()
     dry_run: bool = False
+    seconds: float = 0.0
 
     @property
     def failed(self) -> tuple[F, ...]:
         """The files that failed. They are unchanged, unless the error says more."""
         return tuple(file for file in self.files if file.status == "failed")
 
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The number of files, of each status too, and their sizes before and after."""
+        sizes = [(file.bytes_before, file.bytes_after) for file in self.files]
+        return {
+            "files": len(self.files),
+            "statuses": dict(Counter(file.status for file in self.files)),
+            "bytes_before": sum(before or 0 for before, _ in sizes),
+            # A file that failed, or was left out, stays as it is.
+            "bytes_after": sum(before or 0 if after is None else after for before, after in sizes),
+        }
+
     def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],  # type: ignore[call-overload]
             "notes": list(self.notes),
             "dry_run": self.dry_run,
+            "seconds": self.seconds,
+            "totals": self.totals,
         }
 
     def _summary(self) -> str:

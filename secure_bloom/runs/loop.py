@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Generic
 
@@ -16,7 +17,8 @@ from secure_bloom.runs.work import FileTask, OpenWork, R
 class Done(Generic[R]):
     """What a run has done: the report of each task, in order, and the commits to a table.
 
-    ``gone`` are the files that other writers removed from the table meanwhile.
+    ``gone`` are the files that other writers removed from the table meanwhile.  The run took
+    ``seconds``.
     """
 
     tasks: tuple[FileTask, ...]
@@ -25,6 +27,7 @@ class Done(Generic[R]):
     gone: frozenset[str]
     notes: tuple[str, ...]
     dry_run: bool
+    seconds: float
 
     @property
     def changed(self) -> list[str]:
@@ -41,6 +44,7 @@ def run(
     Errors of the request come before anything is written. A file that fails is reported, and does
     not stop the others.  ``progress`` is called with the number of steps done, and of all steps.
     """
+    started = time.perf_counter()
     work = open_work()
     files = target.listed()
     meter = Meter(progress, len(files), work.check(files))
@@ -61,4 +65,5 @@ def run(
         # The last ones come when the publishing ends.
         notes=tuple(publication.notes),
         dry_run=work.writes_nothing,
+        seconds=round(time.perf_counter() - started, 3),
     )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from secure_bloom.spark.add_job import add_bloom_filters
     from secure_bloom.spark.advise_job import advise
     from secure_bloom.spark.audit_job import audit
+    from secure_bloom.spark.jvm import kms_jar
     from secure_bloom.spark.paimon import build_paimon_index
     from secure_bloom.spark.registration import register
     from secure_bloom.spark.rekey_job import reencrypt, rotate_keys
@@ -47,6 +48,7 @@ _HOMES = {
     "add_job": ["add_bloom_filters"],
     "advise_job": ["advise"],
     "audit_job": ["audit"],
+    "jvm": ["kms_jar"],
     "paimon": ["build_paimon_index"],
     "registration": ["register"],
     "rekey_job": ["reencrypt", "rotate_keys"],
@@ -59,6 +61,7 @@ __all__ = [
     "advise",
     "audit",
     "build_paimon_index",
+    "kms_jar",
     "reencrypt",
     "register",
     "rotate_keys",

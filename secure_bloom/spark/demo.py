@@ -46,8 +46,10 @@ _DEFAULT_KEYS = (_PACKAGE / "default_keys", _PACKAGE.parent / "keys")
 _TABLE = "customers"
 
 
-def run_demo(folder: Path | None, rows: int) -> None:
+def run_demo(folder: Path | None, rows: int, *, quiet: bool = False) -> None:
     """Run the demo in ``folder``, which must not exist or be empty, or in a temporary folder.
+
+    Print what happens, unless ``quiet``.
 
     Before anything is written, raises PolicyError for any other folder or too few ``rows``, and
     :class:`SparkUnavailableError` if Spark cannot run.
@@ -60,7 +62,7 @@ def run_demo(folder: Path | None, rows: int) -> None:
     policy = _copy_default_keys(folder / "keys")
     # Numbers from 0 on make the table's e-mails.
     emails = {"present": email(0), "absent": email(-2)}
-    _Demo(folder, policy, emails).run(rows)
+    _Demo(folder, policy, emails, quiet=quiet).run(rows)
 
 
 def _new_folder(folder: Path | None) -> Path:
@@ -84,13 +86,13 @@ def _copy_default_keys(target: Path) -> Path:
 class _Demo:
     """One run in one folder: its steps in order, and what they print."""
 
-    def __init__(self, folder: Path, policy: Path, emails: dict[str, str]) -> None:
+    def __init__(self, folder: Path, policy: Path, emails: dict[str, str], *, quiet: bool) -> None:
         self._folder = folder
         self._policy = policy
         self._table = str(folder / _TABLE)
         self._emails = emails
-        self._out = Console(highlight=False)
-        self._err = Console(highlight=False, stderr=True)
+        self._out = Console(highlight=False, quiet=quiet)
+        self._err = Console(highlight=False, stderr=True, quiet=quiet)
 
     def run(self, rows: int) -> None:
         self._out.print(

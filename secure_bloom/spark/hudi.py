@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from secure_bloom.encryption.access import Access, GivenPolicy
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, located
+from secure_bloom.hudi.key_column import key_ordinal
 from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
@@ -24,6 +26,7 @@ from secure_bloom.lakes.managed_tables import find_unmanaged
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.spark.compat import check_table_arguments
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
@@ -83,6 +86,9 @@ def hudi_lookup(
     access = Access.of(
         None, policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
     )
+    # Elsewhere the executors alone may reach the KMS.
+    if isinstance(access.key_source(), Keyring | None):
+        require_in_one(files, access.resolver(), lambda footer: key_ordinal(footer, column))
     shared = ship(access)
     copies = _copies(_wanted(keys, _key_column(keys, key)), groups)
     # A plain Python UDTF: it needs no pandas, and Spark Connect has it too.

@@ -1,8 +1,9 @@
-"""Compile Java classes for Spark where they are needed, without a JDK or Maven.
+"""The jar with the KMS clients for Spark's JVM, and the compiler for a user's own class.
 
-Spark contains the Janino compiler, so a Java runtime is enough.  A compiled jar is kept in the
-user's cache folder.  Its name depends on the source and on Spark's own jars, so another source or
-another Spark gets another jar, and the same ones are compiled once.
+The jar is a file of this package, so a session compiles nothing.  Spark contains the Janino
+compiler, with which a Java runtime is enough to compile another class.  A compiled jar is kept in
+the user's cache folder.  Its name depends on the source and on Spark's own jars, so another source
+or another Spark gets another jar, and the same ones are compiled once.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from secure_bloom.errors import SecureBloomError, SparkUnavailableError, install
 from secure_bloom.spark.compat import oldest_java
 from secure_bloom.spark.user_cache import is_own_file, is_own_folder, user_cache
 
+#: The jar, which `make jar` builds from the Java sources beside it.
+KMS_JAR = "secure-bloom-kms.jar"
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 _INSTALL_JAVA = (
     "install Java 17 or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
@@ -31,16 +34,25 @@ _INSTALL_JAVA = (
 )
 
 
-def kms_jar(name: str) -> Path:
-    """Return the jar with a KMS client of this package for parquet-java, for `spark.jars`.
+def kms_jar() -> Path:
+    """Return the jar with this package's KMS clients for parquet-java, for `spark.jars`.
 
-    Janino writes classes for Java 6, and the sources use nothing newer than Java 8.  It is compiled
-    by the first call (about a second) and found in the cache after that.  Raises
-    :class:`SparkUnavailableError` without PySpark or Java, :class:`SecureBloomError` when the
-    source does not compile.
+    The keyring, Vault, OpenBao and AWS are served, on Java 8 or later and Spark 3.5 or later.  The
+    jar is a file beside this module.  If the package is in a zip, it is copied out of it.
     """
-    source = resources.files("secure_bloom.spark").joinpath(f"{name}.java")
-    return compile_jar(name, source.read_bytes())
+    packed = resources.files("secure_bloom.spark").joinpath(KMS_JAR)
+    if isinstance(packed, Path):
+        return packed
+    content = packed.read_bytes()
+    name = f"{hashlib.sha256(content).hexdigest()[:16]}-{KMS_JAR}"
+    jar = _safe_folder() / name
+    if not is_own_file(jar):
+        with tempfile.TemporaryDirectory(dir=jar.parent, prefix="copy-") as work:
+            copy = Path(work, name)
+            copy.write_bytes(content)
+            copy.chmod(0o644)
+            copy.replace(jar)
+    return jar
 
 
 def compile_jar(class_name: str, source: bytes) -> Path:
@@ -51,8 +63,7 @@ def compile_jar(class_name: str, source: bytes) -> Path:
     """
     jars = spark_jars()
     name = f"{class_name}-{_fingerprint(source, jars)}.jar"
-    # Spark runs what it finds there, in a process that has the keys.
-    jar = (user_cache() or _temporary_folder()) / name
+    jar = _safe_folder() / name
     if not is_own_file(jar):
         _build(class_name, source, jars, jar)
     return jar
@@ -126,6 +137,11 @@ def _fingerprint(source: bytes, jars: list[Path]) -> str:
     return hashlib.sha256(names + b"\0" + source).hexdigest()[:16]
 
 
+def _safe_folder() -> Path:
+    # Spark runs what it finds there, in a process that has the keys.
+    return user_cache() or _temporary_folder()
+
+
 @functools.cache
 def _temporary_folder() -> Path:
     """Return a folder of this process alone, so that nobody else can put a jar there for Spark."""
@@ -143,14 +159,17 @@ def _temporary_folder() -> Path:
 def _build(class_name: str, source: bytes, jars: list[Path], jar: Path) -> None:
     """Compile and zip beside ``jar``, then rename: others see the whole jar or none."""
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix="build-") as work:
-        classes = _compile(class_name, source, jars, Path(work))
+        classes = compile_class(class_name, source, jars, Path(work))
         _zip(classes, Path(work, jar.name)).replace(jar)
 
 
-def _compile(class_name: str, source: bytes, jars: list[Path], work: Path) -> Path:
-    """Compile into a new folder below ``work``. Return that folder."""
+def compile_class(class_name: str, source: bytes, jars: list[Path], work: Path) -> Path:
+    """Compile into the folder ``classes`` below ``work``. Return that folder.
+
+    Janino writes classes for Java 6. Raises SecureBloomError if the source does not compile.
+    """
     classes, java_file = work / "classes", work / f"{class_name}.java"
-    classes.mkdir()
+    classes.mkdir(exist_ok=True)
     java_file.write_bytes(source)
     class_path = os.pathsep.join(map(str, jars))
     command = [str(java()), "-cp", class_path, _COMPILER, "-d", str(classes)]

@@ -45,12 +45,12 @@ def kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str
             hint="name it: session_config(policy, kms_client_class=...), its jar in spark.jars; "
             "docs/keys.md has a template",
         )
-    # Here and not by the JVM's own error, also where the class is compiled already.
+    # Here and not by the JVM's own error.
     java()
     served = JVM_CLIENTS[client]
     properties = served.properties(table, policy.base)
     return {
-        "spark.jars": str(kms_jar(served.name)),
+        "spark.jars": str(kms_jar()),
         "spark.hadoop.parquet.encryption.kms.client.class": f"{JVM_PACKAGE}.{served.name}",
         **{f"spark.hadoop.secure_bloom.{name}": value for name, value in properties.items()},
     }

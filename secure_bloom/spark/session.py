@@ -39,8 +39,8 @@ def session_config(
     a column that Spark cannot encrypt by its name is refused here, and not by a task.  Of a policy
     with several tables, ``table`` is the path or address of the one that the session writes.
     Without ``table`` the session can only read, with ``writes=False``.  Raises
-    :class:`PolicyError` for that column, and if no class serves the policy's KMS. Also raises the
-    errors of :func:`.jvm.kms_jar`.
+    :class:`PolicyError` for that column, and if no class serves the policy's KMS. Raises
+    :class:`SparkUnavailableError` without Java.
 
     Things to know:
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from secure_bloom.spark import session_config
-from secure_bloom.spark.jvm import kms_jar
 from testing.project import ROOT as PROJECT
 from testing.spark.parquet_java import judge_jar
 
@@ -29,7 +28,6 @@ POLICY = PROJECT / "keys" / "policy.toml"
 
 #: The classes that ask Vault or OpenBao and AWS, for tests that name one in the options of a table.
 VAULT_KMS = "SecureBloomVaultKms"
-AWS_KMS = "SecureBloomAwsKms"
 
 #: Far more than it takes where nothing else runs.
 _SECONDS = 300
@@ -57,9 +55,7 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
     secure = session_config(POLICY)
     settings: dict[str, Any] = {
         **secure,
-        "spark.jars": ",".join(
-            map(str, (secure["spark.jars"], kms_jar(VAULT_KMS), kms_jar(AWS_KMS), judge_jar()))
-        ),
+        "spark.jars": f"{secure['spark.jars']},{judge_jar()}",
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.driver.host": "127.0.0.1",

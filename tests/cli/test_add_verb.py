@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,3 +91,90 @@ def test_an_output_folder_that_is_the_input_is_refused(lake: Path, way: str) -> 
     done = run("add", lake / "out", "--policy", policy, "--output", output)
     assert_error(done, "overwrite the input")
     assert (lake / "out" / "part-0.parquet").read_bytes() == before
+
+
+def test_clear_files_of_a_sensitive_column_are_brought_under_the_policy_by_the_hint(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "keyring.json").write_text(tables.keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    (tmp_path / "policy.toml").write_text(POLICY + '[columns.absent]\nkey = "k_pii"\n')
+    (tmp_path / "out").mkdir()
+    for number in range(5):
+        tables.write(tmp_path / "out" / f"{number}.parquet", tables.customers(20))
+    words = ("add", tmp_path / "out", "--policy", tmp_path / "policy.toml")
+    failed = run(*words)
+    assert failed.returncode == 2
+    (hint,) = [line for line in failed.stderr.splitlines() if "hint:" in line]
+    command = hint.partition("hint: secure-bloom ")[2].partition(" brings files")[0]
+    assert json.loads(run(*words, "--json").stdout)["files"][0]["hint"] in hint
+    done = run(*shlex.split(command))
+    assert done.returncode == 0, done.stderr
+    assert run(*words).returncode == 0
+
+
+def test_a_structure_without_its_columns_is_one_error_of_the_run(tmp_path: Path) -> None:
+    for number in range(12):
+        table = pa.table({"id": [1], "a": [{"b": 1, "c": 2}]})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    done = run("add", tmp_path, "-c", "a")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("secure-bloom: error:") == 1
+    assert "the same in" not in done.stderr
+    assert "a.*" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("add", "LAKE", "-c", "emial"),
+        ("advise", "LAKE", "-c", "emial"),
+        ("hudi", "add", "LAKE", "-c", "emial"),
+        ("paimon", "build", "LAKE", "-c", "emial"),
+        ("paimon", "build", "LAKE", "-c", "email", "-c", "emial"),
+        ("probe", "LAKE", "emial", "x"),
+        ("read", "LAKE", "--where", "emial = 'x'"),
+        ("read", "LAKE", "--where", "id = 1", "--columns", "emial"),
+        ("trace", "LAKE", "--values-of", "LAKE:emial"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_in_a_columns_name_is_one_error(tmp_path: Path, words: tuple[str, ...]) -> None:
+    for number in range(6):
+        table = pa.table({"id": [number], "email": [f"{number}@x.example"]})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    if words[0] in ("add", "hudi", "paimon"):
+        (tmp_path / "5.parquet").write_bytes(b"PAR1 damaged PAR1")
+    before = sorted(tmp_path.iterdir())
+    done = run(*(word.replace("LAKE", str(tmp_path)) for word in words))
+    assert done.returncode == 2
+    assert done.stderr.count("secure-bloom: error:") == 1
+    assert "there is no column emial" in done.stderr
+    assert "did you mean email" in done.stderr
+    assert done.stdout == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_summary_has_totals_and_failed_files_alone(tmp_path: Path) -> None:
+    for number in range(30):
+        pq.write_table(pa.table({"id": [number]}), tmp_path / f"{number:02}.parquet")
+    (tmp_path / "30.parquet").write_bytes(b"PAR1 damaged PAR1")
+    words = ("add", tmp_path, "-c", "id", "--summary")
+    dry = run(*words, "--dry-run")
+    assert "parquet" not in dry.stdout
+    assert "31 files: 30 would be added, 1 failed; 0." in dry.stdout
+    assert "filters: 30 would be added" in dry.stdout
+    document = json.loads(run(*words, "--json").stdout)
+    assert [Path(file["path"]).name for file in document["files"]] == ["30.parquet"]
+    totals = document["totals"]
+    assert (totals["files"], totals["statuses"]) == (31, {"added": 30, "failed": 1})
+    assert totals["filters"] == {"added": 30}
+    sizes = [path.stat().st_size for path in tmp_path.glob("[0-2]*.parquet")]
+    assert totals["bytes_after"] == sum(sizes)
+    assert 0 < totals["filter_bytes"] < totals["bytes_after"] - totals["bytes_before"]
+    assert document["seconds"] > 0
+
+
+@pytest.mark.parametrize("verb", ["reencrypt", "rotate", "decrypt", "hudi add", "paimon build"])
+def test_every_verb_that_writes_files_has_a_summary(verb: str) -> None:
+    assert "--summary" in run(*verb.split(), "--help").stdout

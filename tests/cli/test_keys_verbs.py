@@ -144,8 +144,14 @@ class TestUsed:
         assert code == 0
         assert "x.parquet: k_finance: iban" in shown
         assert "y.parquet" not in shown
+        keys = ("--policy", policy, "--keyring", tmp_path / "keyring.json", "--key", "k_none")
+        code, shown, _ = self.used(capsys, tmp_path / "t", *keys)
+        assert (code, shown) == (0, "k_none: nothing depends on it\n")
+        document = json.loads(self.used(capsys, tmp_path / "t", *keys, "--json")[1])
+        assert (document["unused"], document["live_only"]) == (["k_none"], False)
         # Without keys the footers stay closed, and nobody can tell.
-        code, _, complaint = self.used(capsys, *words)
+        code, shown, complaint = self.used(capsys, *words)
+        assert "nothing depends on it" not in shown
         assert code == 2
         assert "whether their columns depend on k_finance is not known" in complaint
 

@@ -94,3 +94,47 @@ def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     print_line("wrong", err=True)
     seen = capsys.readouterr()
     assert (seen.out, seen.err) == ("", "wrong\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("add", "LAKE", "--column", "id", "--dry-run"),
+        ("advise", "LAKE"),
+        ("audit", "LAKE", "--policy", "POLICY"),
+        ("hudi", "add", "LAKE", "--column", "email", "--dry-run"),
+        ("inspect", "LAKE"),
+        ("keys", "used", "LAKE", "--key", "k_none"),
+        ("paimon", "show", "LAKE"),
+        ("policy", "check", "POLICY"),
+        ("probe", "LAKE", "id", "7"),
+        ("read", "LAKE", "--where", "id = 1", "--explain"),
+        ("reencrypt", "LAKE", "--policy", "POLICY", "--allow-missing-columns", "--dry-run"),
+        ("trace", "POLICY", "--values-of", "LAKE:email"),
+    ],
+    ids=lambda words: "-".join(words[:2]).lower(),
+)
+def test_quiet_prints_nothing_but_errors(tmp_path: Path, words: tuple[str, ...]) -> None:
+    pq.write_table(pa.table({"id": [1], "email": ["x"]}), tmp_path / "a.parquet")
+    places = {"LAKE": str(tmp_path), "POLICY": "keys/policy.toml"}
+    given = [places.get(word, word.replace("LAKE", str(tmp_path))) for word in words]
+    loud, quiet = run(*given), run(*given, "-q")
+    assert loud.stdout
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+    assert quiet.returncode == loud.returncode
+
+
+def test_quiet_leaves_hints_out_and_no_error(lake: Path) -> None:
+    for words in (("inspect", lake), ("add", lake, "-c", "id", "--no-such-option")):
+        quiet = run(*words, "-nq" if words[0] == "add" else "-q")
+        assert quiet.returncode == 2
+        assert "secure-bloom: error:" in quiet.stderr
+        assert "hint:" not in quiet.stderr
+        assert "hint:" in run(*words).stderr
+
+
+def test_quiet_prints_data_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1]}), path)
+    assert run("read", path, "-q").stdout == "id\n1\n"
+    assert '"files"' in run("inspect", path, "-q", "--json").stdout

@@ -54,7 +54,7 @@ def policy(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ke
 
 def options(policy: KeyPolicy) -> dict[str, str]:
     config = session_config(policy)
-    assert config.pop("spark.jars") == str(kms_jar(CLASS))
+    assert config.pop("spark.jars") == str(kms_jar())
     return {name.removeprefix("spark.hadoop."): value for name, value in config.items()}
 
 

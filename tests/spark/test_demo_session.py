@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.spark.jvm import kms_jar
 from tests.spark.test_demo import DEMO
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
@@ -16,7 +15,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
 
 def test_a_spark_that_does_not_start_is_explained(tmp_path: Path) -> None:
     """By a Java that knows its version and nothing else."""
-    kms_jar("SecureBloomKms")  # compiled by the real one
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     version = '-version) echo "openjdk version \\"17\\"" >&2 ;;'

@@ -1,4 +1,4 @@
-"""The jar is compiled once, cached where that is possible, and a missing Java is explained."""
+"""The jar of the KMS clients is that of its sources; a user's class is compiled once and cached."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import zipfile
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,8 @@ from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 from secure_bloom.spark import jvm
 from secure_bloom.spark.kms import JVM_CLIENTS
 from secure_bloom.spark.session import session_config
+from testing.project import ROOT
+from testing.spark import kms_jar
 from testing.spark.cluster import POLICY
 from tests.spark.versions import since_4_0
 
@@ -58,17 +61,52 @@ def cached(compiled: Path, cache: Path) -> Path:
 
 @pytest.mark.parametrize("client", JVM_CLIENTS)
 def test_a_kms_jar_holds_the_class_that_sessions_name(client: str) -> None:
-    """The jar in the user's own cache, which sessions of other tests take too."""
     name = JVM_CLIENTS[client].name
-    with zipfile.ZipFile(jvm.kms_jar(name)) as archive:
+    with zipfile.ZipFile(jvm.kms_jar()) as archive:
         assert f"secure_bloom/spark/{name}.class" in archive.namelist()
+
+
+def test_the_jar_is_what_its_sources_and_the_compiler_make() -> None:
+    """Else it was not built after a change: make jar."""
+    kept, built = jvm.kms_jar().read_bytes(), kms_jar.built()
+    if kms_jar.created_by(kept) == kms_jar.compiler():
+        assert kept == built
+    # Another Spark's compiler may write other bytes, of the same classes.
+    assert kms_jar.classes_of(kept).keys() == kms_jar.classes_of(built).keys()
+
+
+def test_a_session_compiles_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(write_java(tmp_path, 'openjdk version "21.0.2"')))
+    assert session_config(POLICY)["spark.jars"] == str(jvm.kms_jar())
+    assert not cache.exists()
+
+
+def test_the_jar_of_a_package_in_a_zip_is_copied_out(tmp_path: Path, cache: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "secure_bloom.zip", "w") as archive:
+        for path in (ROOT / "secure_bloom").rglob("*"):
+            if path.suffix in (".py", ".jar"):
+                archive.write(path, path.relative_to(ROOT))
+    said = "from secure_bloom.spark.jvm import kms_jar; print(kms_jar())"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{said}; print(kms_jar())"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "secure_bloom.zip")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    jar, again = done.stdout.split()
+    assert (jar, Path(jar).parent) == (again, cache)
+    assert Path(jar).read_bytes() == jvm.kms_jar().read_bytes()
+    assert [it.name for it in cache.iterdir()] == [Path(jar).name]
 
 
 @pytest.mark.parametrize("client", JVM_CLIENTS)
 def test_the_classes_run_on_the_oldest_java_of_any_spark(client: str, tmp_path: Path) -> None:
     """The version of the class files is that of Java 8 or older, and so is all that they call."""
-    with zipfile.ZipFile(jvm.kms_jar(JVM_CLIENTS[client].name)) as archive:
-        for name in archive.namelist():
+    with zipfile.ZipFile(jvm.kms_jar()) as archive:
+        for name in archive.namelist()[1:]:
             magic, _, version = struct.unpack(">IHH", archive.read(name)[:8])
             assert (magic, version <= JAVA_8) == (0xCAFEBABE, True)
     javac = shutil.which("javac")
@@ -216,7 +254,7 @@ class TestJava:
         monkeypatch.delenv("JAVA_HOME", raising=False)
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(SparkUnavailableError, match="no Java on PATH") as caught:
-            jvm.kms_jar("SecureBloomKms")
+            session_config(POLICY)
         for remedy in ("openjdk-17-jre-headless", "brew install openjdk@17", "JAVA_HOME"):
             assert remedy in str(caught.value.hint)
 
@@ -225,4 +263,4 @@ class TestJava:
     ) -> None:
         monkeypatch.setenv("SPARK_HOME", str(tmp_path))
         with pytest.raises(SparkUnavailableError, match="holds no Spark"):
-            jvm.kms_jar("SecureBloomKms")
+            session_config(POLICY)

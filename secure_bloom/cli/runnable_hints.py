@@ -1,0 +1,56 @@
+"""Make the hints of failed files commands that run: with the paths and the policy of the verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secure_bloom.cli.shared_arguments import load_keys
+from secure_bloom.encryption.trust import REENCRYPT
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.reports.text import shell_word
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport
+    from secure_bloom.encryption.policy import KeyPolicy
+
+
+def with_runnable_hints(
+    report: AddReport,
+    paths: Sequence[str],
+    policy: KeyPolicy | None,
+    policy_path: Path | None,
+    keyring: Path | None,
+) -> AddReport:
+    """Return the report. Hints that name ``reencrypt`` name it with these arguments."""
+    failed = [file for file in report.failed if file.hint and REENCRYPT in file.hint]
+    if not failed or policy is None or policy_path is None:
+        return report
+    words = ["secure-bloom", "reencrypt", *paths, "--policy", str(policy_path)]
+    words += [] if keyring is None else ["--keyring", str(keyring)]
+    if _lacks_a_column(failed[0].path, policy, keyring):
+        words.append("--allow-missing-columns")
+    command = " ".join(map(shell_word, words))
+    files = (
+        replace(file, hint=file.hint and file.hint.replace(REENCRYPT, command))
+        for file in report.files
+    )
+    return replace(report, files=tuple(files))
+
+
+def _lacks_a_column(path: str, policy: KeyPolicy, keyring: Path | None) -> bool:
+    """Return whether a file lacks a column of the policy, as ``reencrypt`` would find."""
+    from secure_bloom.api.inspect import inspect
+
+    own = policy.for_table(path)
+    try:
+        (file,) = inspect(path, keys=load_keys(keyring) or own.kms_client()).files
+    except SecureBloomError:
+        return False
+    names = [f"{it.column}." for group in file.row_groups for it in group.columns]
+    wanted = own.columns.keys() - own.shared
+    return bool(names) and any(
+        not any(name.startswith(f"{column}.") for name in names) for column in wanted
+    )
