@@ -24,7 +24,7 @@ from secure_bloom.cli.terminal_tables import (
     print_table,
     short_names,
 )
-from secure_bloom.cli.verbosity import print_line, print_note, print_notes
+from secure_bloom.cli.verbosity import print_line, print_note, print_notes, wants_summary
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
@@ -287,7 +287,8 @@ def print_added(report: AddReport, *, verbose: bool) -> None:
     if rows:
         headers = (*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ()))
         print_files(headers, rows, verbose=verbose)
-    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
+    if rows or wants_summary():
+        print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     print_notes(report.notes, verbose=verbose)
     if report.dry_run:
         print_note("a dry run, nothing was written")

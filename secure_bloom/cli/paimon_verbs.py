@@ -18,7 +18,14 @@ from secure_bloom.cli.shared_arguments import (
     with_jobs_option,
 )
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
-from secure_bloom.cli.verbosity import VERBOSE, print_line, print_note, print_notes, with_verbosity
+from secure_bloom.cli.verbosity import (
+    VERBOSE,
+    print_line,
+    print_note,
+    print_notes,
+    wants_summary,
+    with_verbosity,
+)
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, human_bytes
 
@@ -244,7 +251,8 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
     ]
     if rows:
         print_files(_BUILT_HEADERS, rows, verbose=verbose)
-    print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
+    if rows or wants_summary():
+        print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     for commit in report.commits:
         what = "would commit" if commit.snapshot is None else f"snapshot {commit.snapshot}"
         print_line(f"{what}: indexes of {counted(len(commit.files), 'file')}")

@@ -155,7 +155,7 @@ class RecordKeyRewriter(FileRewriter):
     allow_clear_entry: bool = False
 
     def check(self, files: Sequence[str]) -> int | None:
-        """Raise the error of the key column if no file has it, or can have its keys in a filter."""
+        """Raise PolicyError if no file has the key column."""
         require_in_one(files, self.resolver, lambda footer: key_ordinal(footer, self.column))
         return 0
 

@@ -126,7 +126,7 @@ class BesideWork(IndexWork):
     columns: Mapping[str, IndexOptions]
 
     def check(self, files: Sequence[str]) -> int | None:
-        """Raise the error of a column that no file has, or whose values can have no filter."""
+        """Raise PolicyError for a column that no file has."""
         for name in self.columns:
             require_in_one(
                 files,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
@@ -15,12 +15,12 @@ from secure_bloom.storage import open_input
 def require_in_one(
     files: Iterable[str], resolver: KeyResolver, check: Callable[[Footer], object]
 ) -> None:
-    """Raise the first error of ``check`` if it accepts the footer of no file.
+    """Raise the first PolicyError of ``check`` if it is an error of each footer.
 
-    Files are read until one is accepted, which mostly is the first.  A file whose footer cannot be
-    read is passed over: it fails when its turn comes.
+    Files are read until one has another answer, which mostly is the first.  A file whose footer
+    cannot be read is passed over: it fails when its turn comes.
     """
-    first: SecureBloomError | None = None
+    first: PolicyError | None = None
     for path in files:
         try:
             with open_input(path) as file:
@@ -29,9 +29,12 @@ def require_in_one(
             continue
         try:
             check(footer)
-        except SecureBloomError as error:
+        except PolicyError as error:
             first = first or error
-        else:
+            continue
+        except SecureBloomError:
+            # It may be an error of this file alone.
             return
+        return
     if first is not None:
         raise first
