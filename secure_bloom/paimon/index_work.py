@@ -125,7 +125,7 @@ class BesideWork(IndexWork):
 
     columns: Mapping[str, IndexOptions]
 
-    def check(self, files: Sequence[str]) -> int | None:
+    def check(self, files: Sequence[str]) -> None:
         """Raise PolicyError for a column that no file has."""
         for name in self.columns:
             require_in_one(
@@ -133,7 +133,6 @@ class BesideWork(IndexWork):
                 self.builder.resolver,
                 lambda footer, name=name: TopColumns(footer.leaves).indexed(name),  # type: ignore[misc]
             )
-        return None
 
     def build(self, task: FileTask) -> IndexResult:
         """Build one index and write it."""
