@@ -21,6 +21,7 @@ __all__ = [
     "count_level",
     "delta_numbers",
     "find_values",
+    "hash_each",
     "hash_rows",
     "hash_spans",
     "insert_hashes",
@@ -55,13 +56,25 @@ class Sought:
         only = encodings[0] if len(encodings) == 1 else b""
         if only:
             return cls(only=only, hashes=np.empty(0, np.uint64), marks=np.zeros(1, np.uint8))
-        hashes = np.unique(
-            np.array([xxhash.xxh64_intdigest(encoding) for encoding in encodings], np.uint64)
-        )
+        hashes = np.unique(hash_each(encodings))
         count = max(_MIN_MARKS, 1 << (len(encodings) * _MARKS_PER_VALUE).bit_length())
         bits = np.zeros(count, np.bool_)
         bits[hashes & np.uint64(count - 1)] = True
         return cls(only=b"", hashes=hashes, marks=np.packbits(bits, bitorder="little"))
+
+
+def hash_each(values: Sequence[bytes]) -> Hashes:
+    """Return the hash of each value, as many filters and pages are asked for it."""
+    if len(values) <= _FEW:
+        return np.array([xxhash.xxh64_intdigest(value) for value in values], np.uint64)
+    hashes, bounds = np.empty(len(values), np.uint64), np.zeros(len(values) + 1, np.int64)
+    np.cumsum([*map(len, values)], out=bounds[1:])
+    hash_spans(bounds, 0, np.frombuffer(b"".join(values), np.uint8), hashes)
+    return hashes
+
+
+#: So few values are hashed one by one.
+_FEW = 16
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:

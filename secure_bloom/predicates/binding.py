@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.parquet.texts import TICKS
-from secure_bloom.predicates.coercion import Coerced, coerced_values
+from secure_bloom.predicates.coercion import Coerced, coerced_values, exact_scalars
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
     AllOf,
@@ -221,7 +221,11 @@ def _comparison(
     """Return the bound condition's operator, and its values as scalars to compare with."""
     values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
     values = tuple(map(_without_numpy, values))
-    operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
+    exact = exact_scalars(stored, values) if given.operator in _LISTS else None
+    if exact is None:
+        operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
+    else:
+        operator, scalars = given.operator, exact
     if given.never_true:
         operator, scalars = Operator.IN, ()
     if not pa.types.is_floating(compared):

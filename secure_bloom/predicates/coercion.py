@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -72,6 +72,26 @@ def coerced_values(column: str, wanted: pa.DataType, values: Iterable[object]) -
             hint=_spelling_hint(wanted),
             column=column,
         ) from None
+
+
+def exact_scalars(wanted: pa.DataType, values: Sequence[object]) -> tuple[pa.Scalar, ...] | None:
+    """Return many values of the kind that the type is made for, converted in one pass.
+
+    Return None for few values, and unless each is exactly a value of the type:
+    :func:`coerced_values` takes these.
+    """
+    kind = int if pa.types.is_integer(wanted) else str if _is_text(wanted) else None
+    # Not subclasses: a truth value is no number, and a number without quotes is no text.
+    if kind is None or len(values) <= _FEW or {*map(type, values)} != {kind}:
+        return None
+    try:
+        return tuple(pa.array(values, wanted))
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None
+
+
+#: So few values are converted one by one.
+_FEW = 16
 
 
 def _exactly(value: object, wanted: pa.DataType) -> Coerced:

@@ -107,6 +107,12 @@ def _stored(
         # INT96 is read in microseconds, so one value means a thousand stored ones.  No leaf
         # says the unit of a duration.
         return None
+    if len(condition.values) > _FEW:
+        together = _encoded_together(condition, leaf)
+        if together is not None:
+            keys = together if order is None else map(order, together)
+            pairs = zip(keys, together, strict=True)
+            return tuple(StoredValue(key=key, encodings=(stored,)) for key, stored in pairs)
     found, is_temporal = [], pa.types.is_temporal(condition.type)
     for scalar in condition.values:
         value = _python_value(scalar, leaf, is_temporal=is_temporal)
@@ -127,6 +133,31 @@ def _stored(
             key = value
         found.append(StoredValue(key=key, encodings=encodings))
     return tuple(found)
+
+
+def _encoded_together(condition: BoundCondition, leaf: Leaf) -> list[bytes] | None:
+    """Return the values of a long list in PLAIN encoding, if Arrow holds them in these bytes.
+
+    Return None for a type in which some value has two encodings, or none: see :func:`_encodings`.
+    """
+    type_, logical, width = condition.type, leaf.logical, leaf.width
+    if logical.kind is Kind.TEXT and (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
+        return [text.encode() for text in condition.value_set.to_pylist()]
+    is_number = logical.kind is Kind.INTEGER and pa.types.is_integer(type_)
+    if (
+        not is_number
+        or type_.bit_width != logical.bits
+        or pa.types.is_signed_integer(type_) is not logical.signed
+        or width is None
+    ):
+        return None
+    numbers = condition.value_set.to_numpy(zero_copy_only=False)
+    stored = numbers.astype(f"<i{width}", casting="unsafe").tobytes()
+    return [stored[start : start + width] for start in range(0, len(stored), width)]
+
+
+#: So few values are encoded one by one.
+_FEW = 16
 
 
 def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:

@@ -84,7 +84,7 @@ class PruningContext:
             known = self._hashes[id(predicate)] = Hashes.of(encodings_of(predicate.values or ()))
         if values is predicate.values:
             return known
-        if len(known.hashes) != len(predicate.keys):
+        if len(known.array) != len(predicate.keys):
             # Some value has two encodings, so positions of keys and hashes differ.
             return Hashes.of(encodings_of(values))
         return known.run(bisect_left(predicate.keys, values[0].key), len(values))

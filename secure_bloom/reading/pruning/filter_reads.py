@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,12 +17,12 @@ from secure_bloom.bloom.stored import (
     encoded_header,
     read_bloom_filter,
 )
-from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.calling.options import MAX_BYTES
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.kernels import extension, numpy_loops
+from secure_bloom.kernels.loops import hash_each
 from secure_bloom.parquet.file_ciphers import bounds_of, open_run
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.reading.table.coalesced_reads import GAP, read_extents, read_pooled
@@ -100,26 +100,23 @@ def read_filters_at(
 class Hashes:
     """The hashes of the values of a lookup, computed once for all filters."""
 
-    hashes: tuple[int, ...] = field(repr=False)
     array: NDArray[np.uint64] = field(repr=False)
     _probes: tuple[Probe, ...] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, encodings: Iterable[bytes]) -> Hashes:
+    def of(cls, encodings: Sequence[bytes]) -> Hashes:
         """Return the hashes of PLAIN encodings."""
-        hashes = tuple(map(hash_value, encodings))
-        return cls(hashes=hashes, array=np.array(hashes, np.uint64))
+        return cls(array=hash_each(encodings))
 
     def run(self, start: int, length: int) -> Hashes:
         """Return the ``length`` hashes from ``start`` on."""
-        part = slice(start, start + length)
-        return Hashes(hashes=self.hashes[part], array=self.array[part])
+        return Hashes(array=self.array[start : start + length])
 
     def any_in(self, bloom_filter: SplitBlockBloomFilter) -> bool:
         """Return whether the filter may have one of the values. False is certain."""
-        if len(self.hashes) <= _FEW:
+        if len(self.array) <= _FEW:
             if self._probes is None:
-                self._probes = tuple(map(Probe.of, self.hashes))
+                self._probes = tuple(map(Probe.of, self.array.tolist()))
             return any(map(bloom_filter.check_probe, self._probes))
         return bool(bloom_filter.check_hashes(self.array).any())
 
