@@ -165,7 +165,50 @@ def read_pages(file: InputFile, chunk: Chunk, stored: memoryview | None = None) 
 
 def pages_in(chunk: Chunk, stored: memoryview) -> list[Page]:
     """Return the pages of a chunk whose bytes are ``stored``, as :func:`read_pages` does."""
-    return list(walk(chunk, _reader(chunk, stored)))
+    usual = _usual_pages(chunk, stored)
+    return list(walk(chunk, _reader(chunk, stored))) if usual is None else usual
+
+
+def _usual_pages(chunk: Chunk, stored: memoryview) -> list[Page] | None:
+    """Return the pages of a chunk in clear, if one call of the extension finds all of them.
+
+    Return None for pages that :func:`walk` must look at one by one, or has an error for.
+    """
+    if extension.native is None or chunk.cipher is not None or not len(stored):
+        return None
+    found = list(_found_pages(chunk, stored, len(stored), None))
+    values = sum(page.num_values for _, page, _ in found if not page.is_dictionary)
+    if not found or values != chunk.meta_data.num_values:
+        return None
+    if has_dictionary_offset(chunk):
+        check_data_follows(chunk.meta_data, found[0][2])
+    return [page for _, page, _ in found]
+
+
+def _found_pages(
+    chunk: Chunk, stored: memoryview, room: int, ordinal: int | None
+) -> Iterator[tuple[int, Page, int]]:
+    """Yield the usual pages that ``stored`` begins with, between where each starts and ends."""
+    native: Any = extension.native
+    meta_data, rows = chunk.meta_data, array("q", _ROWS)
+    is_stored, limit = meta_data.codec == CompressionCodec.UNCOMPRESSED, memory_budget()
+    wanted = meta_data.num_values
+    count = native.walk_pages(stored, PAGE_HEADER, room, wanted, limit, is_stored, rows)
+    for row in range(0, PAGE_SLOTS * count, PAGE_SLOTS):
+        kind, size, length, values, encoding = rows[row : row + PAGE_ENCODING + 1]
+        start, body = rows[row + PAGE_START : row + PAGE_SLOTS]
+        page = Page(
+            type=kind,
+            uncompressed_size=size,
+            encoded_header=bytes(stored[start:body]),
+            stored=stored[body : body + length],
+            ordinal=ordinal,
+            counts=(values, encoding),
+            levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
+        )
+        yield start, page, body + length
+        # As in `walk`: the ordinal counts data pages alone.
+        ordinal = (ordinal or 0) + (not page.is_dictionary)
 
 
 #: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  If a
@@ -315,38 +358,14 @@ class PageFinder:
 
         The arguments are those of :func:`page_at`.
         """
-        native = extension.native
-        if native is not None and self._chunk.cipher is None and room > 0:
+        if extension.native is not None and self._chunk.cipher is None and room > 0:
             if position not in self._found:
-                self._found = dict(self._walk(native, stored, position, room, place[1]))
+                every = _found_pages(self._chunk, stored, room, place[1])
+                self._found = {position + at: (page, position + end) for at, page, end in every}
             if position in self._found:
                 return self._found[position]
         page, length = page_at(self._chunk, stored, room, place)
         return page, position + length
-
-    def _walk(
-        self, native: Any, stored: memoryview, position: int, room: int, ordinal: int | None
-    ) -> Iterator[tuple[int, tuple[Page, int]]]:
-        """Yield position, page and end of each usual page, from ``position`` on."""
-        meta_data = self._chunk.meta_data
-        is_stored = meta_data.codec == CompressionCodec.UNCOMPRESSED
-        rows, values, limit = array("q", _ROWS), meta_data.num_values, memory_budget()
-        count = native.walk_pages(stored, PAGE_HEADER, room, values, limit, is_stored, rows)
-        for row in range(0, PAGE_SLOTS * count, PAGE_SLOTS):
-            kind, size, length, *counts = rows[row : row + PAGE_ENCODING + 1]
-            start, body = rows[row + PAGE_START : row + PAGE_SLOTS]
-            page = Page(
-                type=kind,
-                uncompressed_size=size,
-                encoded_header=bytes(stored[start:body]),
-                stored=stored[body : body + length],
-                ordinal=ordinal,
-                counts=(counts[0], counts[1]),
-                levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
-            )
-            yield position + start, (page, position + body + length)
-            # As in `walk`: the ordinal counts data pages alone.
-            ordinal = (ordinal or 0) + (not page.is_dictionary)
 
 
 #: Room for pages of one call.

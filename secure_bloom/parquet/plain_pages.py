@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels import extension
+from secure_bloom.kernels.loops import DAMAGED, byte_array_offsets, count_level
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
     Encoding,
-    FieldRepetitionType,
     PageType,
 )
 from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, fixed_type
@@ -128,7 +128,7 @@ def page_body(leaf: Leaf, codec: CompressionCodec, page: Page) -> PageBody | Non
     count = _count_defined(leaf, levels, values)
     if count is None:
         return None
-    highest = _max_definition_level(leaf)
+    highest = leaf.max_definition_level
     return PageBody(levels=levels, content=content, count=count, highest=highest)
 
 
@@ -177,7 +177,7 @@ def _has_known_levels(leaf: Leaf, page: Page) -> bool:
     if encodings is None or encodings[1] not in _OF_NO_LEVELS:
         return False
     return encodings[0] == Encoding.RLE or (
-        encodings[0] in _OF_NO_LEVELS and _max_definition_level(leaf) == 0
+        encodings[0] in _OF_NO_LEVELS and leaf.max_definition_level == 0
     )
 
 
@@ -185,7 +185,7 @@ def _split_v1(
     leaf: Leaf, content: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
     """Return the values of a v1 page. They come after the levels and the levels' length."""
-    if _max_definition_level(leaf) == 0:
+    if leaf.max_definition_level == 0:
         return content[:0], content
     end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
     return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
@@ -195,16 +195,9 @@ def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
     return np.frombuffer(buffer, dtype=np.uint8)
 
 
-def _max_definition_level(leaf: Leaf) -> int:
-    # Each node of the path that may be absent adds one level (Parquet, "Nested Encoding").
-    return sum(it is not FieldRepetitionType.REQUIRED for it in leaf.repetitions)
-
-
 def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
     """Return the number of a page's values that are not null."""
-    from secure_bloom.kernels.loops import DAMAGED, count_level
-
-    highest = _max_definition_level(leaf)
+    highest = leaf.max_definition_level
     if highest == 0:
         return values
     # The kernel reads levels of one byte; pyarrow decodes columns that nest deeper.
@@ -224,8 +217,6 @@ def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
 
 
 def _byte_arrays(_leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
-    from secure_bloom.kernels.loops import byte_array_offsets
-
     # Checked before an array is made for ``count`` values: each takes its length's bytes at least.
     if len(values) < count * _LENGTH_SIZE:
         return None

@@ -73,7 +73,7 @@ class Leaf:
         """The ``path_in_schema``, encoded as in the column's metadata."""
         return texts(self.stored_path).encoded
 
-    @property
+    @cached_property
     def width(self) -> int | None:
         """Bytes of each value in PLAIN encoding, or None if values differ in length."""
         if self.type is not Type.FIXED_LEN_BYTE_ARRAY:
@@ -102,10 +102,15 @@ class Leaf:
         """Whether every row holds a value of this column."""
         return all(it is FieldRepetitionType.REQUIRED for it in self.repetitions)
 
-    @property
+    @cached_property
     def is_repeated(self) -> bool:
         """Whether a row may hold more than one value of this column."""
         return FieldRepetitionType.REPEATED in self.repetitions
+
+    @cached_property
+    def max_definition_level(self) -> int:
+        """The definition level of a value: one for each node of the path that may be absent."""
+        return sum(it is not FieldRepetitionType.REQUIRED for it in self.repetitions)
 
 
 class Leaves(tuple[Leaf, ...]):

@@ -25,8 +25,7 @@ from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import (
     Ranges,
     ReadWholeError,
-    as_array,
-    positions_in,
+    Rows,
     read_column,
 )
 from secure_bloom.running.memory_budget import refuse_beyond, reserved
@@ -86,25 +85,23 @@ class ColumnDecoder:
             return self.rows(groups, names)
         if len(group.ranges) > _MAX_RUNS:
             raise ReadWholeError
-        ranges = as_array(group.ranges)
-        self._read_ahead(group, names, ranges)
-        found = {name: self._read_slices(group, name, ranges) for name in names}
+        rows = Rows.of(group.ranges)
+        self._read_ahead(group, names, rows)
+        found = {name: self._read_slices(group, name, rows) for name in names}
         left = [name for name, column in found.items() if column is None]
-        whole = self._rows_of_whole(group, left, ranges)
+        whole = self._rows_of_whole(group, left, rows)
         return whole | {name: column for name, column in found.items() if column is not None}
 
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
-        found = {}
-        # Made once for all columns.
-        ranges = as_array(ranges)
-        self._read_ahead(group, names, ranges)
+        found, rows = {}, Rows.of(ranges)
+        self._read_ahead(group, names, rows)
         for name in names if len(ranges) <= _MAX_RUNS else ():
             with suppress(ReadWholeError):
-                column = self._read_slices(group, name, ranges)
+                column = self._read_slices(group, name, rows)
                 if column is not None:
                     found[name] = column
-        return found | self._rows_of_whole(group, [n for n in names if n not in found], ranges)
+        return found | self._rows_of_whole(group, [n for n in names if n not in found], rows)
 
     def pieces(
         self, group: RowGroupPlan, names: Sequence[str], rows: int
@@ -139,7 +136,7 @@ class ColumnDecoder:
         if self._count_bytes:
             self.extents += stored_extents(self._footer, group.row_group, names)
 
-    def _read_ahead(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> None:
+    def _read_ahead(self, group: RowGroupPlan, names: Sequence[str], rows: Rows) -> None:
         """Fetch the pages of an object that have the rows: first their places, then all of them."""
         file = self._opened.file()
         if not is_object_uri(file.path):
@@ -148,23 +145,21 @@ class ColumnDecoder:
         single = [ordinals[0] for ordinals in leaves if len(ordinals) == 1]
         columns = [self._opened.column(group.row_group, ordinal) for ordinal in single]
         file.read_ahead([it.index_extent for it in columns if it.index_extent is not None])
-        file.read_ahead([extent for it in columns for extent in it.extents(ranges)])
+        file.read_ahead([extent for it in columns for extent in it.extents(rows)])
 
-    def _read_slices(
-        self, group: RowGroupPlan, name: str, ranges: Ranges
-    ) -> pa.ChunkedArray | None:
+    def _read_slices(self, group: RowGroupPlan, name: str, rows: Rows) -> pa.ChunkedArray | None:
         ordinals = self._footer.columns.below(name)
         if len(ordinals) != 1:
             return None
-        column = self._opened.column(group.row_group, ordinals[0]).take(ranges)
+        column = self._opened.column(group.row_group, ordinals[0]).take(rows)
         return None if column is None else _selectable(column)
 
     def _rows_of_whole(
-        self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges
+        self, group: RowGroupPlan, names: Sequence[str], rows: Rows
     ) -> dict[str, pa.ChunkedArray]:
         if not names:
             return {}
-        indices = pa.array(positions_in(ranges))
+        indices = pa.array(rows.positions)
         whole = self._whole([group.row_group], names)
         return {name: column.take(indices) for name, column in whole.items()}
 

@@ -107,10 +107,15 @@ class FileReader:
             opener,
             leaves=[i for name in self._decoded for i in plan.footer.columns.below(name)],
             row_groups=[group.row_group for group in plan.surviving],
+            count_bytes=count_bytes,
             open_file=open_file,
         )
-        self._first_rows = np.cumsum([0, *plan.footer.rows])
         self._decoder = ColumnDecoder(self._opened, threads=threads, count_bytes=count_bytes)
+
+    @functools.cached_property
+    def _first_rows(self) -> Positions:
+        """The position in the file of the first row of each row group, and the number of rows."""
+        return np.cumsum([0, *self.plan.footer.rows], dtype=np.int64)
 
     @functools.cached_property
     def _deleted(self) -> Positions | None:
@@ -226,14 +231,21 @@ class FileReader:
 
     def _searched(self, predicate: BoundPredicate, group: RowGroupPlan) -> RowGroupPlan | None:
         """Return a row group with the rows that may match, or None if no row does."""
-        row_group, most = group.row_group, self._most_taken(group)
+        row_group = group.row_group
+
+        def are_few(count: int) -> bool:
+            # Chunks are looked at only where their answer counts: each must be decoded for it.
+            return count <= min(MOST_WALKED, _DENSE * group.rows) or count <= self._most_taken(
+                group
+            )
+
         rows = self._value_scan.rows(
             lambda ordinal: self._opened.column(row_group, ordinal),
             self.plan.footer,
             predicate,
-            most,
+            are_few,
         )
-        if rows is None or len(rows) > most:
+        if rows is None or not are_few(len(rows)):
             return group
         if not len(rows):
             return None

@@ -29,12 +29,14 @@ class OpenedFile:
         *,
         leaves: Sequence[int],
         row_groups: Sequence[int],
+        count_bytes: bool = True,
         open_file: Callable[[str], InputFile] = open_input,
     ) -> None:
         self.footer = footer
         self._opener = opener
         self._leaves = list(leaves)
         self._row_groups = list(row_groups)
+        self._count_bytes = count_bytes
         self._open_input = open_file
         self._lock = threading.Lock()
         self._file: InputFile | None = None
@@ -75,8 +77,10 @@ class OpenedFile:
         with self._lock:
             known = self._columns.get((row_group, ordinal))
             if known is None:
-                file = CountedFile(self._checked())
-                self._counted.append(file)
+                file = self._checked()
+                if self._count_bytes:
+                    file = CountedFile(file)
+                    self._counted.append(file)
                 known = self._columns[row_group, ordinal] = StoredColumn(file, self.footer, chunk)
             return known
 

@@ -7,7 +7,9 @@ the schema of the original file, so pyarrow decodes the same values from both.
 from __future__ import annotations
 
 import base64
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +46,39 @@ def positions_in(ranges: Ranges) -> NDArray[np.int64]:
     lengths = ends - starts
     # What was counted before a range is taken off its start, so that one count serves all ranges.
     return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of a row group that are wanted: as ranges, and one by one. Both ascend."""
+
+    ranges: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    starts: list[int]
+    ends: list[int]
+
+    @classmethod
+    def of(cls, ranges: Ranges) -> Rows:
+        """Return the rows in ranges, made once for all columns."""
+        array = as_array(ranges)
+        starts, ends = array.T.tolist()
+        return cls(array, positions_in(ranges), starts, ends)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def are_in(self, start: int, end: int) -> bool:
+        """Return whether some of the rows are from ``start`` to before ``end``."""
+        # The first range that ends after the start.
+        found = bisect_right(self.ends, start)
+        return start < end and found < len(self.ends) and self.starts[found] < end
+
+    def within(self, start: int, end: int) -> NDArray[np.int64]:
+        """Return the rows from ``start`` to before ``end``, counted from ``start``."""
+        if start <= self.starts[0] and self.ends[-1] <= end:
+            return self.positions - start
+        low, high = np.searchsorted(self.positions, (start, end))
+        return self.positions[low:high] - start
 
 
 class ReadWholeError(Exception):

@@ -2,7 +2,7 @@
 
     column = StoredColumn(file, footer, row_group, "email")
     rows = column.find(sought)      the rows that have one of the values
-    column.take(ranges)             the values of rows, from the pages that have them
+    column.take(Rows.of(ranges))    the values of rows, from the pages that have them
 
 Pages are located by the offset index, or by their headers.  Of an encrypted column only the modules
 of these pages are opened.  What is unusual in a page is left to pyarrow, which decodes that page
@@ -42,13 +42,11 @@ from secure_bloom.parquet.page_values import (
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
 from secure_bloom.reading.rows.page_reads import (
-    Ranges,
     ReadWholeError,
-    as_array,
+    Rows,
     decoded_rows,
-    positions_in,
 )
-from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
+from secure_bloom.reading.rows.taken_arrays import array_maker
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
@@ -81,6 +79,7 @@ class StoredColumn:
         self._footer = footer
         self._chunk = chunk
         self._every: Sequence[Page] | None = None
+        self._data: list[_Placed] | None = None
         self._values: dict[int, PageValues | None] = {}
 
     @property
@@ -101,8 +100,8 @@ class StoredColumn:
                 # Decoding may understand the chunk, or will say what is wrong with it.
                 return None
 
-    def take(self, ranges: Ranges) -> pa.ChunkedArray | None:
-        """Return the rows in ``ranges``, or None if all pages of the column must be decoded.
+    def take(self, rows: Rows) -> pa.ChunkedArray | None:
+        """Return these rows, or None if all pages of the column must be decoded.
 
         Raises ReadWholeError if the offset index contradicts a page.  Other errors carry row group
         and column.
@@ -110,19 +109,21 @@ class StoredColumn:
         chunk, footer = self._chunk, self._footer
         with located(path=footer.path, row_group=chunk.row_group, column=chunk.leaf.name):
             try:
-                return self._rows(ranges)
+                return self._rows(rows)
             except (FormatError, UnsupportedFeatureError):
                 # What is wrong with a page is said, or not, by a decode of all pages.
                 return None
 
-    def _rows(self, ranges: Ranges) -> pa.ChunkedArray | None:
-        placed = self._pages_with(ranges)
-        size = 0 if placed is None else sum(it.page.uncompressed_size for it in placed)
-        if placed is None or size > harmless_size():
+    def _rows(self, rows: Rows) -> pa.ChunkedArray | None:
+        placed = self._pages_with(rows)
+        if placed is None:
+            return None
+        size = sum([it.page.uncompressed_size for it in placed])
+        if size > harmless_size():
             return None
         with reserved(size):
-            taken = self._taken(placed, ranges)
-            return self._decoded(placed, ranges) if taken is None else taken
+            taken = self._taken(placed, rows)
+            return self._decoded(placed, rows) if taken is None else taken
 
     @property
     def index_extent(self) -> Extent | None:
@@ -131,8 +132,8 @@ class StoredColumn:
         is_known = self._every is not None or "_spans" in self.__dict__
         return None if found is None or is_known else (found[0], sum(found))
 
-    def extents(self, ranges: Ranges) -> list[Extent]:
-        """Return what :meth:`take` reads: the pages with rows of ``ranges``, and the dictionary."""
+    def extents(self, rows: Rows) -> list[Extent]:
+        """Return what :meth:`take` reads: the pages with these rows, and the dictionary."""
         chunk = self._chunk
         if self._every is not None:
             return []
@@ -141,7 +142,7 @@ class StoredColumn:
             if self._spans is None:
                 return [(start, start + length)]
             data = chunk.meta_data.data_page_offset
-            pages = [self._spans[i] for i in _wanted_spans(self._spans, ranges)]
+            pages = [self._spans[i] for i in _wanted(self._spans, rows)]
             behind = [(start, max(data, start + _FIRST_HEADER))] if data > start else []
             return [*behind, *((page.offset, page.offset + page.length) for page in pages)]
         return []
@@ -206,13 +207,8 @@ class StoredColumn:
         """Return all data pages of a column without lists, or None for unusual ones."""
         if self._every is None:
             self._every = self._read_pages()
-        data = [page for page in self._every if not page.is_dictionary]
-        ends = np.cumsum([page.num_values for page in data]).tolist()
-        # pyarrow takes a page without values for the end of the chunk.
-        has_others = len(self._every) - len(data) > 1 or any(not it.num_values for it in data)
-        if has_others or (self._every and self._every[-1].is_dictionary):
-            return None
-        return [_Placed(*it) for it in zip(data, [0, *ends[:-1]], ends, strict=True)]
+            self._data = _placed(self._every)
+        return self._data
 
     def _read_pages(self) -> list[Page]:
         start, length = chunk_extent(self._chunk)
@@ -223,17 +219,14 @@ class StoredColumn:
         except FormatError:
             return read_pages(self._file, self._chunk)
 
-    def _pages_with(self, ranges: Ranges) -> list[_Placed] | None:
-        """Return the pages that have rows of ``ranges``, or None if they cannot be located."""
-        chunk = self._chunk
+    def _pages_with(self, rows: Rows) -> list[_Placed] | None:
+        """Return the pages that have some of the rows, or None if they cannot be located."""
         if self._every is None and self._spans is not None:
-            return self._indexed(self._spans, ranges)
-        if _rows_in(ranges) > MOST_WALKED or chunk.leaf.is_repeated or self._is_coded:
+            return self._indexed(self._spans, rows)
+        if len(rows) > MOST_WALKED or self._chunk.leaf.is_repeated or self._is_coded:
             return None
         every = self._walked()
-        if every is None:
-            return None
-        return [every[i] for i in _wanted([(it.start, it.end) for it in every], ranges)]
+        return None if every is None else [every[i] for i in _wanted(every, rows)]
 
     @cached_property
     def _spans(self) -> list[PageSpan] | None:
@@ -243,10 +236,9 @@ class StoredColumn:
             return None
         return page_spans(self._chunk, self._file.read_at(*extent))
 
-    def _indexed(self, spans: Sequence[PageSpan], ranges: Ranges) -> list[_Placed]:
-        chunk = self._chunk
-        wanted = _wanted_spans(spans, ranges)
-        if _rows_in(ranges) > MOST_FOUND and 2 * len(wanted) > len(spans):
+    def _indexed(self, spans: Sequence[PageSpan], rows: Rows) -> list[_Placed]:
+        chunk, wanted = self._chunk, _wanted(spans, rows)
+        if len(rows) > MOST_FOUND and 2 * len(wanted) > len(spans):
             raise ReadWholeError
         extents = {i: (spans[i].offset, spans[i].length) for i in wanted}
         stored, found = read_extents(self._file, extents), list[_Placed]()
@@ -259,64 +251,66 @@ class StoredColumn:
             found.append(_Placed(page, span.start, span.end))
         return found
 
+    @cached_property
+    def _type(self) -> pa.DataType:
+        """The type of the top-level column in Arrow."""
+        return self._footer.columns.arrow.field(self._chunk.leaf.path[0]).type
+
     @property
     def _is_coded(self) -> bool:
         """Whether the column is a dictionary in Arrow too, which has the entries of all pages."""
-        field = self._footer.columns.arrow.field(self._chunk.leaf.path[0])
-        return bool(pa.types.is_dictionary(field.type))
+        return isinstance(self._type, pa.DictionaryType)
 
-    @cached_property
-    def _maker(self) -> ArrayMaker | None:
-        leaf = self._chunk.leaf
-        if len(leaf.path) > 1 or leaf.is_repeated:
-            return None
-        return array_maker(leaf, self._footer.columns.arrow.field(leaf.path[0]).type)
-
-    def _taken(self, placed: Sequence[_Placed], ranges: Ranges) -> pa.ChunkedArray | None:
+    def _taken(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray | None:
         """Return rows that are copied out of the pages, or None if pyarrow must decode one."""
-        if self._maker is None or _rows_in(ranges) > MOST_FOUND:
+        leaf = self._chunk.leaf
+        if len(leaf.path) > 1 or leaf.is_repeated or len(rows) > MOST_FOUND or not placed:
             return None
-        rows, parts = positions_in(ranges), list[Taken]()
+        maker = array_maker(leaf, self._type)
+        if maker is None:
+            return None
+        parts = list[Taken]()
         for it in placed:
             values = self._page_values(it)
             if values is None:
                 return None
             uses_dictionary = it.page.encoding in DICTIONARY_ENCODINGS
             dictionary = self._dictionary if uses_dictionary else None
-            low, high = np.searchsorted(rows, (it.start, it.end))
-            part = values.take(rows[low:high] - it.start, dictionary)
+            part = values.take(rows.within(it.start, it.end), dictionary)
             if part is None:
                 return None
             parts.append(part)
-        return pa.chunked_array([self._maker(joined(parts))]) if parts else None
+        return pa.chunked_array([maker(joined(parts))])
 
-    def _decoded(self, placed: Sequence[_Placed], ranges: Ranges) -> pa.ChunkedArray:
+    def _decoded(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray:
         """Return the rows as pyarrow decodes them from these pages alone."""
         pages = [it.page for it in placed]
         if any(page.encoding in DICTIONARY_ENCODINGS for page in pages):
             dictionary = self._dictionary_page
             pages = [*([] if dictionary is None else [dictionary]), *pages]
         spans = [(it.start, it.end) for it in placed]
-        return decoded_rows(self._footer, self._chunk, pages, spans, ranges)
+        return decoded_rows(self._footer, self._chunk, pages, spans, rows.ranges)
 
 
 def _refer_to_dictionary(pages: Iterable[_Placed]) -> bool:
     return all(it.page.encoding in DICTIONARY_ENCODINGS for it in pages)
 
 
-def _rows_in(ranges: Ranges) -> int:
-    starts, ends = as_array(ranges).T
-    return int((ends - starts).sum())
-
-
-def _wanted_spans(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
-    return _wanted([(span.start, span.end) for span in spans], ranges)
-
-
-def _wanted(spans: Sequence[tuple[int, int]], ranges: Ranges) -> list[int]:
-    """Return the ordinals of the pages that have rows of ``ranges``. Both are ascending."""
-    (firsts, lasts), (starts, ends) = as_array(spans).T, as_array(ranges).T
-    # A page has rows of a range if more ranges begin before its end than end before its start.
-    begun, done = np.searchsorted(starts, lasts), np.searchsorted(ends, firsts, side="right")
-    found: list[int] = np.flatnonzero((begun > done) & (lasts > firsts)).tolist()
+def _placed(pages: Sequence[Page]) -> list[_Placed] | None:
+    """Return the data pages with their rows, or None for unusual pages."""
+    found, start = list[_Placed](), 0
+    for ordinal, page in enumerate(pages):
+        if page.is_dictionary and ordinal == 0 and len(pages) > 1:
+            continue
+        # pyarrow takes a page without values for the end of the chunk.
+        if page.is_dictionary or not page.num_values:
+            return None
+        end = start + page.num_values
+        found.append(_Placed(page, start, end))
+        start = end
     return found
+
+
+def _wanted(pages: Sequence[_Placed | PageSpan], rows: Rows) -> list[int]:
+    """Return the ordinals of the pages that have some of the rows."""
+    return [i for i, page in enumerate(pages) if rows.are_in(page.start, page.end)]

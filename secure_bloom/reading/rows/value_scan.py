@@ -43,6 +43,9 @@ _TYPES = {
     Type.FIXED_LEN_BYTE_ARRAY,
 }
 
+#: Whether so many rows are read by themselves, and not with their row group.
+AreFew = Callable[[int], bool]
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ScannedCondition:
@@ -66,15 +69,15 @@ class _ScannedCondition:
             return False
         return self.helped + _CREDIT >= _WORTH * (self.tried + _CREDIT)
 
-    def find(self, column: StoredColumn, most: float) -> Positions | None:
+    def find(self, column: StoredColumn, are_few: AreFew) -> Positions | None:
         """Return the rows for which the condition may be true, or None if they are not known.
 
-        More than ``most`` rows are no help.
+        Rows that are not few are no help.
         """
         found = None if self.sought is None else column.find(self.sought)
         # Count when it is done: a scan that still runs in another thread says nothing yet.
         self.tried += 1
-        self.helped += found is not None and len(found) <= most
+        self.helped += found is not None and are_few(len(found))
         return found
 
 
@@ -95,12 +98,12 @@ class ValueScan:
         column_of: Callable[[int], StoredColumn],
         footer: Footer,
         predicate: BoundPredicate,
-        most: float,
+        are_few: AreFew,
     ) -> Positions | None:
         """Return the rows of the row group for which the predicate may be true.
 
         Other rows do not match.  Return None if any row may match.  ``column_of`` returns a column
-        of the row group by its ordinal.  More than ``most`` rows are not read by themselves.
+        of the row group by its ordinal.  Rows that are not few are not read by themselves.
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
         lookups = self._worth_scanning(footer)
@@ -113,7 +116,7 @@ class ValueScan:
 
         def found(condition: BoundCondition) -> Positions | None:
             scanned = left[condition.ordinal]
-            return scanned.find(column_of(scanned.column), most)
+            return scanned.find(column_of(scanned.column), are_few)
 
         return _rows(predicate, left.keys(), found)
 

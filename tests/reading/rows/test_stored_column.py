@@ -22,7 +22,7 @@ from secure_bloom.kernels.loops import Sought
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.reading.rows.page_reads import ReadWholeError
+from secure_bloom.reading.rows.page_reads import ReadWholeError, Rows
 from secure_bloom.reading.rows.stored_column import MOST_WALKED, StoredColumn
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.surgery import flip, opened
@@ -93,7 +93,7 @@ def opened_file(path: Path) -> Iterator[tuple[InputFile, Footer]]:
 def taken(path: Path, name: str, ranges: Any = RANGES) -> pa.ChunkedArray | None:
     for file, footer in opened_file(path):
         [ordinal] = footer.columns.below(name)
-        return StoredColumn(file, footer, footer.chunk_to_read(0, ordinal)).take(ranges)
+        return StoredColumn(file, footer, footer.chunk_to_read(0, ordinal)).take(Rows.of(ranges))
     raise AssertionError
 
 
@@ -182,7 +182,7 @@ def test_only_the_pages_with_the_rows_are_read(tmp_path: Path, mode: Mode) -> No
     for file, footer in opened_file(written(tmp_path, texts, mode, **options)):
         counted = CountedFile(file)
         column = StoredColumn(counted, footer, footer.chunk_to_read(0, 0))
-        assert column.take([(7, 8)]).to_pylist() == texts["a"].slice(7, 1).to_pylist()
+        assert column.take(Rows.of([(7, 8)])).to_pylist() == texts["a"].slice(7, 1).to_pylist()
         assert counted.bytes_read < 3 * PAGE * 1800
 
 
@@ -211,7 +211,7 @@ def test_a_dictionary_that_is_given_up_is_searched_with_the_rest(tmp_path: Path)
             found = column.find(Sought.of([texts[sought].encode()]))
             assert found is not None
             assert found.tolist() == [sought]
-            assert column.take([(sought, sought + 1)]).to_pylist() == [texts[sought]]
+            assert column.take(Rows.of([(sought, sought + 1)])).to_pylist() == [texts[sought]]
 
 
 def test_values_in_many_rows_are_left_to_a_full_decode(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_an_index_that_contradicts_a_page_is_not_believed(tmp_path: Path) -> Non
     for file, footer in opened_file(path):
         chunk = footer.chunk_to_read(0, 0)
         column = StoredColumn(file, footer, chunk)
-        assert column.take([(5, 6)]) is not None
+        assert column.take(Rows.of([(5, 6)])) is not None
     index = chunk.column_chunk.offset_index_offset
     content = bytearray(path.read_bytes())
     place = content.index(bytes([2 * PAGE]), index)  # the first row of the second page, zigzag
