@@ -67,12 +67,13 @@ def _varint(body: bytes | memoryview) -> int:
 
     The decoder writes exactly that many bytes.
     """
-    found = 0
+    found = shift = 0
     # A number of 32 bits takes five bytes at most.
-    for position, byte in enumerate(bytes(body[:5])):
-        found |= (byte & 0x7F) << 7 * position
+    for byte in body[:5]:
+        found |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
+        shift += 7
     return found
 
 

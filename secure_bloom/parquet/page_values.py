@@ -46,7 +46,7 @@ _LENGTH_SIZE = 4
 _DICTIONARY = (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class StoredDictionary:
     """The entries of a chunk's dictionary page."""
 
@@ -76,7 +76,7 @@ class StoredDictionary:
         return None if found is None else _picked(found, places)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Taken:
     """Values of some rows: ``entries`` has those that are not null, ``is_valid`` says which are.
 
@@ -87,7 +87,7 @@ class Taken:
     is_valid: NDArray[np.bool_] | None = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PageValues:
     """A data page that is decompressed, so that its values can be searched and taken."""
 
@@ -149,7 +149,7 @@ class PageValues:
         return np.asarray(levels == highest)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FoundEntries:
     """The positions of some of the ``count`` entries of a dictionary."""
 
@@ -185,7 +185,7 @@ def _indices(content: Bytes, count: int, entries: int) -> NDArray[np.uint32] | N
     return None if unpack(content[1:], int(content[0]), entries, indices) == DAMAGED else indices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Source:
     """The encoded values of a page, of which there are ``count``, without nulls."""
 
@@ -320,7 +320,8 @@ def _picked(entries: Entries, ranks: Positions) -> Entries | None:
 
 def _copied(content: Bytes, starts: Positions, ends: Positions) -> Binary | None:
     """Return the texts between starts and ends, one after the other, or None if they are large."""
-    offsets = np.concatenate([[0], np.cumsum(ends - starts)])
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(ends - starts, out=offsets[1:])
     if offsets[-1] > _MOST_BYTES:
         return None
     data = content.data

@@ -44,7 +44,8 @@ from secure_bloom.running.memory_budget import memory_budget, refuse_beyond
 from secure_bloom.storage import InputFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: one is made for every page that is read, and to make a frozen one takes longer.
+@dataclass(slots=True, kw_only=True)
 class Page:
     """One page: its header, and its body as stored (encrypted in an encrypted chunk).
 

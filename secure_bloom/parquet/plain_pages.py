@@ -96,7 +96,7 @@ def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedVa
     return EncodedValues(content=body.content, count=body.count, width=leaf.width)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PageBody:
     """A page of a flat column, decompressed: its definition levels and its values.
 
@@ -113,23 +113,22 @@ def page_body(leaf: Leaf, codec: CompressionCodec, page: Page) -> PageBody | Non
     """Return the decompressed page, or None for a page of an unexpected form."""
     if not is_decompressed_here(codec) or leaf.is_repeated:
         return None
-    body, values = page.body(), page.num_values
+    body, values, highest = page.body(), page.num_values, leaf.max_definition_level
     try:
         if page.is_dictionary:
             content = _bytes(decompressed(codec, body, page.uncompressed_size))
-            return PageBody(levels=content[:0], content=content, count=values, highest=0)
+            return PageBody(levels=_NO_LEVELS, content=content, count=values, highest=0)
         parts = _levels_and_values(leaf, codec, page, body)
     except FormatError:
         # pyarrow then decodes the page, or says what is wrong with it.
         return None
-    if parts is None:
+    count = None if parts is None else _count_defined(highest, parts[0], values)
+    if parts is None or count is None:
         return None
-    levels, content = parts
-    count = _count_defined(leaf, levels, values)
-    if count is None:
-        return None
-    highest = leaf.max_definition_level
-    return PageBody(levels=levels, content=content, count=count, highest=highest)
+    return PageBody(levels=parts[0], content=parts[1], count=count, highest=highest)
+
+
+_NO_LEVELS = np.empty(0, np.uint8)
 
 
 def is_plain(page: Page) -> bool:
@@ -195,9 +194,8 @@ def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
     return np.frombuffer(buffer, dtype=np.uint8)
 
 
-def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
-    """Return the number of a page's values that are not null."""
-    highest = leaf.max_definition_level
+def _count_defined(highest: int, levels: NDArray[np.uint8], values: int) -> int | None:
+    """Return the number of a page's values that are not null: those of the highest level."""
     if highest == 0:
         return values
     # The kernel reads levels of one byte; pyarrow decodes columns that nest deeper.

@@ -84,6 +84,8 @@ class FileReader:
         self.extents: list[Extent] = []
         self._ruled_out: set[int] = set()
         self._found: dict[int, int] = {}
+        #: Row groups whose ranges have the rows for which the predicate is true, and no others.
+        self._matched: set[int] = set()
         self._request = request
         self._value_scan = value_scan or ValueScan(PruningContext(request))
         self._lock = threading.Lock()
@@ -97,7 +99,8 @@ class FileReader:
         present = plan.footer.columns.names.intersection(names).difference(request.partitions)
         filtered = dict.fromkeys([*(n for n in looked_at if n in present), *keys])
         self._filtered = list(filtered)
-        self._others = [n for n in request.output if n in present and n not in filtered]
+        self._shown = [n for n in request.output if n in present]
+        self._others = [n for n in self._shown if n not in filtered]
         self._looked_at = request.compared_schema
         if plan.unchecked:
             compared = [column for column in self._looked_at if column.name in looked_at]
@@ -245,11 +248,13 @@ class FileReader:
             predicate,
             are_few,
         )
-        if rows is None or not are_few(len(rows)):
+        if rows is None or not are_few(len(rows.positions)):
             return group
-        if not len(rows):
+        if not len(rows.positions):
             return None
-        return replace(group, ranges=tuple(_runs(rows)))
+        if rows.are_exact:
+            self._matched.add(row_group)
+        return replace(group, ranges=tuple(_runs(rows.positions)))
 
     def _most_taken(self, group: RowGroupPlan) -> float:
         """Return the most rows that are read by themselves, and not with their row group."""
@@ -282,9 +287,9 @@ class FileReader:
 
     def _read_as_planned(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         count = sum(map(_count, groups))
-        columns = self._decoder.checked_rows(groups, self._filtered)
-        if self._is_kept_whole:
+        if self._is_kept_whole or self._is_matched(groups[0]):
             return self._all_rows(groups, count)
+        columns = self._decoder.checked_rows(groups, self._filtered)
         keep = self._kept_by_values(columns, count)
         if self._deleted is not None:
             keep = keep & self._lives(self._deleted, groups)
@@ -298,8 +303,8 @@ class FileReader:
         return self._rows_of({**columns, **others}, found)
 
     def _all_rows(self, groups: Sequence[RowGroupPlan], count: int) -> pa.Table:
-        """Return the undeleted rows of row groups for a result that needs no column."""
-        columns = self._decoder.rows(groups, self._others)
+        """Return the undeleted rows of row groups, of which all others match."""
+        columns = self._decoder.rows(groups, self._shown)
         if self._deleted is None:
             self._found |= {group.row_group: _count(group) for group in groups}
             return self._rows_of(columns, count)
@@ -316,6 +321,11 @@ class FileReader:
         first = self._first_rows
         rows = np.concatenate([first[group.row_group] + _rows(group) for group in groups])
         return _others_than(deleted, rows)
+
+    def _is_matched(self, group: RowGroupPlan) -> bool:
+        """Return whether the ranges of a row group have the rows that match, and no others."""
+        has_rows = group.ranges is not None and group.row_group in self._matched
+        return has_rows and self._equality is None
 
     @property
     def _is_kept_whole(self) -> bool:

@@ -62,7 +62,7 @@ MOST_WALKED = 16
 _LARGEST_POOLED = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Placed:
     """A data page with its rows in the row group."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,13 @@ _TYPES = {
 AreFew = Callable[[int], bool]
 
 
+class FoundRows(NamedTuple):
+    """Rows that may match, ascending. If they ``are_exact``, the predicate is true for each."""
+
+    positions: Positions
+    are_exact: bool
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ScannedCondition:
     """One condition on one column: its values, encoded once, and how often a search helped.
@@ -62,6 +70,11 @@ class _ScannedCondition:
     sought: Sought | None
     tried: int = 0
     helped: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rows that are found are those with the value. Equal hashes may have others."""
+        return self.sought is not None and bool(self.sought.only)
 
     @property
     def is_worth_it(self) -> bool:
@@ -99,7 +112,7 @@ class ValueScan:
         footer: Footer,
         predicate: BoundPredicate,
         are_few: AreFew,
-    ) -> Positions | None:
+    ) -> FoundRows | None:
         """Return the rows of the row group for which the predicate may be true.
 
         Other rows do not match.  Return None if any row may match.  ``column_of`` returns a column
@@ -118,7 +131,11 @@ class ValueScan:
             scanned = left[condition.ordinal]
             return scanned.find(column_of(scanned.column), are_few)
 
-        return _rows(predicate, left.keys(), found)
+        rows = _rows(predicate, left.keys(), found)
+        if rows is None:
+            return None
+        alone = left[predicate.ordinal] if isinstance(predicate, BoundCondition) else None
+        return FoundRows(rows, alone is not None and alone.is_exact)
 
     def _worth_scanning(self, footer: Footer) -> list[BoundCondition]:
         """Return all lookups or, without the C extension, only those on members of structures.
