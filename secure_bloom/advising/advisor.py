@@ -11,7 +11,7 @@ from os import PathLike
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.query_log import QueryLog, load_query_log
 from secure_bloom.advising.sample import TableSample, sample_table
-from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
+from secure_bloom.advising.table_advice import BetterFpp, ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import MOST_LOOKUPS, ColumnTrial, LookupComparison, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
 from secure_bloom.calling.arguments import Progress
@@ -25,22 +25,52 @@ from secure_bloom.parquet.schema import unknown_column
 _OTHERS = {0.1: 0.5, 0.001: 2.0}
 #: It must save this share of the bytes that an absent value reads with a filter of 1 %.
 _WORTH = 0.1
+#: Smaller probabilities, for tables of so many row groups that a lookup reads this many in vain.
+_SMALLER, _IN_VAIN = (0.001, 0.0001), 1.0
+#: So many lookups in an open table, which reads its filters once, must read as much less as larger
+#: filters take.
+_SOON = 1000
+
+#: Tries the column with a probability.
+TryWith = Callable[[float], ColumnTrial]
 
 
-def other_fpp(trial: ColumnTrial, try_with: Callable[[float], ColumnTrial]) -> float | None:
-    """Return a probability with which lookups read clearly less than with the tried 1 %, or None.
+def better_fpp(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
+    """Return a probability that serves the table better than the tried 1 %, with its trial.
 
-    Another one is tried only if it promises to be better, because that takes as long as the first
-    trial.
+    Return None if there is none.  Another one is tried only if it promises to be better, because
+    that takes as long as the first trial.
     """
+    return _with_less_to_read(trial, try_with) or _with_fewer_in_vain(trial, try_with)
+
+
+def _with_less_to_read(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
+    """Return a probability with which a read that keeps nothing reads clearly less."""
     for fpp, size in _OTHERS.items():
         if trial.absent is not None and _promises(trial.absent, fpp, size):
             other = try_with(fpp)
             if _is_better(other.absent, trial.absent, 1 - _WORTH) and (
                 trial.present is None or _is_better(other.present, trial.present, 1)
             ):
-                return fpp
+                return BetterFpp(fpp=fpp, trial=other, reads_less=True)
     return None
+
+
+def _with_fewer_in_vain(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
+    """Return a smaller probability for a table of many row groups.
+
+    Chance lets a part of the row groups pass, so the more there are, the more a lookup reads for
+    nothing.  An open table reads filters once, and false row groups with each lookup.
+    """
+    absent, first = trial.absent, BloomFilterOptions().fpp
+    if absent is None or absent.without.after_statistics * first < _IN_VAIN:
+        return None
+    asked = absent.without.after_statistics
+    fpp = next((fpp for fpp in _SMALLER if asked * fpp < _IN_VAIN), _SMALLER[-1])
+    saved = (first - fpp) * (absent.without.bytes - absent.without.footers)
+    other = try_with(fpp)
+    pays = other.bytes_added - trial.bytes_added <= _SOON * saved
+    return BetterFpp(fpp=fpp, trial=other, reads_less=False) if pays else None
 
 
 def _promises(absent: LookupComparison, fpp: float, size: float) -> bool:
@@ -151,10 +181,10 @@ def advise_column(
     trial = trier.column(candidate, options, tick)
     case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
     verdict, reason = decide(case)
-    better = None
+    better: BetterFpp | None = None
     is_new = not trial.had_filters
     if verdict is AdviceVerdict.GAINS and is_new and options == BloomFilterOptions():
-        better = other_fpp(
+        better = better_fpp(
             trial, lambda fpp: trier.column(candidate, BloomFilterOptions(fpp=fpp), tick)
         )
     return advice(
@@ -163,7 +193,7 @@ def advise_column(
         key=trier.policy_key(candidate),
         stored_key=trial.key,
         trial=trial,
-        better_fpp=better,
+        better=better,
     )
 
 

@@ -129,7 +129,10 @@ def _print_paragraphs(advice: TableAdvice, console: Console) -> None:
 
 def _reason(column: ColumnAdvice) -> str:
     share = "" if column.share is None else f" ({100 * column.share:.0f} % of the log's lookups)"
-    better = "" if column.better_fpp is None else f"; fpp = {column.better_fpp:g} reads less still"
+    better = ""
+    if column.better is not None:
+        where = "" if column.better.reads_less else " in an open table"
+        better = f"; fpp = {column.better.fpp:g} reads less still{where}"
     return legible(column.reason, _LONGEST) + better + share
 
 

@@ -159,6 +159,19 @@ def test_most_columns_need_no_other(tmp_path: Path, options: dict) -> None:
     assert column.better_fpp is None
 
 
+@pytest.mark.parametrize(("row_groups", "better"), [(20, None), (120, 0.001)])
+def test_many_row_groups_are_served_better_by_larger_filters(
+    tmp_path: Path, row_groups: int, better: float | None
+) -> None:
+    """Of 120 row groups a filter of 1 % lets 1.2 pass with each lookup, of 20 it lets 0.2 pass."""
+    texts = pa.array([f"user{number:016d}@example.com" for number in numbers()[: 200 * row_groups]])
+    table = pa.table({"c": texts})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=200, use_dictionary=False)
+    [column] = sb.advise(tmp_path).columns
+    assert column.better_fpp == better
+    assert ("open table" in " ".join(column.facts)) is (better is not None)
+
+
 def test_a_table_in_clear_is_advised_on_as_the_policy_will_have_it(table: Path) -> None:
     policy = KeyPolicy(
         footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from secure_bloom.advising.table_advice import BetterFpp
 from secure_bloom.advising.verdict import AdviceVerdict
 from secure_bloom.cli.advise_verb import write_advice
 from tests.advising.test_table_advice import column, table
@@ -14,7 +15,10 @@ from tests.advising.trials import comparison, cost, trial
 
 TRIAL = trial(None, comparison(cost(4096), cost(2048)), added=2048.0)
 ADVICE = table(
-    column("email", trial=TRIAL, share=0.25, better_fpp=0.001), column("city", AdviceVerdict.NO)
+    column(
+        "email", trial=TRIAL, share=0.25, better=BetterFpp(fpp=0.001, trial=TRIAL, reads_less=True)
+    ),
+    column("city", AdviceVerdict.NO),
 )
 
 

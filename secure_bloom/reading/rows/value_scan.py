@@ -73,7 +73,7 @@ class _ScannedCondition:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the rows that are found are those with the value. Equal hashes may have others."""
+        """Whether each row that is found has the value. Equal hashes may have others."""
         return self.sought is not None and bool(self.sought.only)
 
     @property
