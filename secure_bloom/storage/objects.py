@@ -30,6 +30,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.running.first_answer import NoAnswerError, answered, has_answered, watched
+from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import END, Extent, InputFile
@@ -109,9 +110,15 @@ class ObjectFile(InputFile):
             extents = [(0, self._held.end_from(self.size))]
         # A footer may lie about them; whoever reads them says so.
         there = [(start, end) for start, end in extents if 0 <= start < end <= self.size]
+        wanted, room = list[Extent](), self._held.room
         for start, end in _joined(there):
-            if self._held.room >= end - start and not self.holds(start, end - start):
-                self._held.add(start, self._fetched(start, end - start))
+            if room >= end - start and not self.holds(start, end - start):
+                room -= end - start
+                wanted.append((start, end))
+        # Side by side: a store takes as long for one of them as for all.
+        fetched = in_order(lambda it: self._fetched(it[0], it[1] - it[0]), wanted, len(wanted))
+        for (start, _), content in zip(wanted, fetched, strict=True):
+            self._held.add(start, content)
 
     def _read(self, offset: int, length: int) -> bytes:
         found = self._held.find(offset, length)

@@ -127,15 +127,23 @@ def _end(path: str, listed_size: int | None) -> Extent | None:
     return None if not listed_size else (max(0, listed_size - END), listed_size)
 
 
-def reopen_pinned_object(path: str, size: int, identity: tuple[object, ...]) -> PinnedObject | None:
-    """Open an object that was opened before, without a request, or return None as above."""
+def reopen_pinned_object(
+    path: str, size: int, identity: tuple[object, ...], end: bytes = b""
+) -> PinnedObject | None:
+    """Open an object that was opened before, without a request, or return None as above.
+
+    Reads of its last bytes, ``end``, make no request.
+    """
     try:
         found = _stored_at(path)
     except SecureBloomError:
         return None
     if found is None or store_of(arrow_location(path)[0]).mark(identity) is None:
         return None
-    return PinnedObject(*found, size, identity)
+    file = PinnedObject(*found, size, identity)
+    if end:
+        file.hold(size - len(end), end)
+    return file
 
 
 def _stored_at(path: str) -> tuple[Sdk, StoredObject] | None:

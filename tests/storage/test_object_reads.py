@@ -303,3 +303,44 @@ def test_an_object_that_was_replaced_beneath_a_version_is_an_error(
         with pytest.raises(sb.FileChangedError) as caught:
             table.read("n = 7")
         assert "refresh()" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+def test_a_present_key_takes_a_page_a_column_and_all_of_them_at_once(
+    own_port: str, s3_rights: None, tmp_path: Path, log: Path, dictionary: bool
+) -> None:
+    """First the column that is looked in, then one page of each other column; no index again."""
+    bucket, count = Bucket(own_port), 20_000
+    texts = [f"user{number * 7919 % count:09d}@example.com" for number in range(count)]
+    rows = pa.table({"email": texts, "id": range(count), "note": [it * 2 for it in texts]})
+    path = tmp_path / "x.parquet"
+    pq.write_table(
+        rows,
+        path,
+        row_group_size=count // 2,
+        data_page_size=4096,
+        write_batch_size=500,
+        write_page_index=True,
+        compression="none",
+        use_dictionary=["email"] if dictionary else False,
+    )
+    assert not sb.add_bloom_filters(path, columns=["email"]).failed
+    group = pq.read_metadata(path).row_group(0)
+    email, *others = (group.column(ordinal).total_compressed_size for ordinal in range(3))
+    bucket.put("lake/0.parquet", body=path.read_bytes())
+    with sb.open_table(bucket.uri("lake")) as table:
+        assert table.read("email = 'user0@nowhere'").num_rows == 0
+        for number in (10, 9_000, 11_000):
+            asked(log)
+            assert table.read(f"email = '{texts[number]}'").equals(rows.slice(number, 1))
+            [made] = asked(log).values()
+            sizes = [last - first + 1 for first, last in map(extent_of, made)]
+            assert len(sizes) == 3
+            assert sizes[0] <= email + 1024
+            # Pages of 500 rows, of which a row group has 20.
+            assert sum(sizes[1:]) < sum(others) / 15
+
+
+def extent_of(request: tuple[str, str]) -> tuple[int, int]:
+    first, _, last = request[1].removeprefix("bytes=").partition("-")
+    return int(first), int(last)

@@ -150,6 +150,7 @@ class StoredColumn:
     def _found(self, sought: Sought) -> Positions | None:
         chunk = self._chunk
         if self._is_large and claims_full_dictionary(chunk.meta_data):
+            self._fetch_small()
             full = read_full_dictionary(self._file, chunk)
             dictionary = None if full is None else self._opened(full)
             wanted = None if dictionary is None else dictionary.find(sought)
@@ -175,6 +176,16 @@ class StoredColumn:
     ) -> Positions | None:
         values = self._page_values(placed)
         return None if values is None else values.find(sought, wanted)
+
+    def _fetch_small(self) -> None:
+        """Fetch a chunk of an object at once if that is hardly more than its dictionary.
+
+        Its data pages would take a request of their own.
+        """
+        start, length = chunk_extent(self._chunk)
+        behind = self._chunk.meta_data.data_page_offset - start
+        if length <= _LARGE and length <= 2 * behind + _FIRST_HEADER:
+            self._file.read_ahead([(start, start + length)])
 
     @property
     def _is_large(self) -> bool:

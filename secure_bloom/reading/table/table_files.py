@@ -109,6 +109,7 @@ class TableFiles:
         self._kept: dict[int, Footer] = {}
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
+        self._ends: dict[str, InputFile] = {}
         self._most_aside = _MOST_ASIDE if memory is None else memory.most // _PART_OF_ENDS // END
         #: Bounds and filters in memory, once the table was asked; one read keeps none.
         self.kept_columns: KeptColumns | None = None
@@ -313,7 +314,21 @@ class TableFiles:
         """Open the file of a footer once more, to read its rows; maybe another file by now."""
         if self._forgets:
             return open_input(path)
-        return reopen_pinned(path, footer.size, footer.identity)
+        return reopen_pinned(path, footer.size, footer.identity, self._indexes(footer))
+
+    def _indexes(self, footer: Footer) -> bytes:
+        """Return the end of an object from its offset indexes on, as far as it is in memory.
+
+        No pages: a request for these shows whether the object is still the same.
+        """
+        end = self._ends.get(footer.path)
+        chunks = footer.row_groups[0].columns if end is not None and footer.row_groups else ()
+        places = [chunk.offset_index_offset for chunk in chunks]
+        starts = [place for place in places if place is not None and 0 < place < footer.size]
+        if end is None or not starts or end.identity != footer.identity:
+            return b""
+        start = max(min(starts), footer.size - END)
+        return end.read_at(start, footer.size - start)
 
     def _footer_of(self, file: InputFile) -> Footer:
         known = self._before.get(file.path)
@@ -372,7 +387,7 @@ class TableFiles:
                 footer = self._footer_of(file)
                 if file.holds(file.size - 1, 1) and self._takes_aside():
                     file.set_aside()
-                    self._aside[ordinal] = file
+                    self._aside[ordinal] = self._ends[path] = file
                     stack.pop_all()
             return footer
 
