@@ -25,10 +25,10 @@ from secure_bloom.parquet.schema import unknown_column
 _OTHERS = {0.1: 0.5, 0.001: 2.0}
 #: It must save this share of the bytes that an absent value reads with a filter of 1 %.
 _WORTH = 0.1
-#: Smaller probabilities, for tables of so many row groups that a lookup reads this many in vain.
+#: Smaller probabilities.  One is tried if a lookup in the table would read this many in vain.
 _SMALLER, _IN_VAIN = (0.001, 0.0001), 1.0
-#: So many lookups in an open table, which reads its filters once, must read as much less as larger
-#: filters take.
+#: What larger filters add must be saved by this number of lookups in an open table, which reads its
+#: filters once.
 _SOON = 1000
 
 #: Tries the column with a probability.

@@ -44,7 +44,7 @@ _TYPES = {
     Type.FIXED_LEN_BYTE_ARRAY,
 }
 
-#: Whether so many rows are read by themselves, and not with their row group.
+#: Whether a number of rows is read alone, and not with the row group.
 AreFew = Callable[[int], bool]
 
 
@@ -116,7 +116,7 @@ class ValueScan:
         """Return the rows of the row group for which the predicate may be true.
 
         Other rows do not match.  Return None if any row may match.  ``column_of`` returns a column
-        of the row group by its ordinal.  Rows that are not few are not read by themselves.
+        of the row group by its ordinal.  Rows that are not few are read with their row group.
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
         lookups = self._worth_scanning(footer)
