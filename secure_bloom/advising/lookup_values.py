@@ -156,6 +156,10 @@ def _is_text(type_: pa.DataType) -> bool:
 def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
     """Yield numbers between two neighbours: first after ``place``, then after random ones."""
     last = len(ascending) - 2
+    is_whole = not pa.types.is_floating(ascending.type)
+    if is_whole and _number(ascending[-1]) - _number(ascending[0]) <= last + 1:
+        # Consecutive integers leave none between two neighbours.
+        return
     for start in (min(place, last), *(chance.randint(0, last) for _ in range(_TRIES))):
         low, high = _number(ascending[start]), _number(ascending[start + 1])
         between = _between(low, high, ascending.type, chance)

@@ -138,9 +138,7 @@ class Trier:
         """Build the filters of one column, and look values up. Calls ``tick`` from time to time."""
         sample, path = self._sample, candidate.lookup
         built = self._build(candidate.name, options, tick)
-        trials = LookupTrials(
-            sample.table, self._resolver, open_file=built.open, others=self._plain.others
-        )
+        trials = LookupTrials(sample.table, self._resolver, open_file=built.open, like=self._plain)
         count = _FEW_VALUES if self._is_small else _MOST_VALUES
         values = lookup_values(self._plain, sample, path, count)
         tick()

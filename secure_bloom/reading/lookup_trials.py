@@ -119,7 +119,8 @@ class _Lookup:
 class LookupTrials:
     """Reads of files of one table, for one condition after another. ``open_file`` opens them.
 
-    With ``ignores_filters`` the reads are those of files without Bloom filters.
+    With ``ignores_filters`` the reads are those of files without Bloom filters.  ``like``
+    are trials of the same table, whose schemas are used again.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class LookupTrials:
         *,
         open_file: Callable[[str], InputFile] = open_input,
         ignores_filters: bool = False,
-        others: OtherColumns | None = None,
+        like: LookupTrials | None = None,
     ) -> None:
         self._table = table
         self._ignores_filters = ignores_filters
@@ -137,10 +138,10 @@ class LookupTrials:
         self._open_file = open_file
         # What pyarrow has parsed of plain files stays: each lookup opens them anew.
         self._opener = SourceOpener(resolver, MemoryShare(_PARSED).account())
-        self._schemas = SchemaCache(table.names)
+        # What is known of the table's schemas and other columns is shared with ``like``.
+        self._schemas = SchemaCache(table.names) if like is None else like._schemas
+        self._others = OtherColumns() if like is None else like._others
         self._footers: dict[str, Footer] = {}
-        #: May be shared by the trials of one table.
-        self.others = OtherColumns() if others is None else others
 
     def explain(
         self, column: Sequence[str], value: pa.Scalar, row_groups: RowGroups
@@ -154,7 +155,7 @@ class LookupTrials:
             with located(path=path):
                 report = self._report(lookup, path, groups)
                 others = sum(
-                    self._others(path, group, where)
+                    self._beside(path, group, where)
                     for group in report.row_groups
                     if group.rows_found
                 )
@@ -170,7 +171,7 @@ class LookupTrials:
         needed = lookup.asked.needed
         return file_report(plan, reader.row_groups, reader.extents, needed, describes_file=False)
 
-    def _others(
+    def _beside(
         self, path: str, found: RowGroupPlan, where: tuple[tuple[str, ...], str, pa.Scalar]
     ) -> int:
         """Return about how many bytes of the other columns a lookup reads in a row group."""
@@ -187,7 +188,7 @@ class LookupTrials:
             ]
             return sizes[0] - sizes[1]
 
-        return self.others.bytes(self._footer(path), found, name, measured)
+        return self._others.bytes(self._footer(path), found, name, measured)
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
         """Return the values, without nulls, of the column at a path in one row group.
