@@ -6,7 +6,7 @@ entry of a megabyte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,20 +47,41 @@ def measured(chunk: Chunk, pages: Sequence[Page], harmless: int) -> tuple[int, B
     return _sum(chunk, pages, int(np.diff(entries.offsets).max())), entries
 
 
+def heaviest_value(chunk: Chunk, pages: Sequence[Page], harmless: int) -> int:
+    """Return about how many bytes a value takes at most, decoded, on average over a page.
+
+    A dictionary is decompressed if the length of an entry could be more than ``harmless``.
+    """
+    found = _heaviest(chunk, pages, None)
+    entries = _entries(chunk, pages) if found > harmless else None
+    if entries is None:
+        return found
+    return _heaviest(chunk, pages, int(np.diff(entries.offsets).max()))
+
+
+def _heaviest(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
+    sizes = _sizes(chunk, pages, longest)
+    return max((-(-size // max(count, 1)) for count, size in sizes), default=0)
+
+
+def _sizes(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> Iterator[tuple[int, int]]:
+    """Yield the number of values of each data page, and what they take at most."""
+    entry = 0
+    for page in pages:
+        content = max(page.uncompressed_size, 0)
+        if page.is_dictionary:
+            entry = content if longest is None else longest
+        else:
+            yield page.num_values, _values_size(chunk, page, content, entry)
+
+
 def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
     """Return the size if no entry of the dictionary is longer than ``longest``.
 
     None means that an entry may be as long as the whole dictionary.
     """
-    largest = entry = size = 0
-    for page in pages:
-        content = max(page.uncompressed_size, 0)
-        largest = max(largest, content)
-        if page.is_dictionary:
-            entry = content if longest is None else longest
-        else:
-            size += _values_size(chunk, page, content, entry)
-    return size + largest
+    largest = max((max(page.uncompressed_size, 0) for page in pages), default=0)
+    return largest + sum(size for _, size in _sizes(chunk, pages, longest))
 
 
 def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:

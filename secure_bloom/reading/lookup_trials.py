@@ -139,8 +139,8 @@ class LookupTrials:
         # What pyarrow has parsed of plain files stays: each lookup opens them anew.
         self._opener = SourceOpener(resolver, MemoryShare(_PARSED).account())
         # What is known of the table's schemas and other columns is shared with ``like``.
-        self._schemas = SchemaCache(table.names) if like is None else like._schemas
-        self._others = OtherColumns() if like is None else like._others
+        self._schemas: SchemaCache = SchemaCache(table.names) if like is None else like._schemas
+        self._others: OtherColumns = OtherColumns() if like is None else like._others
         self._footers: dict[str, Footer] = {}
 
     def explain(

@@ -11,13 +11,14 @@ would be after a rewrite that was planned but not carried out.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.running.memory_budget import refuse_beyond
@@ -348,6 +349,29 @@ class BytesFile(InputFile):
 
     def _read(self, offset: int, length: int) -> bytes:
         return self._content[offset : offset + length]
+
+    def _read_sibling(self, name: str, limit: int) -> bytes | None:
+        del name, limit
+        return None
+
+
+class StreamFile(InputFile):
+    """A seekable stream that is open already. It stays open."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        size = stream.seek(0, io.SEEK_END)
+        super().__init__(path="", location="", name="", size=size, identity=(id(stream),))
+        self._stream = stream
+
+    def check_unchanged(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+    def _read(self, offset: int, length: int) -> bytes:
+        self._stream.seek(offset)
+        return self._stream.read(length)
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
         del name, limit

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 
+from secure_bloom.tracing.arrow_columns import arrow_columns
 from secure_bloom.tracing.packed import (
     FOREIGN,
     PIECE,
@@ -37,8 +38,13 @@ from secure_bloom.tracing.packed import (
     kind_of,
     skippable_frames,
 )
+<<<<<<< HEAD
 from secure_bloom.tracing.tabular import FORMATS, has_columns
 from secure_bloom.tracing.unmarked import Evenness, without_mark
+=======
+from secure_bloom.tracing.parquet_columns import parquet_columns
+from secure_bloom.tracing.tabular import Columns, avro_columns, orc_columns, sqlite_columns
+>>>>>>> 4f771bb7 (Rows of Parquet and buffers of Arrow files are bounded before the leak search decodes them)
 
 #: How many containers may be in one another.
 DEEPEST: Final = 8
@@ -53,6 +59,18 @@ _HEAD: Final = 4096
 _WITH_PASSWORD: Final = 1
 #: The bit that says that a description follows the bytes.
 _IS_DESCRIBED: Final = 8
+
+
+#: The first bytes of a file -> its columns.
+_FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
+    b"PAR1": parquet_columns,
+    b"PARE": parquet_columns,
+    b"ARROW1": arrow_columns,
+    b"\xff\xff\xff\xff": arrow_columns,
+    b"ORC": orc_columns,
+    b"Obj\x01": avro_columns,
+    b"SQLite format 3\0": sqlite_columns,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +163,7 @@ def _by_head(head: bytes) -> Iterator[_Opener]:
     kind = kind_of(head)
     if kind is not None:
         yield partial(_unpacked, kind)
-    for magic in FORMATS:
+    for magic in _FORMATS:
         if head.startswith(magic) and not _is_text(head):
             yield partial(_columns, magic)
     if head.startswith(b"7z\xbc\xaf\x27\x1c"):
@@ -176,7 +194,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _columns(magic: bytes, file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
-    for n, column in enumerate(FORMATS[magic](file, opened.budget), 1):
+    for n, column in enumerate(_FORMATS[magic](file, opened.budget), 1):
         at = _at(place, f"column {n}")
         yield Part(place=at, arrays=_guarded(column.arrays, opened, at))
 
@@ -255,7 +273,7 @@ def _wants_all(head: bytes) -> bool:
     """Return whether a stream must be in memory: its parts may be anywhere."""
     if kind_of(head) is not None:
         return False
-    wanted = (*FORMATS, *UNPACKABLE, b"7z\xbc\xaf\x27\x1c", b"%PDF", b"PK")
+    wanted = (*_FORMATS, *UNPACKABLE, b"7z\xbc\xaf\x27\x1c", b"%PDF", b"PK")
     return head.startswith(wanted) or _is_tar(head) or not _is_plain(head)
 
 

@@ -1,4 +1,4 @@
-"""The columns of files with a schema, as Arrow arrays: Parquet, Arrow, ORC, Avro, SQLite.
+"""The columns of files with a schema, as Arrow arrays: ORC, Avro, SQLite.
 
 Each function takes a file of which it may read any part.  Damage is an UnreadError, after the
 columns that could be read.
@@ -7,7 +7,7 @@ columns that could be read.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from secure_bloom.running.memory_budget import MemoryBudgetError, memory_budget
 from secure_bloom.tracing.packed import Budget, UnreadError, extra
 
 #: Rows that are decoded at a time.
-_ROWS: Final = 1 << 14
+ROWS: Final = 1 << 14
 #: A database is read from memory.
 _MOST_DATABASE: Final = 1 << 30
 #: A value of a database takes this part of the memory budget at most.
@@ -37,6 +37,7 @@ class Column(NamedTuple):
 Columns = Iterator[Column]
 
 
+<<<<<<< HEAD
 def parquet_columns(file: BinaryIO, budget: Budget) -> Columns:
     """Yield the columns of a Parquet file that are in clear."""
     import pyarrow.parquet as pq
@@ -95,11 +96,13 @@ def _arrow_values(opened: Any, ordinal: int, budget: Budget) -> Iterator[pa.Arra
             yield from _budgeted([opened.get_batch(number).column(ordinal)], budget)
 
 
+=======
+>>>>>>> 4f771bb7 (Rows of Parquet and buffers of Arrow files are bounded before the leak search decodes them)
 def orc_columns(file: BinaryIO, budget: Budget) -> Columns:
     """Yield the columns of an ORC file."""
     from pyarrow import orc
 
-    with _damage("an ORC file"):
+    with damage("an ORC file"):
         opened = orc.ORCFile(file)
         names = opened.schema.names
     for name in names:
@@ -121,14 +124,14 @@ def has_columns(file: BinaryIO) -> bool:
 
 def _orc_values(opened: Any, name: str, budget: Budget) -> Iterator[pa.Array]:
     for stripe in range(opened.nstripes):
-        with _damage("an ORC file"):
-            yield from _budgeted(opened.read_stripe(stripe, columns=[name]).columns, budget)
+        with damage("an ORC file"):
+            yield from budgeted(opened.read_stripe(stripe, columns=[name]).columns, budget)
 
 
 def avro_columns(file: BinaryIO, budget: Budget) -> Columns:
     """Yield the fields of the records of an Avro file, of each some at a time."""
     fastavro = extra("fastavro")
-    with _damage("an Avro file"):
+    with damage("an Avro file"):
         blocks = AvroBlocks(file, budget.take)
         reader = RecordReader(blocks, fastavro)
         found = _AvroFields(budget)
@@ -168,7 +171,7 @@ class _AvroFields:
             self._size += size
             self._texts.setdefault(name, []).extend(texts)
         self._rows += 1
-        return self._rows == _ROWS or self._size > _COLLECTED
+        return self._rows == ROWS or self._size > _COLLECTED
 
     def columns(self) -> Columns:
         """Yield the values by their fields, and forget them."""
@@ -201,7 +204,7 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
         raise UnreadError(f"a database of more than {_MOST_DATABASE:,} bytes")
     connection = sqlite3.connect(":memory:")
     try:
-        with _damage("a SQLite database"):
+        with damage("a SQLite database"):
             # The header says that a write-ahead log is used, which is not there in memory.
             connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
             connection.text_factory = bytes
@@ -211,7 +214,7 @@ def sqlite_columns(file: BinaryIO, budget: Budget) -> Columns:
             connection.execute("PRAGMA query_only=ON")
             tables = [name for (name,) in connection.execute(_TABLES)]
         for table in tables:
-            with _damage("a table of a SQLite database"):
+            with damage("a table of a SQLite database"):
                 quoted = _quoted(table)
                 names = [row[1] for row in connection.execute(f"PRAGMA table_info({quoted})")]
             for name in names:
@@ -238,7 +241,7 @@ def _sqlite_values(
 ) -> Iterator[pa.Array]:
     steps = iter(range(_MOST_STEPS // 100_000))
     connection.set_progress_handler(lambda: next(steps, None) is None, 100_000)
-    with _damage("a table of a SQLite database"):
+    with damage("a table of a SQLite database"):
         query = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608, quoted
         for some in _collected(value for (value,) in connection.execute(query)):
             numbers = [it for it in some if isinstance(it, int)]
@@ -261,14 +264,15 @@ def _collected(values: Iterator[object]) -> Iterator[list[object]]:
     for value in values:
         some.append(value)
         size += len(value) if isinstance(value, bytes) else 0
-        if len(some) == _ROWS or size > _COLLECTED:
+        if len(some) == ROWS or size > _COLLECTED:
             yield some
             some, size = [], 0
     if some:
         yield some
 
 
-def _budgeted(arrays: Any, budget: Budget) -> Iterator[pa.Array]:
+def budgeted(arrays: Any, budget: Budget) -> Iterator[pa.Array]:
+    """Yield the arrays, each counted when it is decoded."""
     for array in arrays:
         budget.take(_decoded_size(array))
         yield array
@@ -280,7 +284,7 @@ def _decoded_size(array: pa.Array) -> int:
     return int(array.nbytes)
 
 
-class _damage:  # noqa: N801
+class damage:  # noqa: N801
     """Turn an error of a library into an UnreadError, which quotes nothing of a file."""
 
     def __init__(self, what: str) -> None:
@@ -295,15 +299,3 @@ class _damage:  # noqa: N801
         if isinstance(error, MemoryBudgetError):
             raise UnreadError(error.message) from None
         raise UnreadError(f"{self._what} that cannot be read ({kind.__name__})") from None
-
-
-#: The first bytes of a file -> its columns.
-FORMATS: Final[dict[bytes, Callable[[BinaryIO, Budget], Columns]]] = {
-    b"PAR1": parquet_columns,
-    b"PARE": parquet_columns,
-    b"ARROW1": arrow_columns,
-    b"\xff\xff\xff\xff": arrow_columns,
-    b"ORC": orc_columns,
-    b"Obj\x01": avro_columns,
-    b"SQLite format 3\0": sqlite_columns,
-}

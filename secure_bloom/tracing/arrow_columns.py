@@ -1,0 +1,195 @@
+"""The columns of an Arrow file (Feather) or stream, whose buffers are counted before decoding.
+
+A compressed buffer begins with its size when it is unpacked (int64), so the metadata of a batch and
+a few bytes of each buffer show what the batch takes.  "Arrow Columnar Format", "Serialization and
+Interprocess Communication"; the metadata are FlatBuffers tables of Message.fbs and File.fbs.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from struct import unpack_from
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import pyarrow as pa
+
+from secure_bloom.tracing.packed import Budget, UnreadError, check_at_once
+from secure_bloom.tracing.tabular import Column, damage
+
+_MAGIC: Final = b"ARROW1"
+_CONTINUES: Final = b"\xff\xff\xff\xff"
+#: Fields of tables, by their positions.
+_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
+_NODES, _BUFFERS, _COMPRESSION = 1, 2, 3
+_DATA = 1
+_DICTIONARIES, _BATCHES = 2, 3
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+_NODE, _BUFFER, _BLOCK = 16, 16, 24
+#: What a file may take decoded to be decoded once for all columns.
+_HELD: Final = 64 << 20
+#: Bytes, and rows, of one column that are searched at a time.
+_AT_ONCE, _ROWS = 32 << 20, 1 << 18
+
+
+def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
+    """Yield the columns of an Arrow file or stream."""
+    with damage("an Arrow file"):
+        is_file = file.read(len(_MAGIC)) == _MAGIC
+        blocks = _blocks_of_file(file) if is_file else _blocks_of_stream(file)
+        sizes = [_check(file, at, length, body, budget) for at, length, body in blocks]
+        file.seek(0)
+        opened = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+        names, held = opened.schema.names, list[pa.RecordBatch]()
+        is_held = not is_file or sum(sizes) <= _HELD
+        if is_held:
+            check_at_once(sum(sizes), "an Arrow stream")
+            held = _all_batches(opened, is_file=is_file)
+    for ordinal, name in enumerate(names):
+        arrays = (it.column(ordinal) for it in held) if is_held else _arrays(file, ordinal)
+        yield Column(name, _searchable(arrays))
+
+
+def _all_batches(opened: Any, *, is_file: bool) -> list[pa.RecordBatch]:
+    if not is_file:
+        return list(opened)
+    return [opened.get_batch(number) for number in range(opened.num_record_batches)]
+
+
+def _arrays(file: BinaryIO, ordinal: int) -> Iterator[pa.Array]:
+    """Yield the arrays of one column of a file: no other is decoded."""
+    file.seek(0)
+    only = pa.ipc.IpcReadOptions(included_fields=[ordinal])
+    opened = pa.ipc.open_file(file, options=only)
+    for number in range(opened.num_record_batches):
+        yield opened.get_batch(number).column(0)
+
+
+def _searchable(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
+    with damage("an Arrow file"):
+        for array in arrays:
+            # What offsets point to is the file's claim.
+            array.validate(full=True)
+            yield from _pieces(array)
+
+
+def _pieces(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield an array in pieces that stay small as texts."""
+    kind = array.type
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
+        yield array
+        return
+    step = _ROWS
+    if kind in (pa.string_view(), pa.binary_view()) and len(array):
+        # Each row begins with its length, and all rows may show the same bytes.
+        views = np.frombuffer(array.buffers()[1], np.uint32)
+        longest = int(views[:: _NODE // 4].max())
+        step = max(1, min(step, _AT_ONCE // max(longest, 1)))
+    for start in range(0, len(array), step):
+        yield array.slice(start, step)
+
+
+def _check(file: BinaryIO, at: int, length: int, body: int, budget: Budget) -> int:
+    """Count what a batch takes decoded, and return it. Raises UnreadError for too much."""
+    metadata = _bytes_at(file, at, length)
+    message = _root(metadata)
+    kind = _scalar(metadata, message, _HEADER_TYPE, "<B")
+    header = _table(metadata, message, _HEADER)
+    if kind == _DICTIONARY_BATCH and header is not None:
+        header = _table(metadata, header, _DATA)
+    elif kind != _RECORD_BATCH:
+        return 0
+    if header is None:
+        raise UnreadError("an Arrow file with a batch that has no metadata")
+    size: int = 0
+    start, count = _vector(metadata, header, _BUFFERS)
+    is_packed = _table(metadata, header, _COMPRESSION) is not None
+    for number in range(count):
+        offset, stored = unpack_from("<qq", metadata, start + number * _BUFFER)
+        unpacked = stored
+        if is_packed and stored:
+            (unpacked,) = unpack_from("<q", _bytes_at(file, body + offset, 8))
+        size += max(stored, unpacked)
+        check_at_once(size, "a batch of an Arrow file")
+    # Some types take no byte of a buffer for a row.
+    start, count = _vector(metadata, header, _NODES)
+    size += sum(
+        max(0, unpack_from("<q", metadata, start + number * _NODE)[0]) for number in range(count)
+    )
+    check_at_once(size, "a batch of an Arrow file")
+    budget.take(size)
+    return size
+
+
+def _blocks_of_file(file: BinaryIO) -> list[tuple[int, int, int]]:
+    """Return where the metadata of each batch are, their length, and where its buffers begin."""
+    end = file.seek(0, io.SEEK_END) - len(_MAGIC) - 4
+    (length,) = unpack_from("<i", _bytes_at(file, end, 4))
+    footer = _bytes_at(file, end - length, length)
+    root, found = _root(footer), []
+    for field in (_DICTIONARIES, _BATCHES):
+        start, count = _vector(footer, root, field)
+        for number in range(count):
+            at, metadata = unpack_from("<qi", footer, start + number * _BLOCK)
+            skipped = 8 if _bytes_at(file, at, 4) == _CONTINUES else 4
+            found.append((at + skipped, metadata - skipped, at + metadata))
+    return found
+
+
+def _blocks_of_stream(file: BinaryIO) -> list[tuple[int, int, int]]:
+    """Return the same for a stream, whose messages follow one another."""
+    at, end, found = 0, file.seek(0, io.SEEK_END), []
+    while at + 8 <= end:
+        skipped = 8 if _bytes_at(file, at, 4) == _CONTINUES else 4
+        (length,) = unpack_from("<i", _bytes_at(file, at + skipped - 4, 4))
+        if not length:
+            break
+        metadata = _bytes_at(file, at + skipped, length)
+        body = at + skipped + length
+        found.append((at + skipped, length, body))
+        size = _scalar(metadata, _root(metadata), _BODY_LENGTH, "<q")
+        if size < 0:
+            raise UnreadError("an Arrow stream with a message of a negative length")
+        at = body + size
+    return found
+
+
+def _bytes_at(file: BinaryIO, at: int, length: int) -> bytes:
+    check_at_once(max(length, 0), "the metadata of an Arrow file")
+    if at < 0 or length < 0:
+        raise UnreadError("an Arrow file with a negative offset")
+    file.seek(at)
+    found = file.read(length)
+    if len(found) != length:
+        raise UnreadError("an Arrow file that is cut short")
+    return found
+
+
+def _root(data: bytes) -> int:
+    return int(unpack_from("<I", data)[0])
+
+
+def _field(data: bytes, table: int, field: int) -> int:
+    """Return where a field of a FlatBuffers table is, or 0 if the table lacks it."""
+    vtable: int = table - unpack_from("<i", data, table)[0]
+    if vtable < 0 or 4 + 2 * field >= unpack_from("<H", data, vtable)[0]:
+        return 0
+    offset: int = unpack_from("<H", data, vtable + 4 + 2 * field)[0]
+    return table + offset if offset else 0
+
+
+def _scalar(data: bytes, table: int, field: int, kind: str) -> int:
+    at = _field(data, table, field)
+    return int(unpack_from(kind, data, at)[0]) if at else 0
+
+
+def _table(data: bytes, table: int, field: int) -> int | None:
+    at = _field(data, table, field)
+    return at + int(unpack_from("<I", data, at)[0]) if at else None
+
+
+def _vector(data: bytes, table: int, field: int) -> tuple[int, int]:
+    """Return where the items of a vector begin, and their number."""
+    at = _table(data, table, field)
+    return (0, 0) if at is None else (at + 4, int(unpack_from("<I", data, at)[0]))

@@ -1,0 +1,72 @@
+"""The columns of a Parquet file as Arrow arrays, a few rows at a time.
+
+A page of a few bytes can hold gigabytes: a text of a megabyte in a dictionary, and a run of it.
+How many rows pyarrow decodes at once follows from the page headers, before anything is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.parquet.decoded_bounds import heaviest_value, size_of_pages
+from secure_bloom.parquet.dictionary_pages import read_headers
+from secure_bloom.parquet.footer.columns import SchemaCache
+from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.storage.inputs import StreamFile
+from secure_bloom.tracing.packed import Budget, UnreadError, check_at_once
+from secure_bloom.tracing.tabular import ROWS, Column, budgeted, damage
+
+#: Bytes of values that are decoded at a time.
+_AT_ONCE: Final = 32 << 20
+#: pyarrow takes room for a thousand values of a fixed length, however few are read.
+_WIDEST: Final = 32 << 10
+#: Lists may take this, or so many times what is stored: all elements may be of one row.
+_HARMLESS_LISTS, _TIMES = 128 << 20, 100
+
+
+def parquet_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
+    """Yield the columns of a Parquet file that are in clear."""
+    import pyarrow.parquet as pq
+
+    with damage("a Parquet file"):
+        source = StreamFile(file)
+        footer = read_footer(source, KeyResolver(None), SchemaCache())
+        opened = pq.ParquetFile(file)
+    for ordinal, leaf in enumerate(footer.leaves):
+        yield Column(leaf.name, _values(opened, source, footer, ordinal, budget))
+
+
+def _values(
+    opened: Any, file: StreamFile, footer: Footer, ordinal: int, budget: Budget
+) -> Iterator[pa.Array]:
+    name = footer.leaves[ordinal].name
+    for group in range(len(footer.rows)):
+        with damage("a Parquet column that is encrypted, or damaged,"):
+            rows = _rows_at_once(file, footer, group, ordinal, budget)
+            batches = opened.iter_batches(
+                rows, row_groups=[group], columns=[name], use_threads=False
+            )
+            yield from budgeted((column for it in batches for column in it.columns), budget)
+
+
+def _rows_at_once(
+    file: StreamFile, footer: Footer, group: int, ordinal: int, budget: Budget
+) -> int:
+    """Return how many rows of a column are decoded at once. Counts the bytes of its pages."""
+    chunk = footer.chunk(group, ordinal)
+    pages = list(read_headers(file, chunk))
+    budget.take(sum(max(page.uncompressed_size, 0) for page in pages))
+    check_at_once(max((page.uncompressed_size for page in pages), default=0), "a page")
+    if chunk.leaf.is_repeated:
+        size = size_of_pages(chunk, pages)
+        if size > max(_HARMLESS_LISTS, _TIMES * chunk.meta_data.total_compressed_size):
+            raise UnreadError(f"lists that take {size:,} bytes decoded")
+        return max(1, min(ROWS, _AT_ONCE * footer.rows[group] // max(size, 1)))
+    if (chunk.leaf.width or 0) > _WIDEST:
+        raise UnreadError(f"values of {chunk.leaf.width:,} bytes each")
+    heaviest = heaviest_value(chunk, pages, _AT_ONCE // ROWS)
+    return max(1, min(ROWS, _AT_ONCE // max(heaviest, 1)))
