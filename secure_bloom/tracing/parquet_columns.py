@@ -24,7 +24,7 @@ from secure_bloom.tracing.tabular import ROWS, Column, budgeted, damage
 _AT_ONCE: Final = 32 << 20
 #: pyarrow takes room for a thousand values of a fixed length, however few are read.
 _WIDEST: Final = 32 << 10
-#: Lists may take this, or so many times what is stored: all elements may be of one row.
+#: Lists may take this, or this many times what is stored: all elements may be of one row.
 _HARMLESS_LISTS, _TIMES = 128 << 20, 100
 
 
