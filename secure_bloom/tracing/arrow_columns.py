@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from struct import unpack_from
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,27 +34,37 @@ _AT_ONCE, _ROWS = 32 << 20, 1 << 18
 
 
 def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
-    """Yield the columns of an Arrow file or stream."""
+    """Yield the columns of an Arrow file, or of streams that follow one another."""
     with damage("an Arrow file"):
-        is_file = file.read(len(_MAGIC)) == _MAGIC
-        blocks = _blocks_of_file(file) if is_file else _blocks_of_stream(file)
-        sizes = [_check(file, at, length, body, budget) for at, length, body in blocks]
-        file.seek(0)
-        opened = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
-        names, held = opened.schema.names, list[pa.RecordBatch]()
-        is_held = not is_file or sum(sizes) <= _HELD
-        if is_held:
-            check_at_once(sum(sizes), "an Arrow stream")
-            held = _all_batches(opened, is_file=is_file)
-    for ordinal, name in enumerate(names):
-        arrays = (it.column(ordinal) for it in held) if is_held else _arrays(file, ordinal)
+        if file.read(len(_MAGIC)) == _MAGIC:
+            yield from _file(file, budget)
+            return
+        start, end = 0, file.seek(0, io.SEEK_END)
+        while start < end and _bytes_at(file, start, 4) == _CONTINUES:
+            yield from _stream(file, start, budget)
+            start = file.seek(_end_of_stream(file, start))
+
+
+def _file(file: BinaryIO, budget: Budget) -> Iterator[Column]:
+    size = sum(_check(file, it, budget) for it in _blocks_of_file(file))
+    file.seek(0)
+    opened = pa.ipc.open_file(file)
+    count, held = opened.num_record_batches, list[pa.RecordBatch]()
+    if size <= _HELD:
+        held = [opened.get_batch(number) for number in range(count)]
+    for ordinal, name in enumerate(opened.schema.names):
+        arrays = (it.column(ordinal) for it in held) if held else _arrays(file, ordinal)
         yield Column(name, _searchable(arrays))
 
 
-def _all_batches(opened: Any, *, is_file: bool) -> list[pa.RecordBatch]:
-    if not is_file:
-        return list(opened)
-    return [opened.get_batch(number) for number in range(opened.num_record_batches)]
+def _stream(file: BinaryIO, start: int, budget: Budget) -> Iterator[Column]:
+    size = sum(_check(file, it, budget) for it in _messages(file, start))
+    check_at_once(size, "an Arrow stream")
+    file.seek(start)
+    opened = pa.ipc.open_stream(file)
+    held = list(opened)
+    for ordinal, name in enumerate(opened.schema.names):
+        yield Column(name, _searchable(it.column(ordinal) for it in held))
 
 
 def _arrays(file: BinaryIO, ordinal: int) -> Iterator[pa.Array]:
@@ -90,9 +100,9 @@ def _pieces(array: pa.Array) -> Iterator[pa.Array]:
         yield array.slice(start, step)
 
 
-def _check(file: BinaryIO, at: int, length: int, body: int, budget: Budget) -> int:
+def _check(file: BinaryIO, batch: _Message, budget: Budget) -> int:
     """Count what a batch takes decoded, and return it. Raises UnreadError for too much."""
-    metadata = _bytes_at(file, at, length)
+    metadata = _bytes_at(file, batch.metadata, batch.length)
     message = _root(metadata)
     kind = _scalar(metadata, message, _HEADER_TYPE, "<B")
     header = _table(metadata, message, _HEADER)
@@ -109,7 +119,7 @@ def _check(file: BinaryIO, at: int, length: int, body: int, budget: Budget) -> i
         offset, stored = unpack_from("<qq", metadata, start + number * _BUFFER)
         unpacked = stored
         if is_packed and stored:
-            (unpacked,) = unpack_from("<q", _bytes_at(file, body + offset, 8))
+            (unpacked,) = unpack_from("<q", _bytes_at(file, batch.body + offset, 8))
         size += max(stored, unpacked)
         check_at_once(size, "a batch of an Arrow file")
     # Some types take no byte of a buffer for a row.
@@ -122,8 +132,16 @@ def _check(file: BinaryIO, at: int, length: int, body: int, budget: Budget) -> i
     return size
 
 
-def _blocks_of_file(file: BinaryIO) -> list[tuple[int, int, int]]:
-    """Return where the metadata of each batch are, their length, and where its buffers begin."""
+class _Message(NamedTuple):
+    """Where a message's metadata are, how many bytes they take, and where its buffers begin."""
+
+    metadata: int
+    length: int
+    body: int
+
+
+def _blocks_of_file(file: BinaryIO) -> list[_Message]:
+    """Return the batches that the footer of a file names."""
     end = file.seek(0, io.SEEK_END) - len(_MAGIC) - 4
     (length,) = unpack_from("<i", _bytes_at(file, end, 4))
     footer = _bytes_at(file, end - length, length)
@@ -131,28 +149,39 @@ def _blocks_of_file(file: BinaryIO) -> list[tuple[int, int, int]]:
     for field in (_DICTIONARIES, _BATCHES):
         start, count = _vector(footer, root, field)
         for number in range(count):
-            at, metadata = unpack_from("<qi", footer, start + number * _BLOCK)
+            at, size = unpack_from("<qi", footer, start + number * _BLOCK)
             skipped = 8 if _bytes_at(file, at, 4) == _CONTINUES else 4
-            found.append((at + skipped, metadata - skipped, at + metadata))
+            found.append(_Message(at + skipped, size - skipped, at + size))
     return found
 
 
-def _blocks_of_stream(file: BinaryIO) -> list[tuple[int, int, int]]:
-    """Return the same for a stream, whose messages follow one another."""
-    at, end, found = 0, file.seek(0, io.SEEK_END), []
-    while at + 8 <= end:
-        skipped = 8 if _bytes_at(file, at, 4) == _CONTINUES else 4
-        (length,) = unpack_from("<i", _bytes_at(file, at + skipped - 4, 4))
+def _messages(file: BinaryIO, start: int) -> Iterator[_Message]:
+    """Yield the messages of the stream that begins at an offset."""
+    while _bytes_at(file, start, 4) == _CONTINUES:
+        (length,) = unpack_from("<i", _bytes_at(file, start + 4, 4))
         if not length:
-            break
-        metadata = _bytes_at(file, at + skipped, length)
-        body = at + skipped + length
-        found.append((at + skipped, length, body))
-        size = _scalar(metadata, _root(metadata), _BODY_LENGTH, "<q")
-        if size < 0:
-            raise UnreadError("an Arrow stream with a message of a negative length")
-        at = body + size
-    return found
+            return
+        found = _Message(start + 8, length, start + 8 + length)
+        yield found
+        start = _end(file, found)
+        if start >= file.seek(0, io.SEEK_END):
+            return
+
+
+def _end(file: BinaryIO, message: _Message) -> int:
+    metadata = _bytes_at(file, message.metadata, message.length)
+    size = _scalar(metadata, _root(metadata), _BODY_LENGTH, "<q")
+    if size < 0:
+        raise UnreadError("an Arrow stream with a message of a negative length")
+    return message.body + size
+
+
+def _end_of_stream(file: BinaryIO, start: int) -> int:
+    """Return where a stream ends, with its mark of the end if it has one."""
+    for message in _messages(file, start):
+        start = _end(file, message)
+    file.seek(start)
+    return start + 8 if file.read(8) == _CONTINUES + bytes(4) else start
 
 
 def _bytes_at(file: BinaryIO, at: int, length: int) -> bytes:

@@ -38,13 +38,15 @@ from secure_bloom.tracing.packed import (
     kind_of,
     skippable_frames,
 )
-<<<<<<< HEAD
-from secure_bloom.tracing.tabular import FORMATS, has_columns
-from secure_bloom.tracing.unmarked import Evenness, without_mark
-=======
 from secure_bloom.tracing.parquet_columns import parquet_columns
-from secure_bloom.tracing.tabular import Columns, avro_columns, orc_columns, sqlite_columns
->>>>>>> 4f771bb7 (Rows of Parquet and buffers of Arrow files are bounded before the leak search decodes them)
+from secure_bloom.tracing.tabular import (
+    Columns,
+    avro_columns,
+    has_columns,
+    orc_columns,
+    sqlite_columns,
+)
+from secure_bloom.tracing.unmarked import Evenness, without_mark
 
 #: How many containers may be in one another.
 DEEPEST: Final = 8
@@ -127,7 +129,7 @@ def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) ->
 
 
 #: The first bytes of files that are opened, or that cannot be.
-MARKS: Final = (*STREAM_MARKS, *UNPACKABLE, *FORMATS, b"PK\3\4", b"7z\xbc\xaf\x27\x1c")
+MARKS: Final = (*STREAM_MARKS, *UNPACKABLE, *_FORMATS, b"PK\3\4", b"7z\xbc\xaf\x27\x1c")
 
 
 def is_marked(head: bytes, least: int = 2) -> bool:

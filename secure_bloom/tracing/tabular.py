@@ -37,67 +37,6 @@ class Column(NamedTuple):
 Columns = Iterator[Column]
 
 
-<<<<<<< HEAD
-def parquet_columns(file: BinaryIO, budget: Budget) -> Columns:
-    """Yield the columns of a Parquet file that are in clear."""
-    import pyarrow.parquet as pq
-
-    with _damage("a Parquet file"):
-        opened = pq.ParquetFile(file)
-        schema = opened.metadata.schema
-        paths = [schema.column(i).path for i in range(len(schema))]
-    for ordinal, path in enumerate(paths):
-        yield Column(path, _parquet_values(opened, ordinal, budget))
-
-
-def _parquet_values(opened: Any, ordinal: int, budget: Budget) -> Iterator[pa.Array]:
-    path = opened.metadata.schema.column(ordinal).path
-    for group in range(opened.metadata.num_row_groups):
-        with _damage("a Parquet column that is encrypted, or damaged,"):
-            budget.take(
-                max(0, opened.metadata.row_group(group).column(ordinal).total_uncompressed_size)
-            )
-            batches = opened.iter_batches(_ROWS, row_groups=[group], columns=[path])
-            yield from _budgeted((column for it in batches for column in it.columns), budget)
-
-
-def arrow_columns(file: BinaryIO, budget: Budget) -> Columns:
-    """Yield the columns of an Arrow file (Feather) or stream."""
-    with _damage("an Arrow file"):
-        start = file.tell()
-        is_file = file.read(6) == b"ARROW1"
-        file.seek(start)
-        if not is_file:
-            yield from _streams(file, budget)
-            return
-        opened = pa.ipc.open_file(file)
-    for n, name in enumerate(opened.schema.names):
-        yield Column(name, _arrow_values(opened, n, budget))
-
-
-def _streams(file: BinaryIO, budget: Budget) -> Columns:
-    """Yield the columns of a stream, and of those that follow it."""
-    start = file.tell()
-    while file.read(4) == b"\xff\xff\xff\xff":
-        file.seek(start)
-        opened, whole = pa.ipc.open_stream(file), []
-        for it in opened:
-            budget.take(it.nbytes)
-            whole.append(it)
-        start = file.tell()
-        for n, name in enumerate(opened.schema.names):
-            yield Column(name, iter([it.column(n) for it in whole]))
-        file.seek(start)
-
-
-def _arrow_values(opened: Any, ordinal: int, budget: Budget) -> Iterator[pa.Array]:
-    for number in range(opened.num_record_batches):
-        with _damage("an Arrow file"):
-            yield from _budgeted([opened.get_batch(number).column(ordinal)], budget)
-
-
-=======
->>>>>>> 4f771bb7 (Rows of Parquet and buffers of Arrow files are bounded before the leak search decodes them)
 def orc_columns(file: BinaryIO, budget: Budget) -> Columns:
     """Yield the columns of an ORC file."""
     from pyarrow import orc

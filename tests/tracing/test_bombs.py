@@ -141,3 +141,14 @@ def test_columns_of_arrow_files_are_all_read(is_file: bool, packed: str | None) 
     found = {it.name: list(it.arrays) for it in arrow_columns(sink, Budget(0, 256 * MIB, 100))}
     for name, arrays in found.items():
         assert pa.chunked_array(arrays).equals(table.column(name)), name
+
+
+def test_streams_that_follow_one_another_are_all_read() -> None:
+    sink = io.BytesIO()
+    for name in ("a", "b"):
+        table = pa.table({name: ["alice@example.com"]})
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    sink.seek(0)
+    found = [it.name for it in arrow_columns(sink, Budget(0, 256 * MIB, 100)) if list(it.arrays)]
+    assert found == ["a", "b"]
