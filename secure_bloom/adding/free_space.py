@@ -7,24 +7,25 @@ no page, index, filter, dictionary or repeated metadata of any column and row gr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from secure_bloom.adding.in_place import find_marks, metadata_size
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.errors import FormatError, KeyUnavailableError, SecureBloomError
-from secure_bloom.parquet.chunk_fields import BLOOM_FILTER_LENGTH, BLOOM_FILTER_OFFSET, SLOTS
-from secure_bloom.parquet.chunk_fields import read_chunks as read_rows
+from secure_bloom.parquet.chunk_fields import EXTENT_SLOTS, read_extents
 from secure_bloom.parquet.dictionary_pages import end_of_pages
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.page_index import decode_offset_index
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
+from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
 
+#: The number of an absent field: sums with it are negative too.
+_ABSENT = -(1 << 63)
 #: Row group and column of the chunks whose filters are replaced. A damaged filter has no extent.
 Replaced = Mapping[tuple[int, int], Extent | None]
 
@@ -42,7 +43,7 @@ def reclaimed_end(file: InputFile, footer: Footer, replaced: Replaced) -> int:
     # Appends end on a block: most files without one are known by it, and not looked through.
     old = [] if file.size % APPEND_ALIGNMENT else find_old_footers(file, footer)
     if end == limit and not old:
-        return file.size if has_filter_beyond(footer) else limit
+        return file.size if reaches_into_footer(footer) else limit
     try:
         kept = max((end for _, end in _kept_extents(file, footer, replaced)), default=0)
     except KeyUnavailableError:
@@ -86,22 +87,54 @@ def _touches(extents: Iterable[Extent], start: int, end: int) -> bool:
     return any(first < end and start < last for first, last in extents)
 
 
-def has_filter_beyond(footer: Footer) -> bool:
-    """Return whether metadata in clear name a filter that ends inside the footer or after it."""
+def reaches_into_footer(footer: Footer) -> bool:
+    """Return whether metadata in clear name bytes that end inside the footer or after it.
+
+    Pages, page indexes or a filter may be there, for example in a value of key-value metadata.
+    """
     limit = footer.tail.offset
     offsets = footer.scan.numbers[-(len(footer.row_groups) * len(footer.leaves)) or None :]
-    rows = read_rows(footer.plain, offsets, len(offsets))
+    rows = read_extents(footer.plain, offsets, len(offsets))
     if rows is None:
-        every = (chunk.meta_data for chunks in footer.column_chunks for chunk in chunks)
-        return any(max(_filter_ends(meta), default=0) > limit for meta in every if meta is not None)
-    ends = zip(rows[BLOOM_FILTER_OFFSET::SLOTS], rows[BLOOM_FILTER_LENGTH::SLOTS], strict=True)
-    # An absent length is a very small number. A filter has at least one byte.
-    return any(offset + max(length, 1) > limit for offset, length in ends)
+        every = (chunk for chunks in footer.column_chunks for chunk in chunks)
+        return any(max(_ends(_numbers(chunk)), default=0) > limit for chunk in every)
+    of_chunks = zip(*(rows[slot::EXTENT_SLOTS] for slot in range(EXTENT_SLOTS)), strict=True)
+    return any(max(_ends(numbers), default=0) > limit for numbers in of_chunks)
 
 
-def _filter_ends(meta: ColumnMetaData) -> Iterator[int]:
-    if meta.bloom_filter_offset is not None:
-        yield meta.bloom_filter_offset + max(meta.bloom_filter_length or 1, 1)
+def _ends(numbers: Sequence[int]) -> Iterator[int]:
+    """Yield the ends of what a chunk names, by the numbers of :func:`.read_extents`."""
+    data, dictionary, size, index_page, *named = numbers
+    # The place of a dictionary is zero or absent if there is none.
+    yield (min(data, dictionary) if dictionary > 0 else data) + size
+    yield index_page
+    for start, length in zip(named[::2], named[1::2], strict=True):
+        # An absent length is a very small number. Whatever is named has at least one byte.
+        yield start + max(length, 1)
+
+
+def _numbers(chunk: ColumnChunk) -> list[int]:
+    """Return the numbers of a chunk as :func:`.read_extents` does."""
+    meta = chunk.meta_data
+    of_meta_data = (
+        (None,) * 6
+        if meta is None
+        else (
+            meta.data_page_offset,
+            meta.dictionary_page_offset,
+            meta.total_compressed_size,
+            meta.index_page_offset,
+            meta.bloom_filter_offset,
+            meta.bloom_filter_length,
+        )
+    )
+    of_chunk = (
+        chunk.offset_index_offset,
+        chunk.offset_index_length,
+        chunk.column_index_offset,
+        chunk.column_index_length,
+    )
+    return [_ABSENT if number is None else number for number in (*of_meta_data, *of_chunk)]
 
 
 def _clear_filters(file: InputFile, footer: Footer) -> Iterator[Extent]:
@@ -176,8 +209,10 @@ def _filters(file: InputFile, chunk: Chunk) -> Iterator[Extent]:
     if extent is not None:
         yield extent[0], sum(extent)
     clear = chunk.column_chunk.meta_data
-    if clear is not None and clear is not chunk.meta_data:
-        yield from ((end - 1, end) for end in _filter_ends(clear))
+    if clear is None or clear is chunk.meta_data or clear.bloom_filter_offset is None:
+        return
+    end = clear.bloom_filter_offset + max(clear.bloom_filter_length or 1, 1)
+    yield end - 1, end
 
 
 def _known_end(footer: Footer) -> int:

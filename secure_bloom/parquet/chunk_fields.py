@@ -60,6 +60,20 @@ _OF_COLUMN_CHUNK: Final = {
     "encrypted_column_metadata": ENCRYPTED_COLUMN_METADATA,
     **{f"meta_data.{name}": slot for name, slot in _OF_META_DATA.items()},
 }
+#: The slots of the extents that a column chunk names: where each is, and then its length.
+EXTENT_SLOTS: Final = 10
+_EXTENTS_OF: Final = {
+    "meta_data.data_page_offset": 0,
+    "meta_data.dictionary_page_offset": 1,
+    "meta_data.total_compressed_size": 2,
+    "meta_data.index_page_offset": 3,
+    "meta_data.bloom_filter_offset": 4,
+    "meta_data.bloom_filter_length": 5,
+    "offset_index_offset": 6,
+    "offset_index_length": 7,
+    "column_index_offset": 8,
+    "column_index_length": 9,
+}
 #: The slots of a page header; those of each kind of page come together in the first two.
 PAGE_TYPE: Final = 0
 PAGE_PLAIN_SIZE: Final = 1
@@ -132,6 +146,7 @@ def _table(view: Any, wanted: Mapping[str, int], end: int | None = None) -> byte
 
 
 _COLUMN_CHUNK: Final = _table(ColumnChunk, _OF_COLUMN_CHUNK)
+_EXTENTS: Final = _table(ColumnChunk, _EXTENTS_OF)
 _COLUMN_META_DATA: Final = _table(ColumnMetaData, _OF_META_DATA)
 PAGE_HEADER: Final = _table(PageHeader, _OF_PAGE_HEADER, PAGE_BODY)
 
@@ -144,6 +159,14 @@ def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
     return _read(plain, offsets, count, _COLUMN_CHUNK, is_run=False)
 
 
+def read_extents(plain: bytes, offsets: Any, count: int) -> memoryview | None:
+    """Return the extents of each ColumnChunk of ``plain``, as :func:`read_chunks` returns rows.
+
+    A field that is absent is a very small number.
+    """
+    return _read(plain, offsets, count, _EXTENTS, is_run=False, slots=EXTENT_SLOTS)
+
+
 def read_meta_data(plain: bytes, bounds: Any, count: int) -> memoryview | None:
     """Return a row for each ColumnMetaData, or None if one is damaged or unusual.
 
@@ -153,10 +176,10 @@ def read_meta_data(plain: bytes, bounds: Any, count: int) -> memoryview | None:
 
 
 def _read(
-    plain: bytes, offsets: Any, count: int, table: bytes, *, is_run: bool
+    plain: bytes, offsets: Any, count: int, table: bytes, *, is_run: bool, slots: int = SLOTS
 ) -> memoryview | None:
     if extension.native is None:
         return None
-    rows = memoryview(bytearray(8 * SLOTS * count)).cast("q")
-    end = extension.native.read_fields(plain, offsets, is_run, table, SLOTS, rows)
+    rows = memoryview(bytearray(8 * slots * count)).cast("q")
+    end = extension.native.read_fields(plain, offsets, is_run, table, slots, rows)
     return rows if end >= 0 else None

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from secure_bloom.adding.free_space import find_old_footers, has_filter_beyond
+from secure_bloom.adding.free_space import find_old_footers, reaches_into_footer
 from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
@@ -356,8 +356,11 @@ def _new_content(
         # 4.4).
         crypto=renewed_crypto(tail, renewed.metadata),
     )
-    if has_filter_beyond(footer):
-        raise FormatError("a Bloom filter is inside the footer, which a rotation writes anew")
+    if reaches_into_footer(footer):
+        raise FormatError(
+            "a page, a page index or a Bloom filter is inside the footer, which a rotation writes "
+            "anew"
+        )
     superseded = find_old_footers(file, footer)
     # Everything before the footer is kept as it lies.
     if not superseded:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from thrift.Thrift import TType
 
 import secure_bloom as sb
 from secure_bloom.adding.free_space import find_old_footers, reclaimed_end
@@ -16,8 +17,11 @@ from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.policy_tables import ColumnRule
-from testing.surgery import edit_column, edit_footer, filter_of, filter_place, opened
+from secure_bloom.parquet.pages import chunk_extent
+from testing.surgery import Opened, edit_column, edit_footer, filter_of, filter_place, opened
 from testing.tables import KEYRING, Mode, customers, write
+from testing.thrift import trees
+from testing.thrift.metadata import KeyValue
 
 COLUMNS = ["email", "iban"]
 #: Of a row of the last row group.
@@ -232,6 +236,51 @@ def test_a_filter_inside_the_footer_stays(tmp_path: Path, replace: bool) -> None
     add(path, ["a", "email"], replace_filters=replace)
     sb.hudi.add_record_key_filter(path, column="email")
     assert _is_found(path, "b", ids.to_pylist())
+
+
+@pytest.mark.parametrize("what", ["pages", "dictionary", "offset index", "column index"])
+def test_what_the_footer_itself_holds_stays(tmp_path: Path, what: str) -> None:
+    """A value of key-value metadata holds a chunk, or a page index, that the footer names."""
+    ids = pa.array(range(200), pa.int64())
+    path = tmp_path / "x.parquet"
+    options = {"use_dictionary": ["b"] if what == "dictionary" else False}
+    pq.write_table(
+        pa.table({"a": ids, "b": ids}), path, write_page_index=what.endswith("index"), **options
+    )
+    with opened(path) as it:
+        chunk = it.chunk(0, "b")
+        entry, (start, length) = chunk.column_chunk, chunk_extent(chunk)
+        if what == "offset index":
+            start, length = entry.offset_index_offset, entry.offset_index_length
+        elif what == "column index":
+            start, length = entry.column_index_offset, entry.column_index_length
+        held = it.file.read_at(start, length)
+
+    def move(it: Opened) -> None:
+        chunk, meta = it.chunk(0, "b").column_chunk, it.chunk(0, "b").meta_data
+        it.footer.metadata.key_value_metadata = [
+            KeyValue(trees.Struct({1: (TType.STRING, b"held"), 2: (TType.STRING, held)}))
+        ]
+        if what == "offset index":
+            chunk.offset_index_offset = place
+        elif what == "column index":
+            chunk.column_index_offset = place
+        else:
+            shift = place - chunk_extent(it.chunk(0, "b"))[0]
+            meta.data_page_offset += shift
+            if meta.dictionary_page_offset:
+                meta.dictionary_page_offset += shift
+
+    place = path.stat().st_size
+    for _ in range(3):
+        # Offsets of the same number of digits in the end.
+        edit_footer(path, move)
+        place = path.read_bytes().rindex(held)
+    edit_footer(path, move)
+    assert path.read_bytes()[place : place + length] == held
+    add(path, ["a"])
+    assert path.read_bytes()[place : place + length] == held
+    assert pq.read_table(path)["b"].to_pylist() == ids.to_pylist()
 
 
 def test_the_bits_of_a_filter_that_look_like_an_old_footer_stay(tmp_path: Path) -> None:
