@@ -12,9 +12,10 @@ from secure_bloom.errors import IntegrityError, SecureBloomError, located
 from secure_bloom.parquet.decoded_bounds import OFFSET_SIZE, harmless_size, measured
 from secure_bloom.parquet.dictionary_pages import read_headers
 from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.parquet.pages import read_pages
+from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_be_decoded_here
+from secure_bloom.reading.table.coalesced_reads import read_pooled
 from secure_bloom.running.memory_budget import MemoryBudgetError, refuse_beyond
 from secure_bloom.storage import InputFile, is_object_uri
 
@@ -74,7 +75,10 @@ def _by_metadata(chunk: Chunk) -> int:
 def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
     is_decoded_here = may_be_decoded_here(chunk)
     try:
-        pages = list((read_pages if is_decoded_here else read_headers)(file, chunk))
+        if is_decoded_here:
+            pages = read_pages(file, chunk, read_pooled(file, *chunk_extent(chunk)))
+        else:
+            pages = list(read_headers(file, chunk))
         harmless = 0 if is_decoded_here else harmless_size()
         size, entries = measured(chunk, pages, harmless)
     except (IntegrityError, MemoryBudgetError):

@@ -97,15 +97,29 @@ class DictionaryStrings:
 
 def _array(parts: Sequence[_Part], count: int, type_: pa.DataType) -> pa.Array | None:
     """Return the values of the pages, or None if they are damaged or too large."""
-    offsets = np.zeros(count + 1, np.int32)
-    size = _copied(parts, offsets, _NOTHING)
+    offsets, size = np.zeros(count + 1, np.int32), _most_bytes(parts)
+    is_measured = size > _SPARE * sum(len(entries.data) for _, entries, _ in parts)
+    if is_measured:
+        size = _copied(parts, offsets, _NOTHING)
     # Ends of more bytes have no room in 32 bits.
     if not 0 <= size <= _LARGEST:
         return None
     buffer = pa.allocate_buffer(size)
-    if size:
-        _copied(parts, offsets, np.frombuffer(buffer, np.uint8))
+    into = np.frombuffer(buffer, np.uint8) if size else _NOTHING
+    if _copied(parts, offsets, into) < 0:
+        return None
     return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(offsets), buffer])
+
+
+#: Values are measured before they are copied if they may take more than this many times the bytes
+#: of their entries.  Most texts of a column are about as long, and then one pass does both.
+_SPARE = 2
+
+
+def _most_bytes(parts: Sequence[_Part]) -> int:
+    """Return how many bytes the values take if each is as long as the longest entry."""
+    longest = ((int(np.diff(it.offsets).max()), count) for _, it, count in parts if len(it))
+    return sum(count * length for length, count in longest)
 
 
 def _copied(parts: Sequence[_Part], offsets: NDArray[np.int32], into: NDArray[np.uint8]) -> int:
