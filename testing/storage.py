@@ -125,11 +125,19 @@ def s3_server(*arguments: object) -> Iterator[str]:
         server.stdin.close()
 
 
+#: Servers that end with this process.
+_SERVERS = contextlib.ExitStack()
+
+
+@cache
+def _shared_server() -> str:
+    return _SERVERS.enter_context(s3_server())
+
+
 @pytest.fixture(scope="session")
-def port() -> Iterator[str]:
-    """Where an S3 server listens."""
-    with s3_server() as port:
-        yield port
+def port() -> str:
+    """Where an S3 server listens: one for this process, wherever the fixture is imported."""
+    return _shared_server()
 
 
 @pytest.fixture

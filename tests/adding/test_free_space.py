@@ -196,8 +196,8 @@ def test_a_filter_that_two_columns_share_stays_for_the_other(
         columns = {"a": sb.BloomFilterOptions(fpp=1e-6)}
         sb.add_bloom_filters(path, columns=columns, keys=KEYRING, replace_filters=True)
     assert filter_place(path, 0, "b") == place
-    assert _is_found(path, "b", list(range(200)))
-    assert _is_found(path, "a", list(range(200)))
+    assert _is_found(path, "b", list(range(0, 200, 4)))
+    assert _is_found(path, "a", list(range(0, 200, 4)))
 
 
 def test_a_filter_that_begins_in_another_one_stays(tmp_path: Path) -> None:
