@@ -209,7 +209,8 @@ def _answer(rows: pl.LazyFrame, condition: pl.Expr) -> list[int] | type[Exceptio
         return type(error)
 
 
-def test_every_type_is_compared_as_polars_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turn", [0, 1])
+def test_every_type_is_compared_as_polars_does(tmp_path: Path, turn: int) -> None:
     path = tmp_path / "x.parquet"
     KINDS.with_row_index("id").write_parquet(path, row_group_size=3)
     columns = [name for name in VALUES if name != "flag"]
@@ -220,8 +221,8 @@ def test_every_type_is_compared_as_polars_does(tmp_path: Path) -> None:
     whole = pl.read_parquet(path).lazy()
     with sb.open_table(path) as opened:
         scan = opened.scan_polars()
-        for column, value in asked:
-            for compared in COMPARISONS:
+        for number, (column, value) in enumerate(asked):
+            for compared in COMPARISONS[(number + turn) % 2 :: 2]:
                 try:
                     condition = compared(column, value)
                 except TypeError:

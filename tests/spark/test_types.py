@@ -59,8 +59,6 @@ LOOKED_UP = {
 IN_EVERY_RUN = {
     "INT32 8 bits",
     "INT32 unsigned 32 bits",
-    "INT32 decimal(9, 2)",
-    "INT32 date",
     "INT64 64 bits",
     "INT64 timestamp ns UTC",
     "INT64 timestamp us UTC",
