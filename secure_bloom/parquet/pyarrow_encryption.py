@@ -161,6 +161,6 @@ def _leaf_paths(schema: pa.Schema) -> list[list[str]]:
     """Return the leaves of the Parquet schema that pyarrow makes of an Arrow schema."""
     # pyarrow itself is asked, because its versions differ in how they name lists and maps.
     written = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), written)
+    pq.write_table(pa.Table.from_batches([], schema), written)
     parquet = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema
     return [parquet.column(number).path.split(".") for number in range(len(parquet))]

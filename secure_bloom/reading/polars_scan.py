@@ -76,7 +76,7 @@ def scan(
                 failed(error)
             raise
 
-    nulls = pl.DataFrame(arrow.empty_table()).clear(1)
+    nulls = pl.DataFrame(pa.Table.from_batches([], arrow)).clear(1)
     return register_io_source(source, schema=nulls.schema)
 
 

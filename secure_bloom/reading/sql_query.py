@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -116,13 +117,31 @@ class OpenQuery:
         for name, table in tables.items():
             with self._errors():
                 frame = self._scanned(table, table.missing_keys(missing_keys))
-            self._connection.register(name, frame if most is None else frame.head(most))
+            schema = table.shown_schema(table.hidden(table.missing_keys(missing_keys)))
+            self._register(name, frame if most is None else frame.head(most), schema)
         with self._errors():
             found = self._connection.sql(self._text, params=values)
             if found is None:
                 raise PolicyError("the query has no answer", hint="write SELECT ... FROM 'TABLE'")
             answer = found.to_arrow_reader(_BATCH_ROWS)
         return pa.RecordBatchReader.from_batches(answer.schema, self._batches(answer))
+
+    def _register(self, name: str, frame: pl.LazyFrame, schema: pa.Schema) -> None:
+        """Give DuckDB the rows of a table, with UUIDs in place of the bytes that Polars has."""
+        with_uuids = [field.name for field in schema if _has_uuids(field.type)]
+        if not with_uuids:
+            self._connection.register(name, frame)
+            return
+        # Compared with a text, bytes would be equal to none.
+        of_rows = f"{name} {secrets.token_hex(8)}"
+        self._connection.register(of_rows, frame)
+        rows = self._connection.table(_quoted(of_rows))
+        types = dict(zip(rows.columns, rows.types, strict=True))
+        casts = ", ".join(
+            f"CAST({_quoted(it)} AS {_sql_type(schema.field(it).type, types[it])}) AS {_quoted(it)}"
+            for it in with_uuids
+        )
+        rows.project(f"* REPLACE ({casts})").create_view(name)
 
     def _scanned(self, table: Table, missing_keys: MissingKeys) -> pl.LazyFrame:
         hidden = table.hidden(missing_keys)
@@ -163,6 +182,35 @@ class OpenQuery:
             if self._failed:
                 raise self._failed[0] from None
             raise _refusal(exc) from None
+
+
+def _has_uuids(kind: pa.DataType) -> bool:
+    """Return whether values of an Arrow type are UUIDs, or hold some."""
+    return isinstance(kind, pa.UuidType) or any(
+        _has_uuids(kind.field(number).type) for number in range(kind.num_fields)
+    )
+
+
+def _sql_type(kind: pa.DataType, found: Any) -> str:
+    """Return the SQL type of an Arrow type. ``found`` is the type that DuckDB has without UUIDs."""
+    if isinstance(kind, pa.UuidType):
+        return "UUID"
+    if not _has_uuids(kind):
+        return str(found)
+    parts = [part for _, part in found.children]
+    if pa.types.is_struct(kind):
+        members = zip(kind, parts, strict=True)
+        typed = (f"{_quoted(field.name)} {_sql_type(field.type, it)}" for field, it in members)
+        return f"STRUCT({', '.join(typed)})"
+    if pa.types.is_map(kind):
+        key, value = _sql_type(kind.key_type, parts[0]), _sql_type(kind.item_type, parts[1])
+        return f"MAP({key}, {value})"
+    return f"{_sql_type(kind.value_type, parts[0])}[]"
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def by_name(argument: str, given: Mapping[str, Item] | None) -> dict[str, Item]:

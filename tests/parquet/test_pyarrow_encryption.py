@@ -20,6 +20,7 @@ TABLE = pa.table(
         "address": [{"zip": "00100", "city": "rome"}, {"zip": "0150", "city": "oslo"}],
         "tags": [["x"], []],
         "id": [1, 2],
+        "uuids": pa.ListArray.from_arrays([0, 1, 1], pa.array([bytes(16)], pa.uuid())),
     }
 )
 COLUMNS = '[columns.email]\nkey = "k_pii"\n[columns."address.zip"]\nkey = "k_finance"\n'

@@ -297,3 +297,43 @@ def test_the_answer_outlives_the_query(table: sb.Table) -> None:
     found = table.sql("SELECT email FROM self WHERE id = 7")
     table.close()
     assert pickle.loads(pickle.dumps(found)).to_pylist() == [{"email": "user07@x.example"}]
+
+
+@pytest.fixture(scope="module")
+def uuids(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("uuids") / "0.parquet"
+    duckdb.connect().execute(
+        f"""
+        COPY (
+            SELECT i, u, {{'u': u, 'a "b"': i}} AS st, [u, NULL] AS l, MAP([i % 2], [u]) AS m,
+                [{{'u': u}}] AS sl, '{{}}'::JSON AS j, {{'j': '{{}}'::JSON}} AS sj
+            FROM (SELECT i, ('00000000-0000-0000-0000-' || lpad(i::VARCHAR, 12, '0'))::UUID AS u
+                  FROM range(9) r(i))
+        ) TO '{path}' (FORMAT parquet)
+        """
+    )
+    sb.add_bloom_filters(path, columns=["u"])
+    return path
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "u = '{}'",
+        "u <= '{}'",
+        "u IN ('{}', NULL)",
+        "u = (SELECT max(u) FROM t WHERE i <= 5)",
+        "st.u = '{}'",
+        "l[1] = '{}'",
+        "m[1] = '{}'",
+        "sl[1].u = '{}'",
+    ],
+)
+def test_uuids_are_compared_as_uuids(uuids: Path, condition: str) -> None:
+    query = f"SELECT * FROM t WHERE {condition}".format("00000000-0000-0000-0000-000000000005")
+    plain = duckdb.connect()
+    plain.execute(f"CREATE VIEW t AS FROM read_parquet('{uuids}')")
+    with sb.open_table(uuids) as table:
+        found = sb.sql(query, {"t": table}).to_pylist()
+    assert found
+    assert found == plain.sql(query).to_arrow_table().to_pylist()
