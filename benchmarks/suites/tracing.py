@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 
 import secure_bloom as sb
 from benchmarks.harness.results import Measure, Result
+from secure_bloom.running.memory_budget import VARIABLE
 from testing.tables import KEYRING, Mode, write
 
 ROWS_OF_A_GROUP = 16_000
@@ -55,7 +57,10 @@ def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     patterns = folder / "patterns"
     patterns.write_text("\n".join(emails(np.arange(rows, rows + PATTERNS)).to_pylist()) + "\n")
     yield from against_tools(table, dump, patterns, runs=1 if quick else 2)
-    yield growth(table, dump, folder / "half.csv")
+    yield small(table, dump, folder / "small.csv")
+    # Few values: what they take is subtracted, and varies.
+    yield growth(table / "part-000.parquet", dump, folder / "half.csv")
+    yield from memory(table, dump)
 
 
 def emails(numbers: np.ndarray) -> pa.Array:
@@ -139,15 +144,31 @@ def computed(run: Callable[[], object]) -> float:
     return sum(end[:4]) - sum(start[:4])
 
 
+def cut(dump: Path, path: Path, size: int) -> Path:
+    """The first lines of a dump."""
+    with dump.open("rb") as file:
+        content = file.read(size)
+    path.write_bytes(content[: content.rfind(b"\n") + 1])
+    return path
+
+
+def small(table: Path, dump: Path, path: Path) -> Result:
+    """A search of 1 MB, of which reading the values is the most."""
+    return Result(
+        case="1 MB of CSV, the values read too",
+        unit="s",
+        ours=computed(partial(traced, table, cut(dump, path, 1_000_000))),
+        measure=Measure.VALUE,
+        note="seconds of computing, not of the clock",
+    )
+
+
 def growth(table: Path, dump: Path, half: Path) -> Result:
     """How much longer twice the bytes take, without what the values take."""
-    content = dump.read_bytes()
-    half.write_bytes(content[: content.rfind(b"\n", 0, len(content) // 2) + 1])
-    empty = half.with_name("empty.csv")
-    empty.write_text("nothing\n")
-    base, short, whole = (
-        computed(partial(traced, table, path, jobs=1)) for path in (empty, half, dump)
-    )
+    paths = half.with_name("empty.csv"), cut(dump, half, dump.stat().st_size // 2), dump
+    paths[0].write_text("nothing\n")
+    rounds = [[computed(partial(traced, table, it, jobs=1)) for it in paths] for _ in range(3)]
+    base, short, whole = map(statistics.median, zip(*rounds, strict=True))
     return Result(
         case="twice the bytes",
         against="half of them",
@@ -156,12 +177,36 @@ def growth(table: Path, dump: Path, half: Path) -> Result:
         other=short - base,
         measure=Measure.TIMES,
         goal=2.2,
-        note="seconds of computing, without those of a search of 8 bytes, which the values take",
+        note="seconds of computing, without those of a search of 8 bytes; 800,000 values",
     )
 
 
-def traced(table: Path, dump: Path, jobs: int | None = None) -> None:
+_CHILD = """
+import resource, sys
+from pathlib import Path
+from benchmarks.suites.tracing import traced
+traced(Path(sys.argv[1]), Path(sys.argv[2]), memory=sys.argv[3])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def memory(table: Path, dump: Path) -> Iterator[Result]:
+    """The most memory that a search takes, by what the values may take."""
+    for given in ("1GiB", "128MiB"):
+        command = [sys.executable, "-c", _CHILD, table, dump, given]
+        environment = {**os.environ, VARIABLE: given}
+        done = subprocess.run(command, check=True, capture_output=True, env=environment)
+        yield Result(
+            case=f"peak of memory, --memory {given}",
+            unit="MiB",
+            ours=int(done.stdout) / 1024,
+            measure=Measure.VALUE,
+            note="of the whole process, Python and its libraries included",
+        )
+
+
+def traced(table: Path, dump: Path, jobs: int | None = None, memory: str = "1GiB") -> None:
     """Search; a search that finds nothing is no measurement."""
-    report = sb.trace([dump], values_of=f"{table}:email", keys=KEYRING, jobs=jobs)
-    if dump.name != "empty.csv" and report.is_clean:
+    report = sb.trace([dump], values_of=f"{table}:email", keys=KEYRING, jobs=jobs, memory=memory)
+    if dump.name != "empty.csv" and not any(file.found for file in report.files):
         raise SystemExit("the e-mails of the table were not found")
