@@ -134,6 +134,11 @@ def _is_latin(text: bytes) -> bool:
     return False
 
 
+def _has_uu(text: bytes) -> bool:
+    # Zeros are written as a mark that few texts have.
+    return b"`" in text and b"begin " in text and _UUENCODED.search(text) is not None
+
+
 def _from_uu(text: bytes) -> bytes:
     """Return the files that uuencode wrote into a text."""
     found = []
@@ -177,7 +182,7 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
 _WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ...]] = (
     (_is_latin, _from_latin),
     (_has_glued, partial(_GLUED.sub, rb"\1 ")),
-    (lambda text: _UUENCODED.search(text) is not None, _from_uu),
+    (_has_uu, _from_uu),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
 )
 
