@@ -63,7 +63,7 @@ _KINDS: Final = (
     ),
     _PersonalData(
         "card numbers",
-        frozenset({"cardnumber", "cardno", "creditcard", "pan", "ccnumber"}),
+        frozenset({"cardnumber", "cardno", "cardnum", "creditcard", "pan", "ccnumber"}),
         re.compile(r"[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9 -]{5,13}"),
         _is_card,
     ),
@@ -78,6 +78,10 @@ _KINDS: Final = (
             {"ssn", "nationalid", "taxid", "passport", "socialsecurity", "nino", "aadhaar"}
             | {"pesel", "bsn", "cpf", "curp", "hetu", "steuerid", "personalid", "personnummer"}
         ),
-        re.compile(r"[0-9]{3}-[0-9]{2}-[0-9]{4}"),
+        # Of the United States, Brazil, the United Kingdom and Finland.
+        re.compile(
+            r"[0-9]{3}-[0-9]{2}-[0-9]{4}|(?:[0-9]{3}\.){2}[0-9]{3}-[0-9]{2}"
+            r"|[A-Z]{2}[0-9]{6}[A-D]|[0-9]{6}[-+A][0-9]{3}[0-9A-Z]"
+        ),
     ),
 )

@@ -496,7 +496,7 @@ def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> l
 
 
 #: The words of a part that are looked up: the fewer there are, the more row groups are ruled out.
-_FEWER: Final = (100, 16)
+_FEWER: Final = (1_000, 100, 16)
 
 
 def _first(part: PartTrace, owner: int, most: int) -> Iterator[Word]:

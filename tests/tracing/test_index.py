@@ -80,6 +80,13 @@ def test_parts_of_values_count_as_values() -> None:
         of(texts, "middle")
 
 
+def test_fewer_than_one_absent_word_in_a_million_passes() -> None:
+    index = WordIndex.build([of(pa.array([f"person{n}@post.fi" for n in range(20_000)]))], 1 << 25)
+    absent = np.random.default_rng(1).integers(0, 1 << 63, 2_000_000).astype(np.uint64)
+    passed = sum(len(at) for _, at, _ in index.matches(absent & np.uint64(HASH_MASK)))
+    assert passed < 2
+
+
 def test_columns_share_an_index() -> None:
     index = WordIndex.build([of(pa.array(["anna@x.io"])), of(pa.array(["anna@x.io"]))], 1 << 20)
     assert [owner for owner, _, _ in index.matches(hashes("annaxio"))] == [0, 1]

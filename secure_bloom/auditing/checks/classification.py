@@ -40,12 +40,12 @@ def _reason(chunk: ChunkSubject) -> str | None:
     kind = next((it for it in map(kind_of_name, reversed(chunk.leaf.path)) if it), None)
     if kind is not None:
         return f"by its name it has {kind}"
-    if chunk.leaf.type is not Type.BYTE_ARRAY:
-        return None
-    kind = kind_of_values(_bounds(chunk))
-    if kind is not None:
-        return f"its smallest and largest values are {kind}"
-    if chunk.of.request.check_values:
+    if chunk.leaf.type is Type.BYTE_ARRAY:
+        kind = kind_of_values(_bounds(chunk))
+        if kind is not None:
+            return f"its smallest and largest values are {kind}"
+    # Two bounds that are numbers may have the check digits of cards by chance.
+    if chunk.leaf.type in (Type.BYTE_ARRAY, Type.INT64) and chunk.of.request.check_values:
         kind = kind_of_values(_sample(chunk))
     return None if kind is None else f"the first values are {kind}"
 

@@ -51,11 +51,11 @@ def has_foreign_bits(file: InputFile, chunk: Chunk, bloom_filter: SplitBlockBloo
 
 
 def first_texts(file: InputFile, chunk: Chunk) -> Iterator[str]:
-    """Yield the texts of the chunk's first page that are UTF-8."""
+    """Yield the texts of the chunk's first page that are UTF-8, and its numbers as texts."""
     for entries in read_sample(file, chunk):
-        for value in logical_array(chunk.leaf, entries):
+        for value in logical_array(chunk.leaf, entries).to_pylist():
             with suppress(UnicodeDecodeError):
-                yield value.as_py().decode()
+                yield value.decode() if isinstance(value, bytes) else str(value)
 
 
 def has_zero(file: InputFile, chunk: Chunk) -> bool | None:

@@ -73,6 +73,35 @@ def test_columns_with_values_like_personal_data_are_notes(tmp_path: Path) -> Non
     assert "@post.fi" not in found["contact"]
 
 
+#: The values of a column that says nothing by its name, and what the note calls them.
+CONTENTS: dict[str, tuple[list[object], str]] = {
+    "IBANs": (["DE89370400440532013000", "GB82WEST12345698765432"] * 30, "IBANs"),
+    "cards": (["4111 1111 1111 1111", "5500-0000-0000-0004"] * 30, "card numbers"),
+    "cards as numbers": ([4111111111111111, 5500000000000004] * 30, "card numbers"),
+    "phones": (["+49 30 1234567", "+1 (555) 010-9999"] * 30, "phone numbers"),
+    "SSN": (["123-45-6789", "987-65-4321"] * 30, "national ids"),
+    "CPF": (["123.456.789-09", "987.654.321-00"] * 30, "national ids"),
+    "NINO": (["QQ123456C", "AB654321D"] * 30, "national ids"),
+}
+
+
+@pytest.mark.parametrize("what", CONTENTS)
+def test_contents_like_personal_data_are_a_note(tmp_path: Path, what: str) -> None:
+    values, kind = CONTENTS[what]
+    path = sound(tmp_path, table=customers(ROWS).append_column("x", pa.array(values)))
+    report = sb.audit(path, policy=POLICY, keys=KEYRING, check_values=True)
+    (note,) = (it for it in report.notes if it.id == "policy-column-looks-sensitive")
+    assert (note.column, kind in note.what) == ("x", True)
+    assert not any(str(value) in report.to_json() for value in values)
+
+
+def test_other_numbers_are_no_cards(tmp_path: Path) -> None:
+    values = pa.array([4111111111111111 + n for n in range(ROWS)])
+    path = sound(tmp_path, table=customers(ROWS).append_column("x", values))
+    report = sb.audit(path, policy=POLICY, keys=KEYRING, check_values=True)
+    assert "policy-column-looks-sensitive" not in {it.id for it in report.notes}
+
+
 def test_the_command_line_takes_strict(table: Path) -> None:
     path = table / "policy.toml"
     path.write_text(_POLICY)
