@@ -181,12 +181,14 @@ def growth(table: Path, dump: Path, half: Path) -> Result:
     )
 
 
+#: A child has the peak of its parent until it has memory of its own, so `getrusage` is no measure.
 _CHILD = """
-import resource, sys
+import sys
 from pathlib import Path
 from benchmarks.suites.tracing import traced
 traced(Path(sys.argv[1]), Path(sys.argv[2]), memory=sys.argv[3])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+[peak] = (it for it in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in it)
+print(peak.split()[1])
 """
 
 

@@ -396,52 +396,79 @@ STREAM_MARKS: Final = (
 )  # fmt: skip
 #: What may begin inside other bytes: streams, and files that are opened with all that follows.
 _EMBEDDED: Final = {
-    **{kind: re.escape(_MAGIC[kind]) for kind in _STREAMS},
-    "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",
-    "bzip2": rb"BZh[1-9]1AY&SY",
-    "zlib": rb"\x78(?:\x01|\x5e|\x9c|\xda)",
+    **{kind: (_MAGIC[kind], b"") for kind in _STREAMS},
+    "gzip": (b"\x1f\x8b\x08", rb"[\x00-\x1f]"),
+    "bzip2": (b"BZh", rb"[1-9]1AY&SY"),
+    "zlib": (b"\x78", rb"[\x01\x5e\x9c\xda]"),
 }
 FOREIGN: Final = {
-    "Parquet": rb"PAR1",
-    "Arrow": rb"ARROW1",
+    "Parquet": (b"PAR1", b""),
+    "Arrow": (b"ARROW1", b""),
     # A message of a size, and where its table begins.
-    "Arrow stream": rb"\xff{4}.{3}\0[\x04-\x40]\0\0\0",
+    "Arrow stream": (b"\xff\xff\xff\xff", rb"[^\xff].{2}\0[\x04-\x40]\0\0\0"),
     # The last field of the last part.
-    "ORC": rb"\x82\xf4\x03\x03ORC",
-    "Avro": rb"Obj\x01",
-    "SQLite": rb"SQLite format 3\0",
-    "7z": rb"7z\xbc\xaf\x27\x1c",
-    "RAR": rb"Rar!\x1a\x07",
-    "tar": rb"ustar(?:\x0000|  \0)",
+    "ORC": (b"\x82\xf4\x03\x03ORC", b""),
+    "Avro": (b"Obj\x01", b""),
+    "SQLite": (b"SQLite format 3\0", b""),
+    "7z": (b"7z\xbc\xaf\x27\x1c", b""),
+    "RAR": (b"Rar!\x1a\x07", b""),
+    "tar": (b"ustar", rb"\x0000|  \0"),
 }
-_PATTERNS: Final = {
-    kind: re.compile(pattern, re.DOTALL) for kind, pattern in (_EMBEDDED | FOREIGN).items()
+#: Kind -> the bytes that are looked for, and the pattern of these with what must follow them.
+_MARKS: Final = {
+    kind: (mark, re.compile(re.escape(mark) + b"(?:" + after + b")", re.DOTALL))
+    for kind, (mark, after) in (_EMBEDDED | FOREIGN).items()
 }
-#: Bytes of zlib that are unpacked to see whether they are: its mark has two bytes.
-_PROBED: Final = 512
+#: Bytes of zlib that are unpacked to see whether they are, because its mark has two bytes: as many
+#: must come of them.  Places in one search that are tried.
+_PROBED, _MOST_PROBES = 512, 2_000
 
 
 def embedded(data: bytes, known: int) -> Iterator[tuple[int, str]]:
     """Yield where packed data may begin inside ``data``, and of which kind.
 
-    Marks that end in the first ``known`` bytes are left out.
+    Marks that end in the first ``known`` bytes are left out.  Raises UnreadError if zlib data may
+    begin at too many places.
     """
     # What is packed has other bytes than texts.
-    if data.isascii():
+    if is_utf8(data):
         return
-    for kind, pattern in _PATTERNS.items():
-        for match in pattern.finditer(data):
-            if match.end() > known and (kind != "zlib" or _is_zlib(data, match.start())):
-                yield match.start(), kind
+    probes = _MOST_PROBES
+    for kind, (mark, pattern) in _MARKS.items():
+        # Most bytes lack most marks, and a pattern takes longer.
+        for match in pattern.finditer(data) if mark in data else ():
+            if match.end() > known:
+                probes -= kind == "zlib"
+                if probes < 0:
+                    raise UnreadError("bytes in which packed data may begin everywhere")
+                if kind != "zlib" or _is_zlib(data, match.start()):
+                    yield match.start(), kind
+
+
+def is_utf8(data: bytes) -> bool:
+    """Return whether bytes are UTF-8, but for characters that their start and end cut."""
+    if data.isascii():
+        return True
+    start = next((i for i in range(min(4, len(data))) if data[i] & 0xC0 != 0x80), 0)
+    try:
+        data[start:].decode()
+    except UnicodeDecodeError as error:
+        return error.start >= len(data) - start - 3
+    return True
 
 
 def _is_zlib(data: bytes, at: int) -> bool:
     """Return whether zlib data may begin at a place: the first bytes are unpacked."""
     unpacker = zlib.decompressobj()
     try:
-        return len(unpacker.decompress(data[at : at + _PROBED], PIECE)) > _PROBED // 8
+        plain = unpacker.decompress(data[at : at + _PROBED], PIECE)
     except zlib.error:
         return False
+    return len(plain) > _PROBED or (unpacker.eof and len(plain) > _SHORTEST_ZLIB)
+
+
+#: Shorter texts are not looked for in other bytes.
+_SHORTEST_ZLIB: Final = 16
 
 
 class Joined(io.RawIOBase):

@@ -544,6 +544,9 @@ class _InnerFiles:
 
     def parts(self, kind: str, start: int) -> Iterator[Part]:
         """Yield the parts of what begins, or ends, at a mark."""
+        # Programs and numbers have such bytes often.
+        if kind == "Arrow stream" and not _begins_stream(self._file, start):
+            return
         self._left -= 1
         if self._left < 0:
             raise UnreadError(f"more than {_MOST_EMBEDDED:,} packed streams inside a file")
@@ -566,9 +569,6 @@ class _InnerFiles:
             self._starts[kind] = mark
         elif kind == "ORC":
             yield from _orc_window(self._file, mark)
-        elif kind == "Arrow stream":
-            if _begins_stream(self._file, mark):
-                yield mark, size
         elif mark >= _BEFORE_MARK.get(kind, 0):
             yield mark - _BEFORE_MARK.get(kind, 0), size
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from secure_bloom.tracing.packed import LARGEST_BLOCK
+from secure_bloom.tracing.packed import LARGEST_BLOCK, is_utf8
 
 #: Bytes of a window, the fewest of a file, and how often more than by chance two are equal.
 _WINDOW, _FEWEST, _MOST_EQUAL = 512, 256, 1.35
@@ -39,7 +39,7 @@ class Evenness:
 
     def take(self, piece: bytes) -> None:
         """Look at the next bytes of the file."""
-        if not self._is_asked or len(piece) < _FEWEST or piece.isascii():
+        if not self._is_asked or len(piece) < _FEWEST or is_utf8(piece):
             self._windows += len(piece) // _WINDOW
             return
         size = min(_WINDOW, len(piece))
