@@ -297,9 +297,15 @@ def compatibility(request: pytest.FixtureRequest) -> Iterator[Compatibility]:
 
 
 @pytest.fixture(scope="session")
-def trials(request: pytest.FixtureRequest) -> Callable[[int], int]:
+def quick(request: pytest.FixtureRequest) -> bool:
+    """Whether the slow cases are left out, as `make test` does."""
+    return is_quick(request.config)
+
+
+@pytest.fixture(scope="session")
+def trials(quick: bool) -> Callable[[int], int]:
     """How many of so many trials by chance a test makes: `make test` a third, others all."""
-    return (lambda most: -(-most // 3)) if is_quick(request.config) else (lambda most: most)
+    return (lambda most: -(-most // 3)) if quick else (lambda most: most)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Every test of reading runs both ways: without the C extension, and with it.
 
-Rows, errors and plans are the same.  A test about one way alone has the mark
+Rows, errors and plans are the same.  Of a test with several cases `make test` runs each case one
+way, in turns.  A test about one way alone has the mark
 ``@pytest.mark.parametrize("has_extension", [True])``, or with a ``pytestmark`` of that.
 """
 
