@@ -22,12 +22,13 @@ _MOST_VALUES = 100
 
 def check_classified(subject: FooterSubject) -> Findings:
     """Check that each column in clear has a rule; without ``strict`` those that look sensitive."""
-    request, clear = subject.of.request, dict[str, ChunkSubject]()
+    request, clear = subject.of.request, dict[str, list[ChunkSubject]]()
     for chunk in subject.chunks:
         if not chunk.is_sensitive and not request.policy.is_classified(chunk.leaf.path):
-            clear.setdefault(chunk.leaf.name, chunk)
-    for name, chunk in clear.items():
-        reason = _reason(chunk)
+            clear.setdefault(chunk.leaf.name, []).append(chunk)
+    for name, chunks in clear.items():
+        # A row group may have other values than the first one, or nothing but nulls.
+        reason = next(filter(None, map(_reason, chunks)), None)
         if request.strict:
             what = f"{_UNRULED}; {reason}" if reason else _UNRULED
             yield subject.of.finding(COLUMN_UNCLASSIFIED, what, column=name)

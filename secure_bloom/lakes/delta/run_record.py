@@ -226,7 +226,9 @@ def new_path(path: str, run: str, *, hashed: bool = False) -> str:
     this table's own folder. The VACUUM of the other table would remove a file in that table.
     """
     is_elsewhere = path.startswith("/") or _SCHEME.match(path) is not None
-    folder, slash, name = path.rpartition("/")
+    *folders, name = path.split("/")
     marked = marked_name(name, run, unique=path, hashed=hashed)
     # Beside the old file: folders of partitions are no more than names, and engines go by the log.
-    return marked if is_elsewhere else f"{folder}{slash}{marked}"
+    # "x//a" and "x/./a" name one file, and their new files must not become one.
+    steps = [] if is_elsewhere else [step for step in folders if step not in ("", ".")]
+    return "/".join([*steps, marked])

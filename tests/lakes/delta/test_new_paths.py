@@ -66,6 +66,9 @@ def test_runs_have_names_of_their_own() -> None:
 
 
 PATHS = [
+    "folder/part-0.parquet",
+    "folder//part-0.parquet",
+    "folder/./part-0.parquet",
     "file:///other/table/day=1/part-0.parquet",
     "file:///other/table/day=2/part-0.parquet",
     "/other/table/part-0.parquet",
