@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         pyarrow_encryption,
     )
     from secure_bloom.reading import ReadPlan, ReadReport, Table, Where
+    from secure_bloom.rekeying.rekey_report import RekeyReport
     from secure_bloom.running.time_limit import time_limit
     from secure_bloom.storage.paths import Paths
     from secure_bloom.tracing.report import TraceReport
@@ -118,6 +119,7 @@ _HOMES = {
     "paimon": [],
     "parquet.pyarrow_encryption": ["PyarrowEncryption", "PyarrowKms", "pyarrow_encryption"],
     "reading": ["ReadPlan", "ReadReport", "Table", "Where"],
+    "rekeying.rekey_report": ["RekeyReport"],
     "running.time_limit": ["time_limit"],
     "storage.paths": ["Paths"],
     "tracing.report": ["TraceReport"],
@@ -154,6 +156,7 @@ __all__ = [
     "PyarrowKms",
     "ReadPlan",
     "ReadReport",
+    "RekeyReport",
     "SecureBloomError",
     "SplitBlockBloomFilter",
     "StoreUnavailableError",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol
 
 from secure_bloom.reports.base import F, WritingReport
 from secure_bloom.reports.text import counted, human_bytes
 from secure_bloom.runs.target import GONE, TableCommit
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.estimate import CostEstimate
 
 #: How a note begins that is about readers of the new filters.
 READERS: Final = "readers: "
@@ -109,13 +112,20 @@ class CommittingReport(WritingReport[F], Generic[F]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AddReport(CommittingReport[FileAddReport]):
-    """A whole run. With ``dry_run`` nothing was written.
+    """A whole run. With ``dry_run`` nothing was written, and ``estimate`` is what a run costs.
 
     ``notes`` name files that were left unchanged and need attention, and summary files that
     describe changed files. They repeat the notes of single files.
     """
 
+    estimate: CostEstimate | None = None
+
     ROWS: ClassVar = ("files", "filters")
+
+    def _document(self) -> dict[str, Any]:
+        document = CommittingReport._document(self)
+        estimate = None if self.estimate is None else asdict(self.estimate)
+        return {**document, "estimate": estimate}
 
     @property
     def totals(self) -> dict[str, Any]:

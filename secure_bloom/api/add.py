@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
 
-from secure_bloom.adding.report import AddReport, file_notes, left_filters_notes, skipped_file
+from secure_bloom.adding.estimate import CostEstimate, SampledTarget, cpu_seconds, estimated
+from secure_bloom.adding.report import (
+    AddReport,
+    FileAddReport,
+    file_notes,
+    left_filters_notes,
+    skipped_file,
+)
 from secure_bloom.adding.request import Columns, FilterRequest, Keys, filter_request
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.lakes.writable_table import TableChange, TableChoice
 from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
-from secure_bloom.runs.target import TableTarget
+from secure_bloom.runs.target import TableTarget, Target
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.storage.storage_options import granted
 from secure_bloom.storage.table_objects import table_path
@@ -39,6 +47,7 @@ class AddRequest:
     output: str | PathLike[str] | None = None
     replace_filters: bool = False
     dry_run: bool = False
+    sample: int | None = None
     allow_unprotected: bool = False
     where: str | None = None
     since: int | None = None
@@ -66,6 +75,14 @@ class AddRequest:
             in_place=self.in_place,
             output=self.output is not None,
         )
+
+    def sampled(self, target: Target) -> Target:
+        """Return the target, or a sample of its files for a dry run."""
+        if self.dry_run:
+            return SampledTarget(target=target, sample=self.sample)
+        if self.sample is not None:
+            raise PolicyError("sample is for a dry run", hint="give dry_run=True (--dry-run) too")
+        return target
 
     def open_rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
         """Return a function that makes the work on single files, in this or another process."""
@@ -95,7 +112,9 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
         in_place: Append to each file instead of replacing it.
         output: Folder for the new files. The old files stay.
         replace_filters: Build existing filters again.
-        dry_run: Write nothing, but report what a run would do.
+        dry_run: Write nothing, but report what a run would do, and estimate what it costs.
+        sample: Number of files that a dry run plans, chosen at random. By default all of up to
+            1,000 files, and 128 of more.
         allow_unprotected: Accept files that are protected less than the policy says (a weaker
             algorithm, shorter keys, a footer in clear).
         where: Condition that chooses files of a table: on partition columns of a Delta table, on
@@ -160,11 +179,18 @@ def _add_to_files(asked: AddRequest) -> AddReport:
     """Add filters to files that belong to no table, each in place or below ``output``."""
     mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
     open_work = asked.open_rewriter(asked.filters(), mode)
-    target = FilesTarget(paths=asked.paths, in_place=asked.in_place, output=asked.output)
+    files = FilesTarget(paths=asked.paths, in_place=asked.in_place, output=asked.output)
+    target = asked.sampled(files)
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
     left = left_filters_notes(done.reports) if asked.in_place else ()
-    notes = (*file_notes(done.reports), *left, *summary_notes(done.changed))
-    return AddReport(files=done.reports, notes=notes, dry_run=asked.dry_run, seconds=done.seconds)
+    notes = (*file_notes(done.reports), *left, *summary_notes(done.changed), *_sample_note(target))
+    return AddReport(
+        files=done.reports,
+        notes=notes,
+        dry_run=asked.dry_run,
+        seconds=done.seconds,
+        estimate=_estimate(target, done.reports, open_work, in_place=asked.in_place),
+    )
 
 
 def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest) -> AddReport:
@@ -172,14 +198,40 @@ def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest)
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
     open_work = asked.open_rewriter(request, mode)
-    done = run(open_work, table, LocalRunner(jobs=asked.jobs), asked.progress)
+    target = asked.sampled(table)
+    done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
     files = [it.taken_meanwhile() if it.path in done.gone else it for it in done.reports]
     shown = (*files, *(skipped_file(path, reason) for path, reason in table.skipped()))
-    notes = (*file_notes(shown), *done.notes)
+    notes = (*file_notes(shown), *done.notes, *_sample_note(target))
     return AddReport(
         files=shown,
         notes=notes,
         dry_run=asked.dry_run,
         seconds=done.seconds,
         commits=done.commits,
+        estimate=_estimate(target, done.reports, open_work, sizes=table.sizes),
     )
+
+
+def _sample_note(target: Target) -> Iterator[str]:
+    if isinstance(target, SampledTarget) and target.is_part:
+        yield (
+            f"only {len(target.chosen):,} of {len(target.every):,} files were planned, chosen at "
+            "random: sample=N (--sample N) plans N of them"
+        )
+
+
+def _estimate(
+    target: Target,
+    reports: Sequence[FileAddReport],
+    open_work: Callable[[], Rewriter],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    in_place: bool = False,
+) -> CostEstimate | None:
+    """Return what a run costs, by the reports of its dry run. None for a run that has written."""
+    if not isinstance(target, SampledTarget):
+        return None
+    planned = [report.path for report in reports if report.changes]
+    cpu = cpu_seconds(open_work, planned)
+    return estimated(target, reports, cpu, sizes=sizes, in_place=in_place)

@@ -33,6 +33,7 @@ from secure_bloom.reports.text import counted, human_bytes, legible, named_colum
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from secure_bloom.adding.estimate import CostEstimate
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
     from secure_bloom.runs.target import TableCommit
 
@@ -59,7 +60,14 @@ if TYPE_CHECKING:
     "-n",
     "--dry-run",
     is_flag=True,
-    help="Write nothing. Report what a run would do.",
+    help="Write nothing. Report what a run would do, and estimate what it costs.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --dry-run: plan N files, chosen at random. By default all of up to 1,000, and 128 "
+    "of more.",
 )
 @click.option(
     "--advise", "with_advice", is_flag=True, help="With --dry-run: say which columns gain, too."
@@ -219,8 +227,32 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     print_line(f"filters: {counts or 'none'}; the files {grows}")
     print_commits(report.commits, dry_run=report.dry_run)
+    if report.estimate is not None:
+        _print_estimate(report.estimate)
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
     print_notes((*sorted(map(str, remarks)), *report.notes), verbose=verbose)
+
+
+def _print_estimate(cost: CostEstimate) -> None:
+    """Print what a run on all files costs, by the sample of them that was planned."""
+    sure = f", give or take {cost.margin:.0%}" if cost.margin else ""
+    print_line(
+        f"estimate for {counted(cost.files, 'file')} of {human_bytes(cost.bytes)}, "
+        f"from {cost.sampled_files:,} of them:"
+    )
+    hours = ", ".join(f"{_duration(time)} on {cores}" for cores, time in cost.hours.items())
+    driver, process = human_bytes(cost.driver_memory), human_bytes(cost.process_memory)
+    print_line(f"  {human_bytes(cost.bytes_added)} are added ({cost.share_added:.2%}{sure})")
+    print_line(f"  {cost.requests:,} requests, if the files are in an object store")
+    print_line(f"  {_duration(cost.cpu_hours)} of CPU time: {hours} cores")
+    print_line(f"  memory: {driver} of a driver on Spark, {process} of one process here")
+
+
+def _duration(hours: float) -> str:
+    seconds = hours * 3600
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if hours < 2 else f"{hours:,.1f} h"
 
 
 def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object, ...]:

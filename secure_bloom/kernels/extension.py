@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 #: The variable that turns the extension off.
@@ -20,6 +21,11 @@ def _loaded() -> tuple[Any, str]:
     try:
         native = import_module("secure_bloom.kernels._native")
     except ModuleNotFoundError:
+        if not Path(__file__).exists():
+            return (
+                None,
+                "numpy (Python loads no C extension from a zip: install the package instead)",
+            )
         return None, "numpy (the C extension was not built: install a C compiler, then reinstall)"
     except ImportError as error:
         return None, f"numpy (the C extension cannot be loaded: {error.msg})"

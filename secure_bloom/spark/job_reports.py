@@ -144,7 +144,8 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
         refuse_inside(wanted.path, files.roots)
     work = row_by_row(functools.partial(result_rows, job.rows, job.work), at_once=AT_ONCE)
     started = time.perf_counter()
-    _LOG.info("begin: %d files, %d bytes, about %d tasks", files.count, files.size, files.tasks)
+    tasks = counted(files.tasks, "task")
+    _LOG.info("begin: %s, %d bytes, about %s", counted(files.count, "file"), files.size, tasks)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=files.tasks),

@@ -104,6 +104,18 @@ def mean_size(paths: Sequence[str]) -> int | None:
     return sum(sizes) // max(1, len(some))
 
 
+def total_size(paths: Iterable[str]) -> int | None:
+    """Return the size of all files, or None for objects, which would take a request each."""
+    total = 0
+    for path in paths:
+        if is_object_uri(path):
+            return None
+        # A file that is gone fails when its turn comes.
+        with suppress(OSError):
+            total += Path(local_path(path)).stat().st_size
+    return total
+
+
 def object_uri(path: str) -> ObjectUri:
     """Return the parts of a URI.
 

@@ -1,0 +1,233 @@
+"""Estimate what an add to a lake of any size costs, from the plans of a sample of its files.
+
+    sample       SampledTarget: a random part of the files, the same one in every run
+    measure      cpu_seconds: some files of the sample are planned again, for their CPU time
+    estimate     estimated: sizes and CPU time as straight lines over the size of a file, times all
+
+What a dry run cannot see, because it writes nothing, are the constants below.  docs/planning.md
+says how they were measured, and how well the model held.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Final
+
+from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.rewrite import FileRewriter
+from secure_bloom.runs.target import DirectPublication, Publication, Target
+from secure_bloom.runs.work import FileReport, FileTask
+from secure_bloom.storage.paths import total_size
+
+#: A dry run plans all of at most this many files, else the smaller number of them.
+_ALL, SAMPLED = 1_000, 128
+#: Files that are planned again for their CPU time, and the seconds after which no other one is.
+_MEASURED, _LONGEST = 16, 10.0
+#: CPU seconds of replacing a file, and of copying a byte of it.
+_REPLACE, _COPY = 0.5e-3, 1.0 / 2**30
+#: CPU seconds of one file of a table's log, for reading the log and for the commit, and memory.
+_TABLE_SECONDS, _TABLE_FILE = 70e-6, 2_100
+#: Requests for an object that is put whole, and for a larger one beside its parts and chunks.
+_WHOLE, _WHOLE_REQUESTS, _REQUESTS = 5 * 2**20, 5, 8
+#: Bytes of a part that the store copies, and of one that is uploaded; files of a page of a listing.
+_COPIED, _UPLOADED, _PAGE = 256 * 2**20, 8 * 2**20, 1_000
+#: Memory of a driver on Spark, Python and JVM, and for each file.
+_DRIVER, _DRIVER_FILE = 200 * 2**20, 15
+#: Memory of a process on this machine, for each file and for each filter that it reports.
+_PROCESS, _REPORT, _FILTER_REPORT = 150 * 2**20, 720, 370
+#: Numbers of cores for which an estimate has the hours.
+CORES: Final = (1, 8, 64, 512)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostEstimate:
+    """What a run on all ``files`` costs, from ``sampled_files`` of them.
+
+    ``margin`` is the share by which chance may have made ``bytes_added`` too large or too small, in
+    19 of 20 samples; 0 if all files were planned.  ``requests`` are those to an object store, if
+    the files are in one.  ``driver_memory`` is that of a driver on Spark, ``process_memory`` that
+    of a run on one machine, in bytes.  ``hours`` are by the number of cores.
+    """
+
+    files: int
+    bytes: int
+    sampled_files: int
+    sampled_bytes: int
+    bytes_added: int
+    share_added: float
+    margin: float
+    requests: int
+    cpu_hours: float
+    listing_seconds: float
+    driver_memory: int
+    process_memory: int
+    hours: Mapping[str, float]
+
+
+@dataclass(slots=True, kw_only=True)
+class SampledTarget:
+    """The target of a dry run: all files of ``target``, or of many files some random ones.
+
+    ``sample`` is the number that the caller wants. ``every`` are all files, after the listing.
+    """
+
+    target: Target
+    sample: int | None = None
+    every: Sequence[str] = field(default=(), init=False)
+    chosen: Sequence[str] = field(default=(), init=False)
+    seconds: float = field(default=0.0, init=False)
+
+    def listed(self) -> Sequence[str]:
+        """Return the chosen files, in their order."""
+        started = time.perf_counter()
+        self.every = self.target.listed()
+        self.seconds = time.perf_counter() - started
+        count = len(self.every)
+        most = self.sample if self.sample is not None else count if count <= _ALL else SAMPLED
+        if most >= count:
+            self.chosen = self.every
+        else:
+            # A generator with a seed of its own: two dry runs plan the same files.
+            places = random.Random(count).sample(range(count), most)  # noqa: S311
+            self.chosen = [self.every[place] for place in sorted(places)]
+        return self.chosen
+
+    @property
+    def is_part(self) -> bool:
+        """Whether files are left out."""
+        return len(self.chosen) < len(self.every)
+
+    def publishing(self, *, dry_run: bool) -> AbstractContextManager[Publication]:
+        """Return the publication of the target. A part of the files is not published."""
+        if self.is_part:
+            return nullcontext(DirectPublication([FileTask(path) for path in self.chosen]))
+        return self.target.publishing(dry_run=dry_run)
+
+    def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
+        """Return what the target says."""
+        return frozenset() if self.is_part else self.target.gone(publication, reports)
+
+
+def cpu_seconds(open_work: Callable[[], FileRewriter], paths: Sequence[str]) -> dict[str, float]:
+    """Return the CPU seconds that planning takes, for some of the files."""
+    rewriter = open_work()
+    some = list(paths[:: max(1, -(-len(paths) // _MEASURED))])
+    # Modules that are imported and keys that are unwrapped by the first file are no cost of it.
+    for path in some[:1]:
+        rewriter.rewrite(path)
+    found: dict[str, float] = {}
+    for path in some:
+        started = time.process_time()
+        rewriter.rewrite(path)
+        found[path] = time.process_time() - started
+        if sum(found.values()) > _LONGEST:
+            break
+    return found
+
+
+def estimated(
+    target: SampledTarget,
+    reports: Sequence[FileAddReport],
+    cpu: Mapping[str, float],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    in_place: bool = False,
+) -> CostEstimate | None:
+    """Return the cost of a run on all files of a target, or None if no file could be planned.
+
+    ``sizes`` are those of all files, if a table's log has them.
+    """
+    planned = [it for it in reports if it.bytes_before is not None and it.status != "failed"]
+    if not planned:
+        return None
+    before = [float(it.bytes_before or 0) for it in planned]
+    files = len(target.every)
+    size = total_size(target.every) if sizes is None else sum(sizes[it] for it in target.every)
+    if size is None:
+        size = round(files * sum(before) / len(before))
+    added = [(it.bytes_after or 0) - (it.bytes_before or 0) for it in planned]
+    growth = _AmountBySize.through(before, added)
+    bytes_added = growth.total(files, size)
+    measured = [it for it in planned if it.path in cpu]
+    planning = _AmountBySize.through(
+        [float(it.bytes_before or 0) for it in measured], [cpu[it.path] for it in measured]
+    )
+    changed = sum(it.changes for it in planned) / len(planned)
+    copied = 0 if in_place else size
+    # One process does this part, however many cores the rest has.
+    alone = target.seconds if sizes is None else files * _TABLE_SECONDS
+    listed = 0 if sizes is None else files * _TABLE_FILE
+    cpu_total = planning.total(files, size) + changed * (files * _REPLACE + copied * _COPY)
+    filters = sum(len(it.filters) for it in planned) / len(planned)
+    requests = _AmountBySize.through(before, [float(_requests(it)) for it in planned])
+    objects = requests.total(files, size) + files / _PAGE
+    return CostEstimate(
+        files=files,
+        bytes=size,
+        sampled_files=len(planned),
+        sampled_bytes=round(sum(before)),
+        bytes_added=round(bytes_added),
+        share_added=round(bytes_added / size, 6) if size else 0.0,
+        margin=round(growth.margin(files, bytes_added), 4) if target.is_part else 0.0,
+        requests=round(objects),
+        cpu_hours=round((cpu_total + alone) / 3600, 9),
+        listing_seconds=round(target.seconds, 3),
+        driver_memory=_DRIVER + files * _DRIVER_FILE + listed,
+        process_memory=round(_PROCESS + files * (_REPORT + filters * _FILTER_REPORT) + listed),
+        hours={str(cores): round((cpu_total / cores + alone) / 3600, 9) for cores in CORES},
+    )
+
+
+def _requests(report: FileAddReport) -> int:
+    """Return about how many requests a file takes in an object store."""
+    size = report.bytes_before or 0
+    if not report.changes:
+        return 1
+    if size < _WHOLE:
+        return _WHOLE_REQUESTS
+    reads = sum(1 if it.source == "dictionary" else 2 for it in report.filters)
+    added = max(0, (report.bytes_after or 0) - size)
+    return _REQUESTS + reads + -(-size // _COPIED) + -(-added // _UPLOADED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AmountBySize:
+    """``least + slope * size``: an amount of a file by its size, fitted to a sample.
+
+    ``spread`` is the standard error of the mean of what the line leaves.
+    """
+
+    least: float
+    slope: float
+    spread: float
+
+    @classmethod
+    def through(cls, sizes: Sequence[float], amounts: Sequence[float]) -> _AmountBySize:
+        """Return the line of least squares. Neither of its numbers is below 0."""
+        count = len(sizes)
+        if count == 0:
+            return cls(least=0.0, slope=0.0, spread=0.0)
+        middle, level = sum(sizes) / count, sum(amounts) / count
+        spread = sum((size - middle) ** 2 for size in sizes)
+        together = sum(
+            (size - middle) * (amount - level) for size, amount in zip(sizes, amounts, strict=True)
+        )
+        slope = max(0.0, together / spread) if spread else 0.0
+        if level < slope * middle:
+            slope = level / middle if middle else 0.0
+        least = level - slope * middle
+        left = [a - least - slope * s for s, a in zip(sizes, amounts, strict=True)]
+        variance = sum(it * it for it in left) / max(1, count - 2)
+        return cls(least=least, slope=slope, spread=(variance / count) ** 0.5)
+
+    def total(self, files: int, size: int) -> float:
+        """Return the amount of all files."""
+        return files * self.least + size * self.slope
+
+    def margin(self, files: int, total: float) -> float:
+        """Return two standard errors of the amount of all files, as a share of it."""
+        return 2 * files * self.spread / total if total > 0 else 0.0
