@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from array import array
 from pathlib import Path
 
@@ -75,3 +76,14 @@ def test_without_the_extension_a_line_says_how_to_get_it(tmp_path: Path) -> None
     assert done.stdout.splitlines()[-1] == (
         "loops: numpy (the C extension was not built: install a C compiler, then reinstall)"
     )
+
+
+def test_a_package_in_a_zip_says_why_it_has_no_extension(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        for path in (ROOT / "secure_bloom").rglob("*.py"):
+            archive.write(path, path.relative_to(ROOT))
+    said = "from secure_bloom.kernels import extension; print(extension.description)"
+    run = [sys.executable, "-c", said]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "package.zip")}
+    done = subprocess.run(run, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert "loads no C extension from a zip" in done.stdout
