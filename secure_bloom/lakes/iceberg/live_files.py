@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +24,11 @@ from pyiceberg.expressions import (
     NotIn,
     NotNull,
     Or,
+)
+from pyiceberg.expressions.visitors import (
+    _InclusiveMetricsEvaluator,
+    expression_evaluator,
+    inclusive_projection,
 )
 from pyiceberg.manifest import (
     DataFileContent,
@@ -91,7 +97,7 @@ class Manifests:
         path = manifest.manifest_path
         if path not in self._entries:
             with damaged_metadata():
-                self._entries[path] = manifest_entries(manifest, self.io, with_deleted=True)
+                self._entries[path] = list(manifest_entries(manifest, self.io, with_deleted=True))
         return self._entries[path]
 
     def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
@@ -175,8 +181,7 @@ class IcebergSelection:
             known = manifests.live(_known_snapshot(table, self.since))
             live = {path: entry for path, entry in live.items() if path not in known}
         if self.where is not None and live:
-            may_match = _may_match(table, self.where)
-            live = {path: entry for path, entry in live.items() if path in may_match}
+            live = _may_match(table, live, self.where)
         deletes = _position_deletes(manifests.deletes(table.head), live, manifests)
         skipped = {
             path: reason
@@ -202,12 +207,34 @@ def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
     return found
 
 
-def _may_match(table: CommitTable, where: str) -> set[str]:
-    scan = table.table.scan(
-        row_filter=row_filter(where, table.metadata.schema()), snapshot_id=table.parent.snapshot_id
-    )
+def _may_match(
+    table: CommitTable, live: Mapping[str, ManifestEntry], where: str
+) -> dict[str, ManifestEntry]:
+    """Return the live data files whose partition and metrics do not exclude a matching row.
+
+    pyiceberg's own plan would read the manifests again, and without a common budget.
+    """
+    schema, specs = table.metadata.schema(), table.metadata.specs()
+    chosen = row_filter(where, schema)
+
+    @cache
+    def partitions(spec_id: int) -> Callable[[Any], bool]:
+        spec = specs[spec_id]
+        fields = Schema(*spec.partition_type(schema).fields)
+        projected = inclusive_projection(schema, spec)(chosen)
+        evaluate: Callable[[Any], bool] = expression_evaluator(
+            fields, projected, case_sensitive=True
+        )
+        return evaluate
+
     with damaged_metadata():
-        return {task.file.file_path for task in scan.plan_files()}
+        metrics = _InclusiveMetricsEvaluator(schema, chosen)
+        return {
+            path: entry
+            for path, entry in live.items()
+            if partitions(entry.data_file.spec_id)(entry.data_file.partition)
+            and metrics.eval(entry.data_file)
+        }
 
 
 def _position_deletes(

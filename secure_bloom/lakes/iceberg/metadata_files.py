@@ -9,7 +9,7 @@ A catalog's table in S3 is written, too, each small file by one request.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from pyiceberg.manifest import (
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.lakes.iceberg.locations import TablePlaces, local_location
-from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size
+from secure_bloom.lakes.iceberg.metadata_sizes import check_blocks, check_decoded_size
 from secure_bloom.running.memory_budget import DecodedBytes, refuse_beyond
 from secure_bloom.storage import open_input
 from secure_bloom.storage.dispatch import create_file, remove_file
@@ -38,7 +38,13 @@ from secure_bloom.storage.store_grants import StoreGrant
 
 #: The newest version of manifests that is read: it has all fields of the ones before.
 _READ_VERSION = 3
-_ONE_FILE = "a file of the table's metadata"
+#: Raises MemoryBudgetError for the bytes of a file that takes too much when it is decoded.
+Check = Callable[[bytes], None]
+
+
+def check_alone(content: bytes) -> None:
+    """Check a file that is decoded whole, by itself."""
+    check_decoded_size(content, DecodedBytes("a file of the table's metadata"))
 
 
 class StoredFiles(FileIO):  # type: ignore[misc, unused-ignore]
@@ -47,11 +53,11 @@ class StoredFiles(FileIO):  # type: ignore[misc, unused-ignore]
     def __init__(self, opened: Callable[[str], str]) -> None:
         super().__init__({})
         self._opened = opened
-        self.decoded: DecodedBytes | None = None
+        self.check: Check = check_alone
 
     def new_input(self, location: str) -> IcebergInput:
         """Return a file that can be read."""
-        return _StoredInput(self._opened(location), self.decoded)
+        return _StoredInput(self._opened(location), self.check)
 
     def new_output(self, location: str) -> IcebergOutput:
         """Raise an error: a table that is read is not written."""
@@ -107,9 +113,9 @@ class LocalFiles(StoredFiles):
 class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
     """One file, which is read as a whole when pyiceberg opens it."""
 
-    def __init__(self, location: str, decoded: DecodedBytes | None = None) -> None:
+    def __init__(self, location: str, check: Check = check_alone) -> None:
         super().__init__(location)
-        self._decoded = decoded
+        self._check = check
 
     def __len__(self) -> int:
         with open_input(self.location) as file:
@@ -125,7 +131,7 @@ class _StoredInput(IcebergInput):  # type: ignore[misc, unused-ignore]
         with open_input(self.location) as file:
             refuse_beyond(2 * file.size, "a file of the metadata")
             content = file.all_bytes()
-        check_decoded_size(content, self._decoded or DecodedBytes(_ONE_FILE))
+        self._check(content)
         return io.BytesIO(content)
 
 
@@ -135,11 +141,11 @@ class CheckedFiles(FileIO):  # type: ignore[misc, unused-ignore]
     def __init__(self, files: FileIO) -> None:
         super().__init__(files.properties)
         self._files = files
-        self.decoded: DecodedBytes | None = None
+        self.check: Check = check_alone
 
     def new_input(self, location: str) -> IcebergInput:
         """Return a file that can be read."""
-        return _CheckedInput(self._files.new_input(location), self.decoded)
+        return _CheckedInput(self._files.new_input(location), self.check)
 
     def new_output(self, location: str) -> IcebergOutput:
         """Return a file that can be written."""
@@ -151,9 +157,9 @@ class CheckedFiles(FileIO):  # type: ignore[misc, unused-ignore]
 
 
 class _CheckedInput(IcebergInput):  # type: ignore[misc, unused-ignore]
-    def __init__(self, file: IcebergInput, decoded: DecodedBytes | None) -> None:
+    def __init__(self, file: IcebergInput, check: Check) -> None:
         super().__init__(file.location)
-        self._file, self._decoded = file, decoded
+        self._file, self._check = file, check
 
     def __len__(self) -> int:
         return len(self._file)
@@ -168,7 +174,7 @@ class _CheckedInput(IcebergInput):  # type: ignore[misc, unused-ignore]
         refuse_beyond(2 * len(self._file), "a file of the metadata")
         with self._file.open(seekable) as stream:
             content = stream.read()
-        check_decoded_size(content, self._decoded or DecodedBytes(_ONE_FILE))
+        self._check(content)
         return io.BytesIO(content)
 
 
@@ -245,14 +251,24 @@ class _Upload(io.BytesIO):
 def counted_together(files: Any) -> Any:
     """Return the files of a table with one budget for all of them, as its reader keeps all."""
     found = copy(files)
-    found.decoded = DecodedBytes("the table's metadata")
+    found.check = partial(check_decoded_size, decoded=DecodedBytes("the table's metadata"))
+    return found
+
+
+def counted_by_block(files: Any) -> Any:
+    """Return the files of a table for a reader that keeps no entry of a manifest.
+
+    A block of a manifest is decoded at a time.
+    """
+    found = copy(files)
+    found.check = check_blocks
     return found
 
 
 def manifest_entries(
     manifest: ManifestFile, files: FileIO, *, with_deleted: bool = False
-) -> list[ManifestEntry]:
-    """Return the entries of a manifest, with the fields of deletion vectors.
+) -> Iterator[ManifestEntry]:
+    """Yield the entries of a manifest one by one, with the fields of deletion vectors.
 
     pyiceberg's own method leaves out fields that are new in version 3 of the format.
     """
@@ -262,11 +278,9 @@ def manifest_entries(
         read_types={-1: ManifestEntry, 2: DataFile},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as reader:
-        return [
-            _inherited(entry, manifest)
-            for entry in reader
-            if with_deleted or entry.status != ManifestEntryStatus.DELETED
-        ]
+        for entry in reader:
+            if with_deleted or entry.status != ManifestEntryStatus.DELETED:
+                yield _inherited(entry, manifest)
 
 
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:

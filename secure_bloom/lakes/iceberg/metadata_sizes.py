@@ -42,6 +42,18 @@ def check_decoded_size(data: bytes, decoded: DecodedBytes) -> None:
         decoded.add(_JSON_COST * json_size(text))
 
 
+def check_blocks(data: bytes) -> None:
+    """Check a manifest whose records are decoded one by one, and forgotten.
+
+    Raises MemoryBudgetError if a block takes more than the budget, and FormatError for damage.
+    """
+    blocks = AvroBlocks(io.BytesIO(data), lambda _: None)
+    cost = max(_BYTE_COST, _cost_of_items(blocks.cost))
+    for _, content in blocks:
+        # One record may have all bytes of its block.
+        refuse_beyond(2 * len(data) + cost * len(content) + _RECORD_COST, _WHAT)
+
+
 def _bounded(pieces: Iterator[bytes], cost: int) -> Iterator[bytes]:
     """Yield the pieces. Raises MemoryBudgetError if they take too much at ``cost`` a byte."""
     size = 0

@@ -7,7 +7,7 @@ keeps its data whatever its name is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from secure_bloom.lakes.iceberg.catalog import (
 )
 from secure_bloom.lakes.iceberg.locations import local_location, opened_location
 from secure_bloom.lakes.table_version import TableVersion, milliseconds
+from secure_bloom.running.memory_budget import DecodedBytes
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
@@ -48,6 +49,8 @@ KEY_PROPERTY = "encryption.key-id"
 METADATA_FOLDER = "metadata"
 #: Manifests of a store that are read before their turn.
 _AHEAD = 1_000
+#: What a live data file takes beside its path, and a value of a column that it lacks.
+_FILE_BYTES, _VALUE_BYTES = 640, 256
 #: Transforms of a partition's column that give no value: a hash, and nothing at all.
 _TELL_NO_VALUE = ("bucket", "void")
 
@@ -131,34 +134,34 @@ def _planned(path: str, at: TableVersion, grant: StoreGrant | None) -> IcebergTa
 
     table = _opened(path)
     # After the metadata: without pyiceberg, opening them says so.
-    from secure_bloom.lakes.iceberg.metadata_files import counted_together, manifest_entries
+    from secure_bloom.lakes.iceberg.metadata_files import counted_by_block, manifest_entries
 
     snapshot = _snapshot(table, at)
     schema = _schema(table, snapshot)
-    files = counted_together(table.io)
-    manifests = () if snapshot is None else snapshot.manifests(files)
-    read = in_order(
-        lambda it: manifest_entries(it, files), manifests, files_at_once([path]), room=_AHEAD
-    )
-    entries = [entry for part in read for entry in part]
-    opened = opener(path)
-    data, index = [], DeleteIndex(table.specs(), opened, _key_columns(table))
-    for entry in entries:
-        if entry.data_file.content == DATA:
-            data.append(entry)
-        else:
+    lists = [] if snapshot is None else snapshot.manifests(table.io)
+    files, opened = counted_by_block(table.io), opener(path)
+    index = DeleteIndex(table.specs(), opened, _key_columns(table))
+    data = []
+    for manifest in lists:
+        if manifest.content == DATA:
+            data.append(manifest)
+            continue
+        for entry in manifest_entries(manifest, files):
             index.add(entry)
+    reader = _LiveFiles(table, schema, index, opened, grant)
+    read = in_order(
+        lambda it: reader.of(manifest_entries(it, files)), data, files_at_once([path]), room=_AHEAD
+    )
+    live = _united(read)
     return IcebergTable(
         path=path,
         grant=grant,
         location=_location(path),
         columns=schema.as_arrow().remove_metadata(),
         names=names_of_structure(schema.as_struct()),
-        live=_live_files(table, schema, data, index, opened, grant),
-        files_with_bounds=Counter(
-            name for entry in data for name in _names(table, _bounded_fields(entry.data_file))
-        ),
-        partition_columns=tuple(_names(table, _partition_fields(table, data))),
+        live=dict(sorted(live.files.items())),
+        files_with_bounds=_by_name(table, live.bounds),
+        partition_columns=tuple(_names(table, _partition_fields(table, live.specs))),
         refused=index.refused or _nested_default(schema),
         key_id=table.properties.get(KEY_PROPERTY),
     )
@@ -194,27 +197,77 @@ def _schema(table: Any, snapshot: Any) -> Any:
     return table.schemas().get(snapshot.schema_id) or table.schema()
 
 
-def _live_files(
-    table: Any,
-    schema: Any,
-    data: Sequence[Any],
-    index: DeleteIndex,
-    opened: Callable[[str], str],
-    grant: StoreGrant | None,
-) -> dict[str, IcebergFile]:
-    defaults, found = _defaults(schema), dict[str, IcebergFile]()
-    for entry in data:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Live:
+    """The live data files of manifests: all that is kept of their entries.
+
+    ``bounds`` has the number of files with a bound, by the field's id. ``specs`` are the ids of
+    partition specs.
+    """
+
+    files: dict[str, IcebergFile]
+    bounds: Counter[int]
+    specs: set[int]
+
+
+class _LiveFiles:
+    """Turns entries of manifests into live data files."""
+
+    def __init__(
+        self,
+        table: Any,
+        schema: Any,
+        index: DeleteIndex,
+        opened: Callable[[str], str],
+        grant: StoreGrant | None,
+    ) -> None:
+        self._table, self._schema, self._index = table, schema, index
+        self._opened, self._grant = opened, grant
+        self._defaults = _defaults(schema)
+        self._kept = DecodedBytes("the data files of the table")
+
+    def of(self, entries: Iterable[Any]) -> _Live:
+        """Return the files of one manifest. Threads may read several at once."""
+        from secure_bloom.lakes.iceberg.deletes import DATA
+
+        found = _Live(files={}, bounds=Counter(), specs=set())
+        for entry in entries:
+            file = entry.data_file
+            if file.content != DATA:
+                raise FormatError("a manifest of data files names a delete file")
+            path, live = self._file(entry)
+            _add(found.files, path, live)
+            found.bounds.update(_bounded_fields(file))
+            found.specs.add(file.spec_id)
+        return found
+
+    def _file(self, entry: Any) -> tuple[str, IcebergFile]:
         file = entry.data_file
         if str(file.file_format.value).upper() != "PARQUET":
             raise UnsupportedFeatureError("the Iceberg table has data files that are not Parquet")
         if file.key_metadata is not None:
             raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
-        path = opened(file.file_path)
-        if path in found:
-            raise FormatError("two entries of the table's manifests name one data file")
-        fills = {**defaults, **_identities(table, schema, file)}
-        found[path] = IcebergFile(deletes=index.of(entry), grant=grant, fills=fills)
-    return dict(sorted(found.items()))
+        path = self._opened(file.file_path)
+        fills = {**self._defaults, **_identities(self._table, self._schema, file)}
+        values = sum(_VALUE_BYTES + len(str(it)) for it in fills.values())
+        self._kept.add(_FILE_BYTES + len(path) + values)
+        return path, IcebergFile(deletes=self._index.of(entry), grant=self._grant, fills=fills)
+
+
+def _united(parts: Iterable[_Live]) -> _Live:
+    found = _Live(files={}, bounds=Counter(), specs=set())
+    for part in parts:
+        for path, file in part.files.items():
+            _add(found.files, path, file)
+        found.bounds.update(part.bounds)
+        found.specs.update(part.specs)
+    return found
+
+
+def _add(files: dict[str, IcebergFile], path: str, file: IcebergFile) -> None:
+    if path in files:
+        raise FormatError("two entries of the table's manifests name one data file")
+    files[path] = file
 
 
 def _defaults(schema: Any) -> dict[str, pa.Scalar]:
@@ -365,17 +418,25 @@ def _bounded_fields(file: Any) -> set[int]:
     return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
 
 
-def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
-    """Return the ids of the columns that partition the files, except by hashes."""
-    specs = {it.data_file.spec_id: table.specs()[it.data_file.spec_id] for it in entries}
+def _partition_fields(table: Any, specs: Iterable[int]) -> list[int]:
+    """Return the ids of the columns that partition files of these specs, except by hashes."""
     return sorted(
         {
             field.source_id
-            for spec in specs.values()
-            for field in spec.fields
+            for spec in specs
+            for field in table.specs()[spec].fields
             if not str(field.transform).startswith(_TELL_NO_VALUE)
         }
     )
+
+
+def _by_name(table: Any, bounds: Mapping[int, int]) -> Mapping[str, int]:
+    """Return the numbers of files by the names of fields."""
+    found = Counter[str]()
+    for number, count in bounds.items():
+        for name in _names(table, [number]):
+            found[name] += count
+    return found
 
 
 def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
