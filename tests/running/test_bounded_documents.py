@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.auditing.checks import table_logs
 from secure_bloom.auditing.checks.writer_schemas import texts_inside
 from secure_bloom.cli import audit_verb, shared_arguments
 from secure_bloom.lakes.delta import history, log_bounds, table_run
@@ -164,6 +165,17 @@ def _written_by_spark(text: str) -> object:
     return spark_schema.written_intervals(footer)
 
 
+def _shown() -> table_logs._Shown:
+    return table_logs._Shown(sb.KeyPolicy(footer_key="k", columns={}))
+
+
+def _schemas() -> Iterator[dict[str, Any]]:
+    """Yield schemas, of which each is small."""
+    for number in range(100):
+        text = '{"a":[' + f"{number}," * 10_000 + "0]}"
+        yield {"metaData": {"schemaString": text}}
+
+
 #: Each document that others may have written, and a reader of it.
 _READERS: dict[str, Callable[[Path], object]] = {
     "secure-bloom.toml": _of_a_file(shared_arguments._table, _TOML["tables"]),
@@ -173,6 +185,8 @@ _READERS: dict[str, Callable[[Path], object]] = {
         lambda path: list(history._checksum_actions(str(path))), _LISTS
     ),
     "stray action": _of_a_file(lambda path: list(history.stray_actions(str(path))), _LISTS),
+    "schema in a log": lambda _: _shown().take_actions([{"metaData": {"schemaString": _LISTS}}]),
+    "schemas of a log": lambda _: _shown().take_actions(_schemas()),
     "parameter in a history": lambda _: history._json(_LISTS),
     "statistics": lambda _: log_bounds._parsed(_LISTS),
     "clustering": _clustered,

@@ -36,6 +36,7 @@ from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.reports.text import counted
 from secure_bloom.running.bounded_documents import parsed_json
+from secure_bloom.running.memory_budget import DecodedBytes, json_size
 from secure_bloom.storage import open_input
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class _Shown:
         self._live = set() if table is None else {it.add.get("path") for it in table.files}
         #: The schemas of all versions: a column keeps its name in the log when it gets another.
         self._schemas = [] if table is None else [table.metadata.schema]
+        self._kept = DecodedBytes("the schemas of the log")
         has_files = table is not None and table.files
         self._partitions = set(table.metadata.partition_columns if table and has_files else ())
         #: For each column, as the log calls it, the files with bounds, by their names there.
@@ -214,6 +216,7 @@ class _Shown:
         except (ValueError, RecursionError):
             return
         if isinstance(schema, dict) and schema not in self._schemas:
+            self._kept.add(json_size(str(text).encode()))
             self._schemas.append(schema)
         fields = schema.get("fields") if isinstance(schema, dict) else None
         for field in fields if isinstance(fields, list) else ():
