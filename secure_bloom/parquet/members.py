@@ -16,7 +16,8 @@ import pyarrow as pa
 #: The names that lead to a member, beginning with the column's.
 Member = tuple[str, ...]
 
-_ELEMENT = "element"
+#: The name of a list's elements in a member.
+ELEMENT = "element"
 
 
 def members_of(field: pa.Field) -> list[Member]:
@@ -32,7 +33,7 @@ def _members(of: pa.DataType, path: Member) -> Iterator[Member]:
         yield from (path for _ in _members(of.key_type, path))
         yield from (path for _ in _members(of.item_type, path))
     elif _is_list(of):
-        yield from _members(of.value_type, (*path, _ELEMENT))
+        yield from _members(of.value_type, (*path, ELEMENT))
     elif isinstance(of, pa.BaseExtensionType):
         yield from (path for _ in _members(of.storage_type, path))
     else:
@@ -53,7 +54,7 @@ def _restricted(field: pa.Field, path: Member, keep: Callable[[Member], bool]) -
         left = [member for member in found if member is not None]
         return field.with_type(pa.struct(left)) if left else None
     if _is_list(of):
-        value = _restricted(of.value_field, (*path, _ELEMENT), keep)
+        value = _restricted(of.value_field, (*path, ELEMENT), keep)
         return None if value is None else field.with_type(_list_of(of, value))
     return None
 
@@ -73,7 +74,7 @@ def _nullable(field: pa.Field, path: Member, hidden: Callable[[Member], bool]) -
             pa.struct([_nullable(member, (*path, member.name), hidden) for member in of])
         )
     if _is_list(of) and any(map(hidden, every)):
-        value = _nullable(of.value_field, (*path, _ELEMENT), hidden)
+        value = _nullable(of.value_field, (*path, ELEMENT), hidden)
         return field.with_type(_list_of(of, value))
     return field
 
@@ -94,7 +95,7 @@ def named(field: pa.Field, name: str) -> set[Member]:
 
     An element of a list may be spelled as in the file: ``phones.list.element.number``.
     """
-    name = name.replace(f".list.{_ELEMENT}", f".{_ELEMENT}")
+    name = name.replace(f".list.{ELEMENT}", f".{ELEMENT}")
     return {
         member[:length]
         for member in members_of(field)

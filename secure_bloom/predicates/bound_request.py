@@ -75,6 +75,16 @@ class HiddenColumns:
         )
 
 
+def left_out(name: str) -> KeyUnavailableError:
+    """Return the error for a column that is asked for, and that a read leaves out."""
+    return KeyUnavailableError(
+        "its key is missing, so it is left out, and it is asked for",
+        hint="give its key, or ask for other columns; missing_keys='null' (--missing-keys "
+        "null) shows it as null",
+        column=name,
+    )
+
+
 def marked(column: pa.Field, hidden: Iterable[Member]) -> pa.Field:
     """Return the column with the names of its hidden members in its metadata."""
     names = sorted(".".join(member) for member in hidden if member[0] == column.name)
@@ -243,11 +253,6 @@ def with_hidden(asked: Request, hidden: HiddenColumns, *, by_name: bool) -> Requ
     shown = [(column.name, hidden.shown(column)) for column in asked.output_schema]
     gone = [name for name, column in shown if column is None]
     if gone and (by_name or len(gone) == len(shown)):
-        raise KeyUnavailableError(
-            "its key is missing, so it is left out, and it is asked for",
-            hint="give its key, or ask for other columns; missing_keys='null' (--missing-keys "
-            "null) shows it as null",
-            column=gone[0],
-        )
+        raise left_out(gone[0])
     left = pa.schema([column for _, column in shown if column is not None])
     return replace(asked, output_schema=left, hidden=hidden)

@@ -26,11 +26,13 @@ from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
 from secure_bloom.api.read import read_row_groups
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.binding import bind
+from secure_bloom.predicates.bound_request import left_out
 from secure_bloom.reading import ReadPlan
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.pruning.plan import PlannedFile
@@ -46,6 +48,8 @@ from secure_bloom.spark.splitting import split
 #: Words of the library's hints, for Python and the command line -> what they are here.
 _SPELLED = {
     "without_filter_keys=True or --without-filter-keys": '.option("withoutFilterKeys", "true")',
+    "missing_keys='drop' (--missing-keys drop)": '.option("missingKeys", "drop")',
+    "missing_keys='null' (--missing-keys null)": '.option("missingKeys", "null")',
     "allow_unverified=True or --allow-unverified": '.option("allowUnverified", "true")',
     "allow_unprotected=True or --allow-unprotected": '.option("allowUnprotected", "true")',
 }
@@ -64,6 +68,8 @@ class SecureBloomSource(sd.DataSource):
     - ``version`` of a Delta table, or ``timestamp`` of a Delta or Iceberg table; by default the
       latest state.
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
+    - ``missingKeys``: ``error``; ``null``, which shows a column whose key is missing as null; or
+      ``drop``, which leaves it out.  With ``null``, Spark's own conditions see nulls.
     - ``allowUnverified``: signed files whose key is missing are read although keys are given.
     - ``allowUnprotected``: files that are protected less than the policy says are read.
     """
@@ -130,6 +136,7 @@ class SecureBloomReader(sd.DataSourceReader):
         self._names = _names(self._schema.names, table)
         self._instants = table.instants
         self._has_log = table.has_log
+        self._hidden = table.hidden
         check_types(self._stored, self._schema, self._names)
         self._filters: list[sd.Filter] = []
         self._shared = ship(options)
@@ -141,6 +148,7 @@ class SecureBloomReader(sd.DataSourceReader):
                 self._where(table.files),
                 columns=self._stored_columns(),
                 without_filter_keys=self._options.without_filter_keys,
+                missing_keys=self._options.missing_keys.value,
             )
         empty = replace(plan, files=())
         # Spark makes one task of an empty list, and gives it nothing to read.
@@ -177,7 +185,8 @@ class SecureBloomReader(sd.DataSourceReader):
     def _stored_columns(self) -> list[str]:
         """Return the columns to read: at least one, because it shows the number of rows."""
         wanted = [self._names.get(name, name) for name in self._schema.names]
-        return [name for name in wanted if name in self._stored.names] or self._stored.names[:1]
+        clear = [name for name in self._stored.names if name not in self._hidden.columns]
+        return [name for name in wanted if name in self._stored.names] or clear[:1]
 
 
 class PushdownReader(SecureBloomReader):
@@ -218,7 +227,14 @@ def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]
     table = table_schema(options.request(), choose)
     if options.where is not None:
         bind(in_utc(options.where, table.instants), table.compared, options.paths)
-    return table
+    if options.missing_keys is MissingKeys.ERROR:
+        return table
+    with Table(options.request()) as opened:
+        shown = table.showing(opened.hidden(options.missing_keys))
+    gone = [name for name in table.spark.names if name not in shown.spark.names]
+    if gone and (options.columns or not shown.spark.names):
+        raise left_out(gone[0])
+    return shown
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from secure_bloom.calling.arguments import member_of
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
@@ -27,6 +29,7 @@ _WORDS = (
     "where",
     "columns",
     "withoutFilterKeys",
+    "missingKeys",
     "version",
     "timestamp",
     *_ACCEPTING,
@@ -49,6 +52,7 @@ class SourceOptions:
     keyring: str | None = None
     where: Predicate | None = field(default=None, repr=False)
     without_filter_keys: bool = False
+    missing_keys: MissingKeys = MissingKeys.ERROR
     allow_unverified: bool = False
     allow_unprotected: bool = False
     columns: tuple[str, ...] = ()
@@ -94,6 +98,7 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         keyring=None if keyring is None else str(Path(local_path(keyring)).absolute()),
         where=from_text(options["where"]) if "where" in options else None,
         without_filter_keys=_flag(options, "withoutFilterKeys"),
+        missing_keys=member_of(MissingKeys, "missingKeys", options.get("missingKeys", "error")),
         allow_unverified=_flag(options, "allowUnverified"),
         allow_unprotected=_flag(options, "allowUnprotected"),
         columns=_columns(options.get("columns", "")),

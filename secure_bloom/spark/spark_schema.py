@@ -7,18 +7,21 @@ the schema.  Every column may be null, whatever the files say.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as st
 
+from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import located
 from secure_bloom.lakes import list_tables
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.parquet.members import ELEMENT, Member
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.predicates.bound_request import HIDDEN, HiddenColumns
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_schema import (
@@ -81,6 +84,8 @@ class TableSchema:
     Names of folders give a bare folder more columns at the end of ``spark``; a table whose log
     names its columns ``has_log``.  Conditions are bound to ``compared``.  ``instants`` are the
     dotted paths of INT96 columns, which are instants although ``stored`` has no zone for them.
+    ``hidden`` are the columns whose key is missing, if a read shows them as null or leaves them
+    out.
     """
 
     stored: pa.Schema
@@ -88,6 +93,16 @@ class TableSchema:
     spark: st.StructType
     instants: frozenset[str]
     has_log: bool
+    hidden: HiddenColumns = field(default_factory=HiddenColumns)
+
+    def showing(self, hidden: HiddenColumns) -> TableSchema:
+        """Return the schema of a read that leaves hidden columns out, or shows them as null.
+
+        The metadata of a column with hidden members names these, as they do in Arrow's schema.
+        """
+        found = [_shown(column, hidden) for column in self.spark]
+        shown = st.StructType([column for column in found if column is not None])
+        return replace(self, spark=shown, hidden=hidden)
 
 
 def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) -> TableSchema:
@@ -136,6 +151,31 @@ def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) 
         instants=instants,
         has_log=isinstance(state, LoggedTable),
     )
+
+
+def _shown(column: st.StructField, hidden: HiddenColumns) -> st.StructField | None:
+    if column.name not in hidden.columns:
+        return column
+    if hidden.mode is MissingKeys.DROP:
+        left = _restricted(column.dataType, (column.name,), hidden.members)
+        return None if left is None else st.StructField(column.name, left)
+    names = [".".join(member) for member in hidden.members if member[0] == column.name]
+    marks = {HIDDEN.decode(): ", ".join(sorted(names))}
+    return st.StructField(column.name, column.dataType, metadata=marks)
+
+
+def _restricted(of: st.DataType, path: Member, hidden: Collection[Member]) -> st.DataType | None:
+    """Return the type without hidden members, or None if none is left."""
+    if path in hidden:
+        return None
+    if isinstance(of, st.StructType):
+        members = [(it, _restricted(it.dataType, (*path, it.name), hidden)) for it in of]
+        left = [st.StructField(it.name, type_) for it, type_ in members if type_ is not None]
+        return st.StructType(left) if left else None
+    if isinstance(of, st.ArrayType):
+        element = _restricted(of.elementType, (*path, ELEMENT), hidden)
+        return None if element is None else st.ArrayType(element)
+    return of
 
 
 def _folder_fields(values: list[Values]) -> dict[str, st.StructField]:

@@ -601,9 +601,39 @@ class TestOptions:
         unchecked = ours(spark, people, keyring=str(path), withoutFilterKeys="true", **asked)
         assert unchecked.collect() == [(77,)]
 
+    def test_columns_without_a_key_are_null_or_left_out(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        few = {name: key for name, key in MASTER_KEYS.items() if name != "k_pii"}
+        keyring = tmp_path / "keyring.json"
+        keyring.write_text(keyring_json(few))
+        places = [{"city": "rome", "zip": f"{n:05}"} for n in range(50)]
+        rows = pa.table({"id": range(50), "email": [f"{n}@x" for n in range(50)], "at": places})
+        table = tmp_path / "table"
+        table.mkdir()
+        pairs = {"k_pii": ["email", "at.zip"], "k_finance": ["id"]}
+        write_file(table / "x.parquet", rows, ArrowMode.ENCRYPTED, column_keys=pairs)
+        asked = {"keyring": str(keyring)}
+        dropped = ours(spark, table, missingKeys="drop", **asked)
+        assert dropped.schema.simpleString() == "struct<id:bigint,at:struct<city:string>>"
+        assert dropped.where("id = 7").collect() == [(7, ("rome",))]
+        nulls = ours(spark, table, missingKeys="null", **asked)
+        assert nulls.schema["email"].metadata == {"secure_bloom.hidden": "email"}
+        assert nulls.where("id = 7").collect() == [(7, None, ("rome", None))]
+        for mode in ("drop", "null"):
+            with pytest.raises(Exception, match=r"KeyUnavailableError: .*email") as caught:
+                ours(spark, table, missingKeys=mode, where="email = '7@x'", **asked).collect()
+            assert_tells_no_secret(str(caught.value))
+        # What Spark asks the source for is checked, too.
+        with pytest.raises(Exception, match=r'.option\("missingKeys", "drop"\)'):
+            ours(spark, table, missingKeys="null", **asked).where("email = '7@x'").collect()
+        with pytest.raises(Exception, match=r"(?s)left out.*option\(.missingKeys., .null.\)"):
+            ours(spark, table, missingKeys="drop", columns="email", **asked).collect()
+
     @pytest.mark.parametrize(
         ("options", "complaint"),
         [
+            ({"missingKeys": "nul"}, "missingKeys"),
             ({"polcy": "x"}, "did you mean 'policy'"),
             ({"policy": str(POLICY), "keyring": "k"}, "both policy and keyring"),
             ({"keyring": "no-such-file"}, "no-such-file"),
