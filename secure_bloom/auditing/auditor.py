@@ -146,6 +146,8 @@ def conclude(
         leak_search=leaks,
         file_columns={mask.path(path): columns for path, columns in summed.file_columns.items()},
         table_of={mask.path(path): name for path, name in _table_names(summed, plan, mask)},
+        bytes=summed.bytes,
+        filters=summed.filters,
         left_out=tuple(map(mask.path, sorted(set(plan.listed).difference(plan.files)))),
     )
 
@@ -203,6 +205,8 @@ class _Summary:
         self._policy = policy
         self.tables: dict[str | None, _TableSums] = {}
         self.checked = 0
+        self.bytes = 0
+        self.filters = 0
         #: The columns of each file that could be read. Files with the same ones share a tuple.
         self.file_columns: dict[str, tuple[str, ...]] = {}
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -210,6 +214,8 @@ class _Summary:
     def add(self, file: FileAudit) -> None:
         """Add the result of one file."""
         self.checked += file.columns_checked
+        self.bytes += file.bytes
+        self.filters += file.filters
         if file.columns:
             names = tuple(file.columns)
             self.file_columns[file.path] = self._shared.setdefault(names, names)

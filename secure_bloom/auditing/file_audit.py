@@ -135,7 +135,8 @@ class FileAudit:
 
     ``columns`` are its leaves by their dotted names. ``columns_checked`` is how many of them were
     checked completely.  ``protection`` says how the file is protected, if it breaks no rule about
-    keys.  ``traced`` has the words of sensitive columns that it shows, to be confirmed.
+    keys.  ``traced`` has the words of sensitive columns that it shows, to be confirmed.  ``bytes``
+    is the size of the file, and ``filters`` the number of the Bloom filters that its footer names.
     """
 
     path: str
@@ -144,6 +145,8 @@ class FileAudit:
     columns_checked: int = 0
     protection: Protection | None = None
     traced: tuple[TracedValues, ...] = ()
+    bytes: int = 0
+    filters: int = 0
 
 
 def audit_file(
@@ -269,7 +272,7 @@ def _audit(subject: FileSubject) -> FileAudit:
     if footer is None:
         # No footer says which bytes are whose, so only those before it are searched for filters.
         findings += run_checks((unreferenced_bytes.check_before_footer,), subject)
-        return FileAudit(path=subject.file.path, findings=tuple(findings))
+        return FileAudit(path=subject.file.path, findings=tuple(findings), bytes=subject.file.size)
     opened = _opened(subject, footer)
     findings += islice(_inside(opened), _MOST_FINDINGS)
     if len(findings) >= _MOST_FINDINGS:
@@ -284,7 +287,13 @@ def _audit(subject: FileSubject) -> FileAudit:
         columns={leaf.name: leaf.path for leaf in footer.leaves},
         columns_checked=0 if error is not None else _count_checked(opened, findings),
         protection=None if _breaks_rules(findings) else protection_of(opened),
+        bytes=subject.file.size,
+        filters=sum(map(_has_filter, opened.chunks)),
     )
+
+
+def _has_filter(chunk: ChunkSubject) -> bool:
+    return chunk.chunk is not None and chunk.chunk.meta_data.bloom_filter_offset is not None
 
 
 def _traced(opened: FooterSubject) -> tuple[tuple[TracedValues, ...], list[Finding]]:

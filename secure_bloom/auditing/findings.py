@@ -151,7 +151,9 @@ class AuditReport(Report):
     ``paths`` are the checked files and ``columns`` the policy's columns, both in the order of a
     report.  ``columns_checked`` counts the columns of files that were checked completely.
     ``file_columns`` has the columns of each file that could be read, or is None if they are not
-    known. ``left_out`` are files that a sample left out. ``table_of`` has the table of each file.
+    known. ``bytes`` is the size of the files that could be read, and ``filters`` the number of
+    their Bloom filters. ``left_out`` are files that a sample left out. ``table_of`` has the table
+    of each file.
     ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy itself
     leaves open: both are shown, but do not make the audit fail.  ``scope`` is what the audit was
     asked to check.  ``leak_search`` has the counts of words that were searched for, with
@@ -167,6 +169,8 @@ class AuditReport(Report):
     left_out: tuple[str, ...] = ()
     table_of: Mapping[str, str] = field(default_factory=dict)
     columns_checked: int = 0
+    bytes: int = 0
+    filters: int = 0
     scope: AuditScope = field(default_factory=AuditScope)
     leak_search: Mapping[str, Any] | None = None
 

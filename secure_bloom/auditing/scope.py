@@ -11,7 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from secure_bloom.errors import refused_by_system
+from secure_bloom.encryption.policy_files import read_policy
+from secure_bloom.errors import PolicyError, refused_by_system
 
 
 def _versions() -> dict[str, str]:
@@ -24,9 +25,9 @@ def _versions() -> dict[str, str]:
 class AuditScope:
     """What an audit was asked to check. A report is only meaningful together with its scope.
 
-    ``policy`` is the path of the policy file and ``policy_sha256`` the digest of its bytes. Both
-    are None for a policy that was made in Python.  ``options`` are those of
-    :func:`secure_bloom.audit`, by name.
+    ``policy`` is the path of the policy file and ``policy_sha256`` the digest of its bytes and of
+    the files that it includes. Both are None for a policy that was made in Python.  ``options`` are
+    those of :func:`secure_bloom.audit`, by name.
     """
 
     policy: str | None = None
@@ -83,8 +84,23 @@ def _words(value: object) -> str:
 
 
 def policy_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a policy file's bytes, by which anybody can check the file."""
+    """Return the SHA-256 of the bytes of a policy file and of the files that it includes.
+
+    The order is that in which they are included, so that anybody can check it by
+    ``cat policy.toml tables/orders.toml | sha256sum``. Of a policy that cannot be read as such, it
+    is that of the file itself.
+    """
+    digest = hashlib.sha256()
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        for file in (Path(path), *_included(Path(path))):
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
     except OSError as exc:
         raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
+
+
+def _included(path: Path) -> tuple[Path, ...]:
+    try:
+        return read_policy(path).included
+    except PolicyError:
+        return ()

@@ -232,7 +232,10 @@ def _numbers(report: AuditReport, seconds: float) -> dict[str, tuple[float, str]
     return {
         "files": (report.files, "Files that were checked."),
         "files_unread": (unread, "Files of these that could not be read."),
+        "failures": (unread, "Files that could not be read, as files_unread."),
         "files_left_out": (len(report.left_out), "Files that the sample left out."),
+        "bytes": (report.bytes, "Bytes of the files that could be read."),
+        "filters": (report.filters, "Bloom filters of these files."),
         "columns_checked": (report.columns_checked, "Columns of files that were checked whole."),
         **{
             f'findings{{severity="{severity}"}}': (counts[severity], "Findings that count.")

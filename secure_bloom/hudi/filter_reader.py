@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -31,6 +32,7 @@ from secure_bloom.storage import (
     open_input,
 )
 from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
 
@@ -98,6 +100,7 @@ class RecordKeyReport(ReportOfFiles[RecordKeyFile]):
 
 
 @checked_arguments
+@with_storage_options
 def read_record_key_filter(
     path: str | PathLike[str],
     *,
@@ -105,6 +108,7 @@ def read_record_key_filter(
     policy: GivenPolicy = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> RecordKeyFilter | None:
     """Return the record key filter and key range of one base file, or None for a file with neither.
 
@@ -117,6 +121,7 @@ def read_record_key_filter(
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         The filter and the range, or None.

@@ -6,7 +6,7 @@ Only the footer is written. No data page is changed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -45,6 +45,7 @@ from secure_bloom.runs.loop import run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ class RecordKeyFilterOptions:
 
 
 @checked_arguments
+@with_storage_options
 def add_record_key_filter(
     paths: Paths,
     *,
@@ -95,6 +97,7 @@ def add_record_key_filter(
     allow_unprotected: bool = False,
     allow_clear_entry: bool = False,
     jobs: int | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> AddReport:
     """Add Hudi's Bloom filter and key range of ``column`` to base files that have none.
 
@@ -116,6 +119,7 @@ def add_record_key_filter(
         allow_clear_entry: Write the filter and the key range of an encrypted column into a signed
             footer too, where everyone can read them.
         jobs: Number of cores; by default all.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file.  A file fails whose key column is encrypted and whose

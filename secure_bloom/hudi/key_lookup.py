@@ -42,6 +42,7 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 #: Files at work at a time: more than cores, because a search waits for the disk or the store.
 _WORKERS = min(32, (os.cpu_count() or 1) + 4)
@@ -167,6 +168,7 @@ class SearchedKeys:
 
 
 @checked_arguments
+@with_storage_options
 def lookup(
     paths: Paths,
     keys_to_find: str | Iterable[str],
@@ -176,6 +178,7 @@ def lookup(
     policy: GivenPolicy = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> LookupReport:
     """Find the base files that hold record keys, one text or many.
 
@@ -191,6 +194,7 @@ def lookup(
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with the files that hold each key.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from os import PathLike
@@ -25,6 +25,7 @@ from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import GONE
 from secure_bloom.runs.work import FileTask
 from secure_bloom.storage.paths import Paths, as_path, as_paths
+from secure_bloom.storage.storage_options import granted
 
 if TYPE_CHECKING:
     from secure_bloom.runs.runner import Runner
@@ -47,6 +48,7 @@ class BuildOptions:
     since: int | None = None
     commit_every: int | None = None
     jobs: int | None = None
+    storage_options: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -118,6 +120,7 @@ def build_index(asked: FileRequest) -> IndexReport | BuildReport:
         since: Number of a snapshot. Only files that a table got later are indexed.
         commit_every: Number of files after which to commit to a table. By default once, at the end.
         jobs: Number of cores for a table; by default all.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report of the index, or of all files of a table.
@@ -127,10 +130,11 @@ def build_index(asked: FileRequest) -> IndexReport | BuildReport:
         FormatError: The existing index is damaged.
     """
     path = as_path(asked.data_file)
-    if is_table(path):
-        return build_table(path, asked.columns, asked, LocalRunner(jobs=asked.jobs))
-    asked.refuse_options_of_tables()
-    report = _open_work(asked.columns, asked)().build(FileTask(path)).report
+    with granted(path, asked.storage_options):
+        if is_table(path):
+            return build_table(path, asked.columns, asked, LocalRunner(jobs=asked.jobs))
+        asked.refuse_options_of_tables()
+        report = _open_work(asked.columns, asked)().build(FileTask(path)).report
     warn_unverified(() if report.verified else (report.path,))
     return report
 
@@ -161,6 +165,7 @@ def build_indexes(asked: IndexRequest) -> BuildReport:
         since: Number of a snapshot. Only files that a table got later are indexed.
         commit_every: Number of files after which to commit to a table. By default once, at the end.
         jobs: Number of cores; by default all.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each file.
@@ -175,11 +180,12 @@ def build_indexes(asked: IndexRequest) -> BuildReport:
     """
     given = as_paths(asked.paths)
     runner = LocalRunner(jobs=asked.jobs)
-    table = table_alone(given)
-    if table is not None:
-        return build_table(table, asked.columns, asked, runner)
-    asked.refuse_options_of_tables()
-    done = run(_open_work(asked.columns, asked), _IndexedFiles(paths=given), runner)
+    with granted(given, asked.storage_options):
+        table = table_alone(given)
+        if table is not None:
+            return build_table(table, asked.columns, asked, runner)
+        asked.refuse_options_of_tables()
+        done = run(_open_work(asked.columns, asked), _IndexedFiles(paths=given), runner)
     reports = tuple(it.report for it in done.reports)
     warn_unverified(file.path for file in reports if not file.verified)
     return BuildReport(files=reports, dry_run=asked.dry_run, seconds=done.seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from secure_bloom.reports.base import Report, counted_files
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.storage_options import with_storage_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +82,19 @@ class ShowReport(Report):
 
 
 @checked_arguments
-def show(paths: Paths) -> ShowReport:
+@with_storage_options
+def show(
+    paths: Paths,
+    *,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
+) -> ShowReport:
     """Describe the indexes at ``paths``.  No key is needed.
 
     A damaged index is reported with its error and does not stop the others.
 
     Args:
         paths: Data files, or index files themselves; or one Paimon table.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a record for each index.

@@ -39,6 +39,7 @@ from secure_bloom.reports.base import ReportOfFiles, counted_files
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths, as_paths, files_at_once
+from secure_bloom.storage.storage_options import with_storage_options
 
 
 @checked_arguments
@@ -99,6 +100,7 @@ _MERGED = "rows of this file are merged with those of others: a newer file may r
 
 
 @checked_arguments
+@with_storage_options
 def probe(
     paths: Paths,
     where: object,
@@ -108,6 +110,7 @@ def probe(
     policy: GivenPolicy = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> PaimonProbe:
     """Find by the index of each data file whether it may hold rows that satisfy ``where``.
 
@@ -126,6 +129,7 @@ def probe(
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        storage_options: Settings of S3, as Polars, deltalake and pandas take them.
 
     Returns:
         A report with a verdict for each file.

@@ -54,6 +54,7 @@ def audit(
     without_keys: bool = False,
     check_values: bool = False,
     strict: bool = False,
+    baseline: str | os.PathLike[str] | None = None,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
@@ -75,6 +76,7 @@ def audit(
             search the files of tables, and the driver the other files and all names.  The driver
             and each Python worker read the values of sensitive columns once.
         strict: A column that no rule of the policy names is a finding.
+        baseline: An earlier report in JSON, read by the driver. Its findings are ``ignored``.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
 
@@ -93,6 +95,7 @@ def audit(
         without_keys=without_keys,
         check_values=check_values,
         strict=strict,
+        baseline=baseline,
         spark_properties=spark_properties,
     )
     plan = _plan(paths, policy, options)

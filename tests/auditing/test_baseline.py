@@ -67,6 +67,19 @@ def test_a_report_counts_by_table(lake: Path) -> None:
     ]
 
 
+def test_the_terminal_has_a_line_for_each_table(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    shown = cli("audit", lake, "--policy", policy).stdout.splitlines()
+    assert "customers (1 file): 1 low" in shown
+    assert "orders (2 files): 1 unchecked" in shown
+    cli("add", lake / "customers", "--policy", policy)
+    shown = cli("audit", lake, "--policy", policy).stdout.splitlines()
+    assert "customers (1 file): clean" in shown
+    # One table is the whole report.
+    alone = cli("audit", lake / "customers", "--policy", policy).stdout
+    assert "(1 file)" not in alone
+
+
 def test_the_page_is_blank_where_nothing_was_looked_at(lake: Path) -> None:
     page = lake.parent / "audit.html"
     words = ("audit", lake, "--policy", lake.parent / "policy.toml", "--format", "html")
@@ -90,10 +103,20 @@ def test_numbers_of_runs_for_prometheus(lake: Path) -> None:
     policy, metrics = lake.parent / "policy.toml", lake.parent / "run.prom"
     cli("audit", lake, "--policy", policy, "--metrics", metrics)
     text = metrics.read_text()
-    for line in ("files 3", "files_unread 1", 'findings{severity="low"} 1', "findings_ignored 0"):
+    size = sum(file.stat().st_size for file in lake.rglob("x.parquet"))
+    numbers = (f"bytes {size}", "filters 0", "failures 1")
+    for line in (
+        *numbers,
+        "files 3",
+        "files_unread 1",
+        'findings{severity="low"} 1',
+        "findings_ignored 0",
+    ):
         assert f"\nsecure_bloom_audit_{line}\n" in text
     assert cli("add", lake, "--policy", policy, "--metrics", metrics).returncode == 2
     text = metrics.read_text()
     for line in ('files{status="added"} 1', 'filters{action="added"} 1', "failures 1"):
         assert f"\nsecure_bloom_add_{line}\n" in text
     assert "secure_bloom_add_seconds 0." in text
+    cli("audit", lake, "--policy", policy, "--metrics", metrics)
+    assert "\nsecure_bloom_audit_filters 1\n" in metrics.read_text()

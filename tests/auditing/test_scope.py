@@ -21,6 +21,19 @@ def test_a_policy_file_is_named_with_its_digest(tmp_path: Path) -> None:
     assert scope.versions.keys() == {"secure-bloom", "pyarrow", "python"}
 
 
+def test_the_digest_is_that_of_included_files_too(tmp_path: Path) -> None:
+    policy, more = tmp_path / "policy.toml", tmp_path / "more.toml"
+    policy.write_text('include = ["more.toml"]\n' + POLICY_TEXT)
+    example = Example(path=sound(tmp_path), policy=policy)
+    digests = []
+    for text in ("[columns.iban]\n", "[columns.zip]\n"):
+        more.write_text(text)
+        wanted = hashlib.sha256(policy.read_bytes() + more.read_bytes()).hexdigest()
+        assert example.audit(ignore=["policy-column-unknown"]).scope.policy_sha256 == wanted
+        digests.append(wanted)
+    assert digests[0] != digests[1]
+
+
 def test_a_policy_that_cannot_be_used_is_named_too(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text("blom = 1\n")

@@ -58,6 +58,21 @@ def test_what_spark_writes_under_the_policy_is_clean(sound: Path) -> None:
     assert (report.files, report.columns_checked) == (4, 16)
 
 
+def test_what_an_earlier_report_has_is_ignored(
+    spark: SparkSession, sound: Path, tmp_path: Path
+) -> None:
+    policy, last = tmp_path / "policy.toml", tmp_path / "last.json"
+    keyring = POLICY.with_name("dev-keyring.json")
+    text = POLICY.read_text().replace("dev-keyring.json", str(keyring))
+    policy.write_text(text.replace("[columns.country]", '[columns.country]\nkey = "k_pii"'))
+    first = sb.audit(sound, policy=policy)
+    assert ("column-in-clear", "country") in ids(first)
+    last.write_text(first.to_json())
+    rows = audit(spark, str(sound), policy, baseline=last).collect()
+    assert {row.ignored for row in rows} == {True}
+    assert {(row.id, row.column) for row in rows} >= ids(first)
+
+
 @since_4_0
 def test_a_signed_footer_of_spark_is_clean_with_a_note_on_its_size_statistics(
     spark: SparkSession, tmp_path: Path, policy: KeyPolicy

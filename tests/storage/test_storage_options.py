@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 from typing import Any
 
@@ -111,3 +112,39 @@ def test_a_right_lasts_as_long_as_its_block() -> None:
         return len(list(paths))
 
     assert count(iter(["s3://two/a", "s3://two/b"]), storage_options=options) == 2
+
+
+def public_functions() -> list[Any]:
+    """All public functions that take paths of tables, those of Hudi and Paimon too."""
+    found = []
+    for module in (sb, sb.hudi, sb.paimon):
+        for name in module.__all__:
+            function = getattr(module, name)
+            if (
+                inspect.isfunction(function)
+                and PATHS & inspect.signature(function).parameters.keys()
+            ):
+                found.append(pytest.param(function, id=f"{module.__name__}.{name}"))
+    return found
+
+
+PATHS = {"paths", "path", "files", "data_file", "query"}
+
+
+@pytest.mark.parametrize("function", public_functions())
+def test_all_that_takes_paths_takes_them(function: Any) -> None:
+    assert "storage_options" in inspect.signature(function).parameters
+
+
+def test_hudi_and_paimon_use_them(lake: Bucket, port: str) -> None:
+    options = {"storage_options": forms(port)["polars"]}
+    path = f"s3://{lake.name}/lake/x.parquet"
+    done = sb.hudi.add_record_key_filter(path, column="email", **options)
+    assert not done.failed
+    assert sb.hudi.read_record_key_filter(path, **options).column == "email"
+    assert sb.hudi.lookup(path, "a", column="email", **options).found == {"a": (path,)}
+    assert not sb.paimon.build_indexes(path, "email", **options).failed
+    assert sb.paimon.build_index(path, "n", **options).error is None
+    assert len(sb.paimon.show(path, **options).files) == 1
+    (verdict,) = sb.paimon.probe(path, "email = 'zz'", **options).files
+    assert str(verdict.verdict) == "absent"

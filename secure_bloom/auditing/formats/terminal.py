@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from secure_bloom.auditing.findings import AuditReport
+from secure_bloom.auditing.findings import KINDS, AuditReport
 from secure_bloom.auditing.formats.mistakes import (
     HARMLESS,
     Mistake,
@@ -17,13 +17,14 @@ from secure_bloom.auditing.formats.mistakes import (
     verdict,
 )
 from secure_bloom.auditing.formats.path_rows import common_folder
-from secure_bloom.reports.text import legible, named_columns
+from secure_bloom.reports.text import counted, legible, named_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 _EXAMPLES = 3
+_MOST_TABLES = 20
 _LONGEST = 2000
 _STYLES = {
     State.CRITICAL: "bold white on red",
@@ -77,6 +78,7 @@ def _report_lines(
         if group.state not in HARMLESS:
             yield from _paragraph(group, folder, verbose=verbose)
     yield from _lines_of([group for group in groups if group.state in HARMLESS])
+    yield from _tables(report, folder)
     yield from _summary(report, groups, folder)
 
 
@@ -124,6 +126,24 @@ def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
         yield _Line(0, Text(text, style=_STYLES[group.state]))
     if groups:
         yield _Line(0, Text())
+
+
+def _tables(report: AuditReport, folder: str) -> Iterator[_Line]:
+    """Yield a line for each table with the number of its findings. One table needs no line."""
+    from rich.text import Text
+
+    tables = report.tables
+    if len(tables) < 2:
+        return
+    for it in tables[:_MOST_TABLES]:
+        counts = [f"{it.findings[kind]:,} {kind}" for kind in KINDS if it.findings.get(kind)]
+        name = legible(it.table.removeprefix(folder))
+        text = f"{name} ({counted(it.files, 'file')}): {', '.join(counts) or 'clean'}"
+        yield _Line(0, Text(text, style="" if counts else _STYLES[State.CLEAN]))
+    if len(tables) > _MOST_TABLES:
+        rest = counted(len(tables) - _MOST_TABLES, "table")
+        yield _Line(0, Text(f"and {rest} with the fewest findings", style="dim"))
+    yield _Line(0, Text())
 
 
 def _summary(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> Iterator[_Line]:
