@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -129,9 +131,63 @@ def keyring_option(text: str) -> Callable[[F], F]:
 
 
 def with_common_options(function: F) -> F:
-    """Add ``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has."""
+    """Add ``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has.
+
+    Every verb also has ``--storage-option``: the objects that its arguments name are accessed so.
+    """
     keyring = keyring_option("File with the keys; else the policy's [kms].")
-    return keyring(JSON(VERBOSE(with_verbosity(function))))
+    return STORAGE(keyring(JSON(VERBOSE(with_verbosity(_with_storage(function))))))
+
+
+STORAGE = click.option(
+    "--storage-option",
+    "storage_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of S3, such as aws_endpoint_url=URL. NAME=@FILE takes it from a file, which "
+    "keeps a secret out of the list of processes. May be repeated.",
+)
+
+
+def _with_storage(function: F) -> F:
+    @functools.wraps(function)
+    def call(*args: Any, storage_options: tuple[str, ...], **options: Any) -> Any:
+        if not storage_options:
+            return function(*args, **options)
+        from secure_bloom.storage.storage_options import granted
+
+        given = dict(map(_storage_option, storage_options))
+        with granted(_buckets([*args, *options.values()]), given):
+            return function(*args, **options)
+
+    return cast(F, call)
+
+
+def _storage_option(text: str) -> tuple[str, str]:
+    """Return the name and the value. No error quotes what may be a secret."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise PolicyError(
+            "--storage-option has no '='", hint="write --storage-option aws_region=eu-west-1"
+        )
+    if value.startswith("@"):
+        return name.strip(), read_text(value[1:]).strip()
+    return name.strip(), value
+
+
+def _buckets(given: object) -> list[str]:
+    """Return the buckets in all texts that a verb was given: paths, and queries that name them."""
+    if isinstance(given, str | PathLike):
+        return list(dict.fromkeys(_BUCKET.findall(os.fspath(given))))
+    if isinstance(given, Mapping):
+        return _buckets(list(given.values()))
+    if isinstance(given, list | tuple):
+        return list(dict.fromkeys(it for each in given for it in _buckets(each)))
+    return []
+
+
+#: The address of a bucket, wherever a text has one.
+_BUCKET = re.compile(r"\bs3[an]?://[^/\s'\"?]+")
 
 
 #: The help of ``--policy`` in verbs that read.

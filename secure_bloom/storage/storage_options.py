@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from typing import Any, Final, ParamSpec, TypeVar
 
 from secure_bloom.errors import PolicyError
@@ -138,7 +139,8 @@ def with_storage_options(function: Callable[P, R]) -> Callable[P, R]:
         name = next((it for it in ("paths", "path", "files") if it in given), None)
         paths: Any = args[0] if args else given.get(name, ())
         wanted = given.get("storage_options")
-        if wanted is not None and table_path(paths) is None:
+        is_one = isinstance(paths, str | PathLike) or table_path(paths) is not None
+        if wanted is not None and not is_one:
             # Listed once: the paths may come from a generator.
             paths = as_paths(paths)
             if not args:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -145,6 +149,34 @@ def test_hudi_and_paimon_use_them(lake: Bucket, port: str) -> None:
     assert sb.hudi.lookup(path, "a", column="email", **options).found == {"a": (path,)}
     assert not sb.paimon.build_indexes(path, "email", **options).failed
     assert sb.paimon.build_index(path, "n", **options).error is None
-    assert len(sb.paimon.show(path, **options).files) == 1
+    assert len(sb.paimon.show(path, **options).to_dict()["indexes"]) == 1
     (verdict,) = sb.paimon.probe(path, "email = 'zz'", **options).files
     assert str(verdict.verdict) == "absent"
+
+
+def cli(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "secure_bloom", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_takes_them(lake: Bucket, port: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("testing\n")
+    given = {**forms(port)["polars"], "aws_secret_access_key": f"@{secret}"}
+    options = [f"--storage-option={name}={value}" for name, value in given.items()]
+    path = f"s3://{lake.name}/lake"
+    content = lake.objects()["lake/x.parquet"]
+    for number in range(40):
+        lake.put(f"lake/{number}.parquet", body=content)
+    done = cli("add", path, "--column", "email", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    assert {file["status"] for file in json.loads(done.stdout)["files"]} == {"added"}
+    done = cli("sql", f"SELECT count(*) AS n FROM '{path}' WHERE email = 'a'", "--json", *options)
+    assert json.loads(done.stdout)["data"] == [{"n": 41}], done
+    done = cli("probe", path, "email", "zz", *options)
+    assert done.returncode == 1, done
+    # The environment has no rights, and nothing that may be a secret is quoted.
+    for wrong in ("hunter2", "account_key=hunter2"):
+        done = cli("inspect", path, "--storage-option", wrong)
+        assert done.returncode == 2
+        assert "hunter2" not in done.stdout + done.stderr
