@@ -53,8 +53,25 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 def check_fields(record: Any) -> None:
     """Raise PolicyError for a field of a dataclass whose value does not have the annotated type."""
-    for field in fields(record):
-        _check(field.name, getattr(record, field.name), str(field.type))
+    kind: Any = type(record)
+    annotations, by_type, known = _checked_fields(kind)
+    values = [getattr(record, name) for name in annotations]
+    types = tuple(map(type, values))
+    if types not in known:
+        for (name, annotation), value in zip(annotations.items(), values, strict=True):
+            _check(name, value, annotation)
+        if by_type:
+            known.add(types)
+
+
+@cache
+def _checked_fields(kind: Any) -> tuple[dict[str, str], bool, set[tuple[type, ...]]]:
+    """Return the annotations of a dataclass, and whether types alone decide on all of them.
+
+    The last part is for the types of the fields of records that passed before.
+    """
+    annotations = {field.name: str(field.type) for field in fields(kind)}
+    return annotations, all(map(_is_told_by_type, annotations.values())), set()
 
 
 def member_of(kind: type[E], name: str, value: object) -> E:

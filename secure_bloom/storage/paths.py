@@ -176,6 +176,8 @@ def below(path: str, folder: str) -> str | None:
 #: Between the part of a local path that may lead through links, and the part that must not.  To
 #: the system it means nothing (rsync has "/./" for a like purpose).
 _FENCE = "/././"
+#: An absolute path without empty parts, and without parts that begin with a dot.
+_ABSOLUTE = re.compile(r"(?:/[^/.\0][^/\0]*)+")
 
 
 def without_links(path: str, root: str) -> str:
@@ -234,7 +236,11 @@ def with_slashes(path: str) -> str:
 def absolute_path(path: str | PathLike[str]) -> str:
     """Return the absolute path, or the URI, for processes that run in another folder."""
     text = os.fspath(path)
-    return text if is_object_uri(text) else str(Path(local_path(text)).absolute())
+    if is_object_uri(text):
+        return text
+    local = local_path(text)
+    # pathlib takes longer than the rest of a small file's path, and would leave it as it is.
+    return local if _ABSOLUTE.fullmatch(local) else str(Path(local).absolute())
 
 
 def as_paths(paths: Paths, *, to_commit: bool = False) -> list[str]:
