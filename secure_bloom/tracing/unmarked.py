@@ -19,10 +19,12 @@ from secure_bloom.tracing.packed import LARGEST_BLOCK, is_utf8
 
 #: Bytes of a window, the fewest of a file, and how often more than by chance two are equal.
 _WINDOW, _FEWEST, _MOST_EQUAL = 512, 256, 1.35
-#: Files that hold pictures, sound, films or fonts: they are packed, and have no texts.
+#: Files that hold pictures, sound, films or fonts: they are packed, and have no texts.  Sketches of
+#: Iceberg (Puffin) are hashes.
 _MEDIA: Final = (
     b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"OggS", b"ID3", b"fLaC",
     b"\x1aE\xdf\xa3", b"wOFF", b"wOF2", b"\0\1\0\0\0", b"OTTO", b"II*\0", b"MM\0*",
+    b"PFA1",
 )  # fmt: skip
 #: Programs have tables of numbers that look packed: only if most of a program does, it is.
 _PROGRAMS: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")

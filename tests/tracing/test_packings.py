@@ -330,7 +330,7 @@ def test_what_is_not_opened_is_listed(tmp_path: Path, what: str) -> None:
     assert reason in " ".join(it.reason for it in file.unread)
 
 
-@pytest.mark.parametrize("mark", [b"\x89PNG\r\n\x1a\n", b"\0\0\0\x20ftypisom", b"\x7fELF"])
+@pytest.mark.parametrize("mark", [b"\x89PNG\r\n\x1a\n", b"\0\0\0\x20ftypisom", b"\x7fELF", b"PFA1"])
 def test_pictures_films_and_programs_are_not_called_packed(mark: bytes) -> None:
     evenness = Evenness(mark)
     evenness.take(mark + NOISE + bytes(5_000))
