@@ -18,6 +18,7 @@ The numbers are in Roaring bitmaps of 64 bits, all little-endian
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.lakes.delta.live_file import DeletionVector
 from secure_bloom.lakes.delta.log_files import resolve
 from secure_bloom.lakes.paimon.table import PaimonVector, read_vector
-from secure_bloom.running.memory_budget import refuse_beyond, reserved
+from secure_bloom.running.memory_budget import MemoryShare, memory_budget, refuse_beyond, reserved
 from secure_bloom.storage import join, open_input
 
 #: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
@@ -41,6 +42,9 @@ _POSITION_BYTES: Final = 16
 #: becomes a few arrays.
 VECTOR_COST: Final = 40
 _WHAT: Final = "a deletion vector"
+#: Positions that readers of files keep now, of vectors that are larger than this.
+_KEPT: Final = MemoryShare(0)
+_LARGE: Final = 1 << 20
 _MAGIC: Final = (1681511377).to_bytes(4, "little")
 _FILE_VERSION = b"\x01"
 #: That of Paimon's bitmaps of 32 bits; its bitmaps of 64 bits are those of Delta.
@@ -88,7 +92,7 @@ def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
         raise FormatError(f"a deletion vector has {len(found)} rows, the log says {cardinality}")
     if len(found) and found[-1] >= rows:
         raise FormatError(f"a deletion vector has row {found[-1]}, the file has {rows} rows")
-    return found
+    return _kept(found)
 
 
 @contextmanager
@@ -102,6 +106,20 @@ def _decoding(size: int, numbers: int) -> Iterator[None]:
     refuse_beyond(takes, _WHAT)
     with reserved(takes):
         yield
+
+
+def _kept(found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the positions of a vector for as long as a reader keeps them.
+
+    Raises MemoryBudgetError if those of all files that are read now take more than the budget.
+    """
+    if found.nbytes >= _LARGE:
+        account = _KEPT.account()
+        _KEPT.most = memory_budget()
+        if not account.take(found.nbytes):
+            refuse_beyond(_KEPT.used + found.nbytes, "what deletion vectors delete")
+        weakref.finalize(found, account.close).atexit = False
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +156,7 @@ class PaimonDeletedRows:
                     f"a deletion vector has {len(found)} rows, the manifest says "
                     f"{self.vector.cardinality}"
                 )
-            return found
+            return _kept(found)
 
 
 def _data(folder: str, vector: DeletionVector) -> bytes:

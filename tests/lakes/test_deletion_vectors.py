@@ -243,3 +243,20 @@ def test_vectors_of_threads_share_the_budget(
     assert deleted(tmp_path) == [[1, 2], [3]]
     assert len(waited) == 2
     assert all(waited)
+
+
+def test_positions_that_are_kept_share_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "64MiB")
+    data = struct.pack("<I", 1681511377) + encoded(range(1_000_000), with_runs=True)
+
+    def read() -> Any:
+        return deletion_vectors._rows(data, 1_000_000, 1_000_000)
+
+    # 8 MB each.
+    kept = [read() for _ in range(8)]
+    with pytest.raises(MemoryBudgetError, match="what deletion vectors delete"):
+        read()
+    kept.pop()
+    assert len(read()) == 1_000_000
