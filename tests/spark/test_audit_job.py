@@ -6,12 +6,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.spark import add_bloom_filters, audit
+from secure_bloom.spark import add_bloom_filters, audit, reencrypt
 from testing.spark.cluster import POLICY, Cluster
 from testing.spark.parquet_java import PLAIN_WRITE
 from tests.spark.typed_tables import data_files
@@ -71,6 +73,31 @@ def test_what_an_earlier_report_has_is_ignored(
     rows = audit(spark, str(sound), policy, baseline=last).collect()
     assert {row.ignored for row in rows} == {True}
     assert {(row.id, row.column) for row in rows} >= ids(first)
+
+
+def test_jobs_on_several_tables_take_each_by_its_own_rules(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """One policy of a company: `iban` is in one table alone, and `code` in the other."""
+    keyring = POLICY.with_name("dev-keyring.json")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        f'[kms]\nclient = "keyring"\nkeyring = "{keyring}"\n[footer]\nkey = "k_footer"\n'
+        '[tables."people".columns.iban]\nkey = "k_pii"\nbloom = true\n'
+        '[tables."orders".columns.code]\nkey = "k_finance"\nbloom = true\n'
+    )
+    for table, column in (("people", "iban"), ("orders", "code")):
+        rows = pa.table({"id": [1, 2], column: ["x1", "x2"]})
+        (tmp_path / table).mkdir()
+        pq.write_table(rows, tmp_path / table / "a.parquet")
+    tables = [str(tmp_path / "people"), str(tmp_path / "orders")]
+    assert reencrypt(spark, tables, policy).filter("error is not null").isEmpty()
+    done = add_bloom_filters(spark, tables, policy)
+    assert {(row.column, row.key) for row in done.collect()} == {
+        ("iban", "k_pii"),
+        ("code", "k_finance"),
+    }
+    assert audit(spark, tables, policy).filter("not ignored").collect() == []
 
 
 @since_4_0
