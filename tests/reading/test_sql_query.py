@@ -337,3 +337,7 @@ def test_uuids_are_compared_as_uuids(uuids: Path, condition: str) -> None:
         found = sb.sql(query, {"t": table}).to_pylist()
     assert found
     assert found == plain.sql(query).to_arrow_table().to_pylist()
+
+
+def test_a_row_group_without_a_match_has_uuids_inside_other_types(uuids: Path) -> None:
+    assert sb.read_table(uuids, "i > 3 and i < 4").num_rows == 0
