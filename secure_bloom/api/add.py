@@ -78,6 +78,8 @@ class AddRequest:
 
     def sampled(self, target: Target) -> Target:
         """Return the target, or a sample of its files for a dry run."""
+        if self.sample is not None and self.sample < 1:
+            raise PolicyError(f"sample is {self.sample}, it must be at least 1")
         if self.dry_run:
             return SampledTarget(target=target, sample=self.sample)
         if self.sample is not None:
