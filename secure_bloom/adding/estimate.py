@@ -1,7 +1,6 @@
 """Estimate what an add to a lake of any size costs, from the plans of a sample of its files.
 
     sample       SampledTarget: a random part of the files, the same one in every run
-    measure      cpu_seconds: some files of the sample are planned again, for their CPU time
     estimate     estimated: sizes and CPU time as straight lines over the size of a file, times all
 
 What a dry run cannot see, because it writes nothing, are the constants below.  docs/planning.md
@@ -12,21 +11,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.rewrite import FileRewriter
 from secure_bloom.runs.target import DirectPublication, Publication, Target
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage.paths import total_size
 
 #: A dry run plans all of at most this many files, else the smaller number of them.
 _ALL, SAMPLED = 1_000, 128
-#: Files that are planned again for their CPU time, and the seconds after which no other one is.
-_MEASURED, _LONGEST = 16, 10.0
 #: CPU seconds of replacing a file, and of copying a byte of it.
 _REPLACE, _COPY = 0.5e-3, 1.0 / 2**30
 #: CPU seconds of one file of a table's log, for reading the log and for the commit, and memory.
@@ -112,34 +108,18 @@ class SampledTarget:
         return frozenset() if self.is_part else self.target.gone(publication, reports)
 
 
-def cpu_seconds(open_work: Callable[[], FileRewriter], paths: Sequence[str]) -> dict[str, float]:
-    """Return the CPU seconds that planning takes, for some of the files."""
-    rewriter = open_work()
-    some = list(paths[:: max(1, -(-len(paths) // _MEASURED))])
-    # Modules that are imported and keys that are unwrapped by the first file are no cost of it.
-    for path in some[:1]:
-        rewriter.rewrite(path)
-    found: dict[str, float] = {}
-    for path in some:
-        started = time.process_time()
-        rewriter.rewrite(path)
-        found[path] = time.process_time() - started
-        if sum(found.values()) > _LONGEST:
-            break
-    return found
-
-
 def estimated(
     target: SampledTarget,
     reports: Sequence[FileAddReport],
-    cpu: Mapping[str, float],
+    cpu: float,
     *,
     sizes: Mapping[str, int] | None = None,
     in_place: bool = False,
 ) -> CostEstimate | None:
     """Return the cost of a run on all files of a target, or None if no file could be planned.
 
-    ``sizes`` are those of all files, if a table's log has them.
+    ``cpu`` is the CPU time of the dry run in seconds.  ``sizes`` are those of all files, if a
+    table's log has them.
     """
     planned = [it for it in reports if it.bytes_before is not None and it.status != "failed"]
     if not planned:
@@ -152,10 +132,11 @@ def estimated(
     added = [(it.bytes_after or 0) - (it.bytes_before or 0) for it in planned]
     growth = _AmountBySize.through(before, added)
     bytes_added = growth.total(files, size)
-    measured = [it for it in planned if it.path in cpu]
-    planning = _AmountBySize.through(
-        [float(it.bytes_before or 0) for it in measured], [cpu[it.path] for it in measured]
-    )
+    # The time of each file is by the clock: files that wait for each other, or for a store, compute
+    # less.  Nor is the start of worker processes a cost of the files.
+    spent = [it.seconds for it in planned]
+    computed = min(1.0, cpu / sum(spent)) if sum(spent) else 0.0
+    planning = _AmountBySize.through(before, [computed * it for it in spent])
     changed = sum(it.changes for it in planned) / len(planned)
     copied = 0 if in_place else size
     # One process does this part, however many cores the rest has.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
 
-from secure_bloom.adding.estimate import CostEstimate, SampledTarget, cpu_seconds, estimated
+from secure_bloom.adding.estimate import CostEstimate, SampledTarget, estimated
 from secure_bloom.adding.report import (
     AddReport,
     FileAddReport,
@@ -25,7 +25,7 @@ from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.lakes.writable_table import TableChange, TableChoice
-from secure_bloom.runs.loop import run
+from secure_bloom.runs.loop import Done, run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget, Target
 from secure_bloom.storage.paths import Paths, as_paths
@@ -191,7 +191,7 @@ def _add_to_files(asked: AddRequest) -> AddReport:
         notes=notes,
         dry_run=asked.dry_run,
         seconds=done.seconds,
-        estimate=_estimate(target, done.reports, open_work, in_place=asked.in_place),
+        estimate=_estimate(target, done, in_place=asked.in_place),
     )
 
 
@@ -211,7 +211,7 @@ def _add_to_table(table: TableTarget, request: FilterRequest, asked: AddRequest)
         dry_run=asked.dry_run,
         seconds=done.seconds,
         commits=done.commits,
-        estimate=_estimate(target, done.reports, open_work, sizes=table.sizes),
+        estimate=_estimate(target, done, sizes=table.sizes),
     )
 
 
@@ -225,8 +225,7 @@ def _sample_note(target: Target) -> Iterator[str]:
 
 def _estimate(
     target: Target,
-    reports: Sequence[FileAddReport],
-    open_work: Callable[[], Rewriter],
+    done: Done[FileAddReport],
     *,
     sizes: Mapping[str, int] | None = None,
     in_place: bool = False,
@@ -234,6 +233,4 @@ def _estimate(
     """Return what a run costs, by the reports of its dry run. None for a run that has written."""
     if not isinstance(target, SampledTarget):
         return None
-    planned = [report.path for report in reports if report.changes]
-    cpu = cpu_seconds(open_work, planned)
-    return estimated(target, reports, cpu, sizes=sizes, in_place=in_place)
+    return estimated(target, done.reports, done.cpu_seconds, sizes=sizes, in_place=in_place)

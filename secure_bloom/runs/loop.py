@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Generic
@@ -18,7 +19,7 @@ class Done(Generic[R]):
     """What a run has done: the report of each task, in order, and the commits to a table.
 
     ``gone`` are the files that other writers removed from the table meanwhile.  The run took
-    ``seconds``.
+    ``seconds`` by the clock, and ``cpu_seconds`` of this process and those that it started.
     """
 
     tasks: tuple[FileTask, ...]
@@ -28,6 +29,7 @@ class Done(Generic[R]):
     notes: tuple[str, ...]
     dry_run: bool
     seconds: float
+    cpu_seconds: float
 
     @property
     def changed(self) -> list[str]:
@@ -44,7 +46,7 @@ def run(
     Errors of the request come before anything is written. A file that fails is reported, and does
     not stop the others.  ``progress`` is called with the number of steps done, and of all steps.
     """
-    started = time.perf_counter()
+    started, used = time.perf_counter(), _cpu_seconds()
     work = open_work()
     files = target.listed()
     meter = Meter(progress, len(files), work.check(files))
@@ -66,4 +68,10 @@ def run(
         notes=tuple(publication.notes),
         dry_run=work.writes_nothing,
         seconds=round(time.perf_counter() - started, 3),
+        cpu_seconds=_cpu_seconds() - used,
     )
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process, and of its child processes that have ended."""
+    return sum(os.times()[:4])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +13,10 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.estimate import CostEstimate, SampledTarget, estimated
 from secure_bloom.adding.report import FileAddReport, FilterReport
+from secure_bloom.adding.rewrite import Rewriter
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.plain_files import FilesTarget
+from secure_bloom.storage import InputFile
 
 
 def lake(folder: Path, files: int) -> Path:
@@ -72,6 +75,21 @@ def test_of_many_files_some_are_planned(tmp_path: Path) -> None:
     assert again.bytes_added == found.bytes_added
 
 
+def test_a_dry_run_plans_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs no more than the run, and its own CPU time is the estimate's."""
+    planned: list[str] = []
+    plan = Rewriter.plan
+
+    def counted(self: Rewriter, file: InputFile, *rest: Any) -> Any:
+        planned.append(file.path)
+        return plan(self, file, *rest)
+
+    monkeypatch.setattr(Rewriter, "plan", counted)
+    found = estimate_of(lake(tmp_path, 4), jobs=1)
+    assert sorted(planned) == sorted(map(str, tmp_path.iterdir()))
+    assert found.cpu_hours > 0
+
+
 def test_a_sample_is_for_a_dry_run(tmp_path: Path) -> None:
     lake(tmp_path, 1)
     with pytest.raises(PolicyError, match="sample is for a dry run"):
@@ -85,11 +103,16 @@ def test_requests_are_those_that_the_benchmark_of_objects_counts(size: int, requ
     """5.03 for an object of 1 MiB, 64 for one of 1 GiB with filters in 28 chunks."""
     filters = (FilterReport(row_group=0, column="a", source="pages", action="added"),) * 28
     report = FileAddReport(
-        path="a", status="added", bytes_before=size, bytes_after=size + 14_700_584, filters=filters
+        path="a",
+        status="added",
+        seconds=1.0,
+        bytes_before=size,
+        bytes_after=size + 14_700_584,
+        filters=filters,
     )
     target = SampledTarget(target=FilesTarget(paths=[]))
     target.every = target.chosen = ["a"]
-    found = estimated(target, [report], {"a": 1.0}, sizes={"a": size})
+    found = estimated(target, [report], 1.0, sizes={"a": size})
     assert found is not None
     assert found.requests == requests
     # Reading a log and committing is the work of one process: 70 microseconds a file.
