@@ -203,7 +203,7 @@ def _found_pages(
             uncompressed_size=size,
             encoded_header=bytes(stored[start:body]),
             stored=stored[body : body + length],
-            ordinal=ordinal,
+            ordinal=None if kind == PageType.DICTIONARY_PAGE else ordinal or 0,
             counts=(values, encoding),
             levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
         )
