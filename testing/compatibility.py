@@ -190,17 +190,16 @@ The files were written by pyarrow.
 _JUDGES = """
 ## Other readers and versions
 
-`make judges` installs each in a folder of its own, and asks it for all rows and for six present
-values of each type and encoding, in files in clear, before and after `add`. Every answer was the
-same. **rows and lookups** means: it returned the rows and found all six values. **rows alone**: it
-has no equality for the type, or finds nothing by it before `add` either. **not read**: it cannot
-read the type and encoding, with or without filters. deltalake's lookups are
-deletions where it takes the condition there; ClickHouse looked into filters before dictionaries.
+`make judges` asks each for all rows, and for six present values, of each type and encoding in
+clear files before and after `add`. Every answer was the same. **rows and lookups**: it found all
+six. **rows alone**: it has no equality for the type, or finds nothing by it before `add` either.
+**not read**: it cannot read it, with or without filters. deltalake's lookups are deletions where it
+takes the condition there; ClickHouse looked into filters before dictionaries.
 
-hyparquet looks into filters only with `useBloomFilters: true`, which was given. Without
-`utf8: false` it shows binary values (BYTE_ARRAY without a type) as text. The text of a value that
-is not UTF-8 has other bytes than the value, so with filters a lookup of that text finds no row:
-give `utf8: false`, as was done here, and look for the bytes.
+hyparquet looks into filters only with `useBloomFilters: true`, as here. Without `utf8: false` it
+shows binary values (BYTE_ARRAY without a type) as text. The text of a value that is not UTF-8 has
+other bytes, so with filters a lookup of that text finds no row: give `utf8: false`, as here, and
+look for the bytes.
 
 """
 
