@@ -109,9 +109,9 @@ def test_the_block_on_logs_shows_two_lines_of_numbers(
         if it.name.startswith("secure_bloom")
     ]
     shown = re.findall(r"^2026-\S+ \S+ (INFO .*)$", PAGE, re.MULTILINE)
-    assert [re.sub(r"[\d.]+", "N", it) for it in lines] == [
-        re.sub(r"[\d.]+", "N", it) for it in shown
-    ]
+    # On one core there is one task.
+    numbers = re.compile(r"[\d.]+( tasks?)?")
+    assert [numbers.sub("N", it) for it in lines] == [numbers.sub("N", it) for it in shown]
 
 
 def test_the_incremental_block_takes_new_files_of_two_hours(
