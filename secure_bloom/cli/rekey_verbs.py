@@ -269,8 +269,8 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     if rows or not report.unused:
         print_table(["master key", "version", "files>", "policy"], rows)
     for name in report.unused:
-        rest = "; older files of the table were not looked at" if report.live_only else ""
-        print_line(f"{legible(name)}: nothing depends on it{rest}")
+        others = "older files of the table" if report.live_only else "copies that readers skip"
+        print_line(f"{legible(name)}: nothing depends on it; {others} were not looked at")
     hidden = len(report.incomplete)
     if hidden:
         files = counted(hidden, "file")

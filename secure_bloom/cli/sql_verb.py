@@ -126,16 +126,21 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _values(source: str) -> dict[str, object]:
-    """Return the parameters of a query. Numbers are exact."""
+    """Return the parameters of a query. Numbers are exact, also those in lists and objects."""
+    return {name: _with_numbers(value) for name, value in read_parameters(source).items()}
+
+
+def _with_numbers(value: object) -> object:
     from secure_bloom.predicates.tree import Numeral
 
-    return {
+    if isinstance(value, Numeral):
         # DuckDB compares a column of whole numbers with a whole number without a cast.
-        name: (int(value) if value.lstrip("-").isdecimal() else Decimal(value))
-        if isinstance(value, Numeral)
-        else value
-        for name, value in read_parameters(source).items()
-    }
+        return int(value) if value.lstrip("-").isdecimal() else Decimal(value)
+    if isinstance(value, list):
+        return [_with_numbers(it) for it in value]
+    if isinstance(value, dict):
+        return {name: _with_numbers(it) for name, it in value.items()}
+    return value
 
 
 def _first(batches: Iterable[Any], rows: int) -> Iterator[Any]:

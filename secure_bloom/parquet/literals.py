@@ -228,7 +228,7 @@ def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
         number = shortest_decimal(value) if isinstance(value, float) else Decimal(value)
     unscaled = number.scaleb(logical.scale, _EXACT)
     if unscaled != unscaled.to_integral_value():
-        raise _NotSuchAValueError
+        raise _BeyondError
     return _unscaled(leaf, int(unscaled))
 
 

@@ -385,6 +385,13 @@ class Table:
                         f"the query names the table {legible(name)}",
                         hint="this table is called self; give others as tables={NAME: table}",
                     )
+                kind = type(known[name.lower()])
+                if not issubclass(kind, Table):
+                    raise PolicyError(
+                        f"{legible(name)} is a {kind.__name__}, and no open table",
+                        hint="give tables={NAME: secure_bloom.open_table(PATH)}; DuckDB and Polars "
+                        "join scan_polars() with rows in memory",
+                    )
             named = {name: known[name.lower()] for name in opened.table_names}
             return opened.run(named, parameters, missing_keys).read_all()
 

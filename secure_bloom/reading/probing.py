@@ -23,7 +23,7 @@ from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.opened import Footer
-from secure_bloom.parquet.literals import physical_values, python_value
+from secure_bloom.parquet.literals import BeyondColumnError, physical_values, python_value
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
     Leaf,
@@ -188,9 +188,18 @@ def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
 
 def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...] | None]:
     require_filterable(leaf)
-    encoded = {value: physical_values(leaf, value) for value in values}
+    encoded = {value: _encodings(leaf, value) for value in values}
     # A reader rounds the value that it looks for, so the exact one may be absent where rows match.
     return dict.fromkeys(encoded) if leaf.type is Type.INT96 else encoded
+
+
+def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
+    """Return the encodings of a value: none for one that is beyond what the column can hold."""
+    try:
+        return physical_values(leaf, value)
+    except BeyondColumnError:
+        # Another file may have the column in a larger type.
+        return ()
 
 
 def _note(leaf: Leaf) -> str | None:

@@ -58,6 +58,8 @@ _ABOUT_THE_QUERY: Final = (
 _ALIKE: Final = ("Candidate bindings", "Did you mean")
 #: A name in quotes in an error of DuckDB.  It may be a value that the user meant as a text.
 _QUOTED = re.compile(r'"([^"]*)"')
+#: How DuckDB names parameters of the query without a value.
+_LACKING = re.compile(r"not provided for the following parameters: (\w+(?:, \w+)*)")
 _HINT: Final = "write texts in single quotes, names of columns in double quotes"
 
 
@@ -234,6 +236,13 @@ def _refusal(error: Exception) -> PolicyError:
         return PolicyError(
             f"the query cannot be run: {_shown(first.partition(': ')[2])}",
             hint=alike[0] if alike else _HINT,
+        )
+    lacking = _LACKING.search(str(error)[:2_000])
+    if lacking is not None:
+        names = ", ".join(f"${name}" for name in lacking[1].split(", "))
+        return PolicyError(
+            f"the query has no value for {names}",
+            hint="--parameters FILE, or parameters={NAME: value}, gives values by their names",
         )
     if "OutOfMemory" in kind or "Out of Memory" in str(error)[:200]:
         return PolicyError(

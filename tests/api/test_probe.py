@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -353,3 +354,28 @@ def test_an_offset_from_utc_may_have_seconds(tmp_path: Path, away: timedelta) ->
         assert sb.probe(path, "at", [value]).verdicts != {sb.Verdict.ABSENT}
     assert sb.read_table(path, where=f"at = '{local.isoformat()}'").num_rows == 1
     assert sb.read_table(path, where=f"at = {local.isoformat()}").num_rows == 1
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["probe", "open table"])
+@pytest.mark.parametrize(
+    ("narrow", "wide", "value"),
+    [
+        (pa.int32(), pa.int64(), 2**40),
+        (pa.int8(), pa.int32(), "1000"),
+        (pa.decimal128(9, 2), pa.decimal128(9, 3), Decimal("0.125")),
+        (pa.timestamp("ms"), pa.timestamp("us"), "2024-03-01T10:00:00.000001"),
+    ],
+    ids=["int32", "int8", "decimal", "timestamp"],
+)
+def test_a_value_that_a_file_cannot_hold_is_absent_there(
+    tmp_path: Path, narrow: pa.DataType, wide: pa.DataType, value: object, opened: bool
+) -> None:
+    """As in a table whose column got a wider type."""
+    held = pa.array([str(value)]).cast(wide) if isinstance(value, str) else pa.array([value], wide)
+    pq.write_table(pa.table({"a": pa.nulls(1, narrow)}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"a": held}), tmp_path / "1.parquet")
+    sb.add_bloom_filters(tmp_path, columns=["a"])
+    with sb.open_table(tmp_path) as table:
+        report = table.probe("a", [value]) if opened else sb.probe(tmp_path, "a", [value])
+    verdicts = [[group.verdicts[value] for group in file.row_groups] for file in report.files]
+    assert verdicts == [[Verdict.ABSENT], [Verdict.MAYBE]]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
 from secure_bloom.api.sql import SqlRequest, answered
+from secure_bloom.errors import PolicyError
 from testing.tables import KEYRING, Mode, customers, write
 
 ROWS = customers(3)
@@ -30,3 +33,11 @@ def test_an_open_table_stays_open(tmp_path: Path) -> None:
 def test_requests_are_checked() -> None:
     with pytest.raises(sb.PolicyError, match="query is of type int"):
         sb.sql(1)  # type: ignore[arg-type]
+
+
+def test_a_table_is_joined_to_open_tables_alone(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "one.parquet")
+    with sb.open_table(tmp_path) as table, pytest.raises(PolicyError) as caught:
+        table.sql("select * from self join w using (id)", {"w": pa.table({"id": [1]})})  # type: ignore[dict-item]
+    assert "w is a Table, and no open table" in str(caught.value)
+    assert "open_table(PATH)" in str(caught.value.hint)

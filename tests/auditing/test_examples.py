@@ -76,7 +76,13 @@ def test_the_fix_removes_all_copies_by_one_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, rule in RULES.items() if "secure-bloom reencrypt PATH" in rule.fix]
+    "name",
+    [
+        name
+        for name, rule in RULES.items()
+        # The keys have to leave the lake, too.
+        if "secure-bloom reencrypt PATH" in rule.fix and name != "keys-in-lake"
+    ],
 )
 def test_what_re_encryption_is_said_to_mend_it_mends(tmp_path: Path, name: str) -> None:
     wrong = EXAMPLES[name](tmp_path)

@@ -41,6 +41,23 @@ def test_values_come_from_a_file(lake: Path) -> None:
     assert done.stdout == "id\n7\n"
 
 
+def test_numbers_in_lists_and_objects_of_a_file_are_numbers(lake: Path) -> None:
+    (lake / "values.json").write_text('{"ids": [9, 10], "of": {"most": 10, "share": [0.5]}}')
+    query = "select id from 'people' where id in $ids and id < $of.most and $of.share[1] < 1"
+    done = run("sql", query, "--parameters", "values.json", "--format", "csv")
+    assert (done.stdout, done.stderr) == ("id\n9\n", "")
+
+
+def test_a_value_that_is_missing_is_named(lake: Path) -> None:
+    (lake / "values.json").write_text('{"emial": "user7@x.example"}')
+    query = "select id from 'people' where email = $email"
+    for words in ([], ["--parameters", "values.json"]):
+        done = run("sql", query, *words)
+        assert done.returncode == 2
+        assert "the query has no value for $email" in done.stderr
+        assert "user7" not in done.stderr
+
+
 def test_rows_go_to_a_file(lake: Path) -> None:
     assert run("sql", "select * from 'people' where id < 3", "-o", "found.parquet").returncode == 0
     assert pq.read_table(lake / "found.parquet").column("id").to_pylist() == [0, 1, 2]

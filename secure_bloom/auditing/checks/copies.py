@@ -24,6 +24,7 @@ from secure_bloom.auditing.rules.key_rules import (
     COLUMN_IN_CLEAR,
     COLUMN_UNDER_FOOTER_KEY,
     COLUMN_WRONG_KEY,
+    KEY_RETIRED,
     KEYS_IN_LAKE,
 )
 from secure_bloom.auditing.rules.leak_rules import (
@@ -68,7 +69,8 @@ if TYPE_CHECKING:
     from secure_bloom.auditing.checks.traced_values import TracedValues
     from secure_bloom.tracing.index import WordIndex
 
-#: What counts of the audit of a copy: what it shows.  Whether it has a filter is nobody's concern.
+#: What counts of the audit of a copy: what it shows, and to whom: a key is retired so that nobody
+#: can read its files.  Whether a copy has a filter is nobody's concern.
 _COUNTS = frozenset(
     rule.id
     for rule in (
@@ -76,6 +78,7 @@ _COUNTS = frozenset(
         COLUMN_ALIKE,
         COLUMN_WRONG_KEY,
         COLUMN_UNDER_FOOTER_KEY,
+        KEY_RETIRED,
         STATISTICS_IN_CLEAR,
         PAGE_INDEX_IN_CLEAR,
         PAGES_IN_CLEAR,

@@ -14,8 +14,8 @@ KEYS_IN_LAKE = Rule(
     "`parquet.encryption.key.access.token`). The first 4 MiB of a file are searched, packed ones "
     "too.",
     fix="move the keys out of the lake, and replace them: "
-    "`secure-bloom rotate PATH --policy FILE` with new master keys; "
-    "whoever could read the lake may have them",
+    "`secure-bloom reencrypt PATH --policy FILE --new-data-keys` with new master keys; "
+    "whoever could read the lake may have them, and the data keys that they opened",
 )
 COLUMN_IN_CLEAR = Rule(
     id="column-in-clear",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     POLICY,
     Example,
+    rules,
     sound,
 )
 
@@ -49,6 +51,16 @@ def test_a_plain_copy_that_readers_skip_is_found(tmp_path: Path, name: str) -> N
     }
     # The policy names no key, and no column of which a copy could show anything.
     assert set(ids(Example(path=tmp_path, policy=KeyPolicy()).audit())) <= {"key-not-in-policy"}
+
+
+def test_a_copy_under_a_retired_key_is_found(tmp_path: Path) -> None:
+    """A key that is destroyed while a copy depends on it was not revoked: the copy can be read."""
+    old = sound(tmp_path).rename(tmp_path / "_old.parquet")
+    sound(tmp_path, column_keys={"k_pii": ["email"]})
+    policy = replace(POLICY, columns=rules(email="k_pii"), retired_keys=frozenset({"k_finance"}))
+    findings = Example(path=tmp_path, policy=policy).audit().findings
+    assert {(it.id, it.path) for it in findings} == {("key-retired", str(old))}
+    assert "rm" in str(findings[0].fix)
 
 
 @pytest.mark.parametrize(
