@@ -139,9 +139,16 @@ class TraceRequest:
                 for path in paths
             }
             subjects = [
-                table_subject(tables[path], name, self.parts) for path, name in self.columns
+                table_subject(tables[path], name, self._parts_of(path, name))
+                for path, name in self.columns
             ]
             yield WordIndex.build(subjects, self.memory - kept)
+
+    def _parts_of(self, path: str, column: str) -> tuple[str, ...]:
+        """Return the parts that the caller names, and those that the policy names."""
+        policy = self.access.policy
+        rule = None if policy is None else policy.rules_at(path).columns.get(column)
+        return tuple(dict.fromkeys((*self.parts, *(() if rule is None else rule.parts))))
 
 
 #: The part of the memory that footers and filters may take.

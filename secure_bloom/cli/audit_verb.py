@@ -154,7 +154,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--check-values",
     is_flag=True,
-    help="Also read some values of each column, and look them up in its filter.",
+    help="Also search all files for values of sensitive columns, and look values up in filters.",
 )
 @click.option("--strict", is_flag=True, help="A column that no rule names is a finding.")
 @click.option(
@@ -191,8 +191,8 @@ def audit_command(
 
     Looks for columns that are in clear or under another key, for filters that leak, are missing or
     wrong, and for anything else that reveals a sensitive column.  Only footers and filters are
-    read.  Things that could not be checked are findings, too.  Ignored findings are counted and
-    shown.
+    read, unless --check-values searches the lake for values.  Things that could not be checked are
+    findings, too.  Ignored findings are counted and shown.
 
     \b
     secure-bloom audit out/ --policy keys/policy.toml

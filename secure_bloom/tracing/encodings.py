@@ -256,10 +256,14 @@ def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
 
 
 def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield what a run holds, if that is a text or a file, and report what may be a digest."""
+    """Yield what a run holds: a text, a file, or the texts in other bytes.
+
+    What may be a digest is reported.
+    """
     run = run.removeprefix(b"0x")
     if run.isdigit() or _UUID.fullmatch(run):
         return
+    inner: list[bytes] = []
     for plain in _plain_forms(run):
         if len(plain) in _SIZES:
             digest(plain)
@@ -267,6 +271,14 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
             if is_content(content):
                 yield content
                 return
+        inner += _INNER.findall(plain)
+    if inner:
+        yield b"\n".join(inner)
+
+
+#: A text between other bytes, as messages of Protocol Buffers and FlatBuffers have them.  Bytes of
+#: chance rarely have one.
+_INNER: Final = re.compile(rb"[\x20-\x7e]{8,}")
 
 
 def _plain_forms(run: bytes) -> Iterator[bytes]:

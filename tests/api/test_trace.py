@@ -38,3 +38,15 @@ def test_a_column_that_the_table_lacks_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"email": ["anna1@post.fi"]}), tmp_path / "t.parquet")
     with pytest.raises(PolicyError, match="absent"):
         sb.trace(tmp_path, values_of=f"{tmp_path}/t.parquet:absent")
+
+
+def test_parts_that_the_policy_names_are_searched_for(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"email": [f"anna.rossi{n}@post.fi" for n in range(60)]}), tmp_path / "t.parquet"
+    )
+    (tmp_path / "log.txt").write_text("\n".join(f"anna.rossi{n}@*****" for n in range(60)))
+    (tmp_path / "policy.toml").write_text('[columns.email]\nparts = ["local"]\n')
+    asked = {"values_of": f"{tmp_path}/t.parquet:email"}
+    assert not sb.trace(tmp_path / "log.txt", **asked).files
+    report = sb.trace(tmp_path / "log.txt", policy=tmp_path / "policy.toml", **asked)
+    assert [it.column for it in report.files[0].findings] == ["email"]

@@ -43,6 +43,14 @@ def test_values_with_escapes_are_found_between_other_bytes(tmp_path: Path, what:
     assert "email" in columns_found(tmp_path)
 
 
+def test_base64_of_texts_between_other_bytes_is_decoded(tmp_path: Path) -> None:
+    """As messages of Protocol Buffers are, where most bytes are no text."""
+    head, tail = bytes(range(0x80, 0x9E)), bytes(range(20))
+    lines = (base64.b64encode(head + text.encode() + tail).decode() for text in SOME)
+    (tmp_path / "x.json").write_text("\n".join(f'{{"message": "{line}"}}' for line in lines))
+    assert "email" in columns_found(tmp_path)
+
+
 def test_latin_letters_are_found_between_other_bytes(tmp_path: Path) -> None:
     texts = [str(it).encode("latin-1") for it in PEOPLE["umlaut"][100:109]]
     (tmp_path / "x").write_bytes(_NOISE + b"\n".join([b"", *texts, b""]) + _NOISE)
