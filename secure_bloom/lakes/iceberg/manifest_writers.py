@@ -19,10 +19,15 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, ListType, NestedField, StructType
 
 #: Entries of delete files are read with the fields of this version (the data file that all deletes
 #: are of, the place of a vector).  All of them are optional, and are carried.
 _FIELDS: Final = 3
+#: A list of INT, as the specification says.  pyiceberg has one of LONG, which Java cannot read.
+_EQUALITY_IDS: Final = NestedField(
+    135, "equality_ids", ListType(136, IntegerType(), element_required=True), required=False
+)
 
 
 class _DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc, unused-ignore]
@@ -30,8 +35,9 @@ class _DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc, unused-igno
 
     def __init__(self, spec: PartitionSpec, schema: Schema, *given: Any) -> None:
         super().__init__(spec, schema, *given)
-        partition = data_file_with_partition(spec.partition_type(schema), _FIELDS)
-        self._of_entries = manifest_entry_schema_with_data_file(_FIELDS, partition)
+        found = data_file_with_partition(spec.partition_type(schema), _FIELDS)
+        file = StructType(*(_EQUALITY_IDS if it.field_id == 135 else it for it in found.fields))
+        self._of_entries = manifest_entry_schema_with_data_file(_FIELDS, file)
 
     def content(self) -> ManifestContent:
         """Return what the manifest lists."""
