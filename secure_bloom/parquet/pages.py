@@ -177,7 +177,8 @@ def _usual_pages(chunk: Chunk, stored: memoryview) -> list[Page] | None:
     """
     if extension.native is None or chunk.cipher is not None or not len(stored):
         return None
-    found = list(_found_pages(chunk, stored, len(stored), None))
+    first = None if has_dictionary_offset(chunk) else 0
+    found = list(_found_pages(chunk, stored, len(stored), first))
     values = sum(page.num_values for _, page, _ in found if not page.is_dictionary)
     if not found or values != chunk.meta_data.num_values:
         return None
@@ -203,7 +204,7 @@ def _found_pages(
             uncompressed_size=size,
             encoded_header=bytes(stored[start:body]),
             stored=stored[body : body + length],
-            ordinal=None if kind == PageType.DICTIONARY_PAGE else ordinal or 0,
+            ordinal=ordinal,
             counts=(values, encoding),
             levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
         )
