@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
-from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.report import CostEstimate, FileAddReport
 from secure_bloom.runs.target import DirectPublication, Publication, Target
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage.paths import total_size
@@ -37,31 +37,6 @@ _DRIVER, _DRIVER_FILE = 200 * 2**20, 15
 _PROCESS, _REPORT, _FILTER_REPORT = 150 * 2**20, 720, 370
 #: Numbers of cores for which an estimate has the hours.
 CORES: Final = (1, 8, 64, 512)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostEstimate:
-    """What a run on all ``files`` costs, from ``sampled_files`` of them.
-
-    ``margin`` is the share by which chance may have made ``bytes_added`` too large or too small, in
-    19 of 20 samples; 0 if all files were planned.  ``requests`` are those to an object store, if
-    the files are in one.  ``driver_memory`` is that of a driver on Spark, ``process_memory`` that
-    of a run on one machine, in bytes.  ``hours`` are by the number of cores.
-    """
-
-    files: int
-    bytes: int
-    sampled_files: int
-    sampled_bytes: int
-    bytes_added: int
-    share_added: float
-    margin: float
-    requests: int
-    cpu_hours: float
-    listing_seconds: float
-    driver_memory: int
-    process_memory: int
-    hours: Mapping[str, float]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol
 
 from secure_bloom.reports.base import F, WritingReport
 from secure_bloom.reports.text import counted, human_bytes
 from secure_bloom.runs.target import GONE, TableCommit
-
-if TYPE_CHECKING:
-    from secure_bloom.adding.estimate import CostEstimate
 
 #: How a note begins that is about readers of the new filters.
 READERS: Final = "readers: "
@@ -108,6 +105,31 @@ class CommittingReport(WritingReport[F], Generic[F]):
         # super() without arguments knows another class than a dataclass with slots.
         document = WritingReport._document(self)
         return {**document, "commits": [asdict(commit) for commit in self.commits]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostEstimate:
+    """What a run on all ``files`` costs, from ``sampled_files`` of them.
+
+    ``margin`` is the share by which chance may have made ``bytes_added`` too large or too small, in
+    19 of 20 samples; 0 if all files were planned.  ``requests`` are those to an object store, if
+    the files are in one.  ``driver_memory`` is that of a driver on Spark, ``process_memory`` that
+    of a run on one machine, in bytes.  ``hours`` are by the number of cores.
+    """
+
+    files: int
+    bytes: int
+    sampled_files: int
+    sampled_bytes: int
+    bytes_added: int
+    share_added: float
+    margin: float
+    requests: int
+    cpu_hours: float
+    listing_seconds: float
+    driver_memory: int
+    process_memory: int
+    hours: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

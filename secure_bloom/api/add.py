@@ -7,9 +7,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
 
-from secure_bloom.adding.estimate import CostEstimate, SampledTarget, estimated
+from secure_bloom.adding.estimate import SampledTarget, estimated
 from secure_bloom.adding.report import (
     AddReport,
+    CostEstimate,
     FileAddReport,
     file_notes,
     left_filters_notes,

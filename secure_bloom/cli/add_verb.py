@@ -33,8 +33,7 @@ from secure_bloom.reports.text import counted, human_bytes, legible, named_colum
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from secure_bloom.adding.estimate import CostEstimate
-    from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+    from secure_bloom.adding.report import AddReport, CostEstimate, FileAddReport, FilterReport
     from secure_bloom.runs.target import TableCommit
 
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.estimate import CostEstimate, SampledTarget, estimated
-from secure_bloom.adding.report import FileAddReport, FilterReport
+from secure_bloom.adding.estimate import SampledTarget, estimated
+from secure_bloom.adding.report import CostEstimate, FileAddReport, FilterReport
 from secure_bloom.adding.rewrite import Rewriter
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.plain_files import FilesTarget
