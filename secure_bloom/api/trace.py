@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,8 @@ from secure_bloom.storage.storage_options import with_storage_options
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import candidates, search_files
 from secure_bloom.tracing.report import TraceReport
-from secure_bloom.tracing.subjects import table_subject
+from secure_bloom.tracing.subjects import SearchedColumn, table_subject, written_subject
+from secure_bloom.tracing.written import written_words
 
 
 @checked_arguments
@@ -29,6 +30,7 @@ def trace(
     *,
     values_of: str | Iterable[str],
     parts: Iterable[str] = (),
+    as_written: bool = False,
     keys: GivenKeys = None,
     policy: GivenPolicy = None,
     allow_unverified: bool = False,
@@ -50,6 +52,10 @@ def trace(
         files: Files and folders, local or in a store. Everything below a folder is searched.
         values_of: Columns, each written ``TABLE:COLUMN``.
         parts: Parts of values that count as values: ``"local"`` and ``"domain"`` of e-mails.
+        as_written: Search for values as the column has them, and encoded or backwards: few words of
+            files are asked of the filters in the tables, and only the row groups that may have one
+            are read. Other capitals, marks and notations, parts and digests are found only of the
+            values that this finds. With many words, or parts, all values are read.
         keys: A keyring or KMS client for the tables; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file of a table whose footer key is missing.
@@ -83,9 +89,10 @@ def trace(
         ),
         memory,
     )
-    with request.index() as index:
-        found = list(candidates(as_paths(files)))
-        return search_files(found, index, jobs=jobs or os.cpu_count() or 1, progress=progress)
+    found = list(candidates(as_paths(files)))
+    jobs = jobs or os.cpu_count() or 1
+    with request.index(written_words(found, jobs) if as_written else None) as index:
+        return search_files(found, index, jobs=jobs, progress=progress)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -117,8 +124,11 @@ class TraceRequest:
         )
 
     @contextmanager
-    def index(self) -> Iterator[WordIndex]:
-        """Open the tables, and yield the words of their columns."""
+    def index(self, written: Sequence[bytes] | None = None) -> Iterator[WordIndex]:
+        """Open the tables, and yield the words of their columns.
+
+        With ``written`` they are those of values that are written so, where filters can be asked.
+        """
         paths = dict.fromkeys(path for path, _ in self.columns)
         # Footers and filters of the tables are kept, for words that are looked up.
         kept = self.memory // _KEPT
@@ -139,10 +149,17 @@ class TraceRequest:
                 for path in paths
             }
             subjects = [
-                table_subject(tables[path], name, self._parts_of(path, name))
-                for path, name in self.columns
+                self._subject(tables[path], path, name, written) for path, name in self.columns
             ]
             yield WordIndex.build(subjects, self.memory - kept)
+
+    def _subject(
+        self, table: Table, path: str, column: str, written: Sequence[bytes] | None
+    ) -> SearchedColumn:
+        parts = self._parts_of(path, column)
+        # No filter has parts of values.
+        few = None if parts or written is None else written_subject(table, column, written)
+        return table_subject(table, column, parts) if few is None else few
 
     def _parts_of(self, path: str, column: str) -> tuple[str, ...]:
         """Return the parts that the caller names, and those that the policy names."""

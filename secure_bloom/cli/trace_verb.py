@@ -40,6 +40,11 @@ _NAMED = 5
     metavar="PART",
     help="A part of a value that counts as a value: local or domain of e-mails.",
 )
+@click.option(
+    "--as-written",
+    is_flag=True,
+    help="Ask the tables' filters, and read only row groups that may have a word as it is written.",
+)
 @click.option("--memory", default="1GiB", metavar="SIZE", help="The most that values may take.")
 @click.option("--jobs", type=int, metavar="N", help="Files searched at once.")
 @with_access_to_read
@@ -88,6 +93,10 @@ def print_trace_report(report: TraceReport, *, verbose: bool) -> None:
     for column in report.columns:
         if not column.is_whole:
             print_note(f"{column.name}: not all values fit into --memory, the rest is not searched")
+        if column.as_written:
+            print_note(
+                f"{column.name}: values in other capitals and as digests were not searched for"
+            )
     unread = [(file.path, it) for file in report.files for it in file.unread]
     for path, part in unread if verbose else unread[:_NAMED]:
         where = f"{path}, {part.place}" if part.place else path

@@ -26,6 +26,9 @@ from secure_bloom.kernels.words import (
     HASH_MASK,
     IS_EXAMPLE,
     LONGEST,
+    Found,
+    Room,
+    find_words,
     fold_values,
     new_shapes,
 )
@@ -58,12 +61,15 @@ class ColumnWords:
 
     ``values`` counts distinct values that are long enough, ``left_out`` those of them that are not
     searched for, because numbers or dates are so dense that other columns have them by chance.
+    With ``as_written`` the index has values that files have as they are written, and ``values``
+    counts the rows of the column.
     """
 
     name: str
     values: int
     is_whole: bool = True
     left_out: int = 0
+    as_written: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """Return the counts as they are in documents."""
@@ -72,6 +78,7 @@ class ColumnWords:
             "values": self.values,
             "left_out": self.left_out,
             "is_whole": self.is_whole,
+            "as_written": self.as_written,
         }
 
 
@@ -107,6 +114,17 @@ class WordIndex:
         """Read the values of all columns. Errors of reading are raised."""
         most = max(memory // _BYTES_A_WORD, 1_000) // max(len(subjects), 1)
         return cls(subjects, [_taken(subject, most) for subject in subjects])
+
+    def found_in(self, text: bytes, room: Room) -> Iterator[tuple[NDArray[np.uint8], Found]]:
+        """Yield the pieces of a text that fit into ``room``, each with the words that pass."""
+        data, start = np.frombuffer(text, np.uint8), 0
+        while start < len(data):
+            step = data[start : start + room.size]
+            is_end = start + len(step) == len(data)
+            found = find_words(step, room, self.longest, self.shapes, self.blocks, is_last=is_end)
+            yield step, found
+            # A gap of a step and more has no atom to go on with.
+            start += found.done or len(step)
 
     def matches(
         self, hashes: NDArray[np.uint64]
@@ -163,15 +181,14 @@ class _Numbers:
         if len(moments) and len(self._moments) < _MOST_MOMENTS:
             self._moments = np.union1d(self._moments, moments.to_numpy())
 
-    @property
-    def are_moments_dense(self) -> bool:
+    def are_moments_dense(self, rows: int) -> bool:
         """Whether a column of any dates or times of these years would have many of them."""
         found = self._moments
         if len(found) < 2:
-            return False
+            return rows > 1
         # Whole minutes, or midnights, are the steps of a column that has no others.
         steps = int(found[-1] - found[0]) // max(1, int(np.gcd.reduce(np.diff(found)))) + 1
-        return len(found) > _DENSE * steps
+        return max(len(found), rows) > _DENSE * steps
 
     def add(self, length: int, low: int, high: int) -> None:
         """Take the smallest and the largest of some numbers of ``length`` digits."""
@@ -210,14 +227,16 @@ def _taken(subject: SearchedColumn, most: int) -> _Taken:
     entries = entries[:most]
     info = entries.astype(np.uint8)
     is_value = (info & _IS_VALUE) != 0
-    kept = ~_dense(info, numbers)
+    kept = ~_dense(info, numbers, subject.rows)
     column = ColumnWords(
         name=subject.name,
-        values=int(is_value.sum()),
+        values=max(int(is_value.sum()), subject.rows),
         is_whole=is_whole,
+        as_written=subject.rows > 0,
         left_out=int((is_value & ~kept).sum()),
     )
-    return _Taken((entries & _MASK | _judged(info, numbers))[kept], longest, shapes, column)
+    kinds = _judged(info, numbers, subject.rows)
+    return _Taken((entries & _MASK | kinds)[kept], longest, shapes, column)
 
 
 def _distinct(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
@@ -235,12 +254,12 @@ def _numbers_of(info: NDArray[np.uint8], digits: int) -> NDArray[np.bool_]:
     return found
 
 
-def _dense(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.bool_]:
+def _dense(info: NDArray[np.uint8], numbers: _Numbers, rows: int) -> NDArray[np.bool_]:
     """Return which words are numbers or dates that other columns have by chance."""
-    dense = ((info & _IS_MOMENT) != 0) & numbers.are_moments_dense
+    dense = ((info & _IS_MOMENT) != 0) & numbers.are_moments_dense(rows)
     for digits, (low, high) in numbers.bounds.items():
         those = _numbers_of(info, digits)
-        if int(those.sum()) > _DENSE * (high - low + 1):
+        if max(int(those.sum()), rows) > _DENSE * (high - low + 1):
             dense |= those
     return np.asarray(dense, np.bool_)
 
@@ -297,13 +316,13 @@ def _kinds(known: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.ui
     return kinds
 
 
-def _judged(info: NDArray[np.uint8], numbers: _Numbers) -> NDArray[np.uint8]:
+def _judged(info: NDArray[np.uint8], numbers: _Numbers, rows: int) -> NDArray[np.uint8]:
     """Return the kinds of words; numbers are judged by how many there are of their length."""
     kinds = np.bitwise_and(info, np.uint8(_REST))
     kinds[(info & _IS_NUMBER) != 0] = COMMON
     for digits, (low, high) in numbers.bounds.items():
         those = _numbers_of(info, digits)
-        if digits >= 8 and high - low + 1 >= _SPREAD * int(those.sum()):
+        if digits >= 8 and high - low + 1 >= _SPREAD * max(int(those.sum()), rows):
             kinds[those] = RARE if digits < 10 else DISTINCTIVE
     return kinds
 

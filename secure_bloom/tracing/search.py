@@ -28,7 +28,6 @@ from secure_bloom.kernels.words import (
     LONGEST,
     Found,
     Room,
-    find_words,
     first_of_both,
     fold_values,
     spelling,
@@ -249,21 +248,8 @@ class _Scan:
         return cast("Room", self._own.room)
 
     def _take_text(self, text: bytes, seen: _Seen, depth: int) -> None:
-        data, start, room = np.frombuffer(text, np.uint8), 0, self._room()
-        while start < len(data):
-            step = data[start : start + room.size]
-            is_end = start + len(step) == len(data)
-            found = find_words(
-                step,
-                room,
-                self._index.longest,
-                self._index.shapes,
-                self._index.blocks,
-                is_last=is_end,
-            )
+        for step, found in self._index.found_in(text, self._room()):
             seen.take(step, found)
-            # A gap of a step and more has no atom to go on with.
-            start += found.done or len(step)
         if depth < _DEEPEST_ENCODING:
             for inner in decoded(text, seen.take_digest):
                 self._take_inner(inner, seen, depth + 1, text)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ def _matches(texts: pa.Array, pattern: str) -> pa.Array:
 
 #: The share of the rows up to which words are looked up; above it all values are read.
 WORTH: Final = 0.5
-Where = list[tuple[str, str, list[str]]] | None
+Where = list[tuple[str, str, list[object]]] | None
 
 
 class Texts(NamedTuple):
@@ -58,6 +59,7 @@ class SearchedColumn:
     lookup: Callable[[Sequence[bytes]], Iterator[pa.Array] | None] | None = field(
         default=None, repr=False
     )
+    rows: int = 0
 
     def __post_init__(self) -> None:
         unknown = [part for part in self.parts if part not in PARTS]
@@ -80,35 +82,95 @@ class SearchedColumn:
 
 def table_subject(table: Table, column: str, parts: tuple[str, ...] = ()) -> SearchedColumn:
     """Return the subject of a column of an open table, which may be a member of a structure."""
-    path = column.split(".")
-    names = table.schema.names
-    # The name of a top-level column may have dots.
-    depth = next((n for n in range(len(path), 0, -1) if ".".join(path[:n]) in names), 1)
-    top, members = ".".join(path[:depth]), path[depth:]
-
-    def values(where: Where = None) -> Iterator[pa.Array]:
-        for batch in table.read_batches(columns=[top], where=where):
-            array = batch.column(0)
-            yield pc.struct_field(array, members) if members else array
+    opened = _TableColumn.of(table, column)
 
     def lookup(texts: Sequence[bytes]) -> Iterator[pa.Array] | None:
-        kind = table.schema.field(top).type
-        for member in members:
-            kind = kind.field(member).type if pa.types.is_struct(kind) else pa.null()
-        wanted = _typed(texts, kind)
-        where = [(column, "in", wanted)]
-        if not wanted or _rows(table, where) > WORTH * _rows(table):
+        where = opened.where(texts) if opened.is_text else None
+        if where is None or _rows(table, where) > WORTH * _rows(table):
             return None
-        return values(where)
+        return opened.values(where)
 
-    return SearchedColumn(name=column, values=values, parts=parts, lookup=lookup)
+    return SearchedColumn(name=column, values=opened.values, parts=parts, lookup=lookup)
 
 
-def _typed(texts: Sequence[bytes], kind: pa.DataType) -> list[str]:
-    """Return texts as values of a column of texts; nothing for another column."""
-    if kind not in (pa.string(), pa.large_string(), pa.string_view()):
-        return []
-    return [text.decode("utf-8", "replace") for text in texts]
+def written_subject(table: Table, column: str, texts: Sequence[bytes]) -> SearchedColumn | None:
+    """Return the subject of those values of a column that are written as some texts.
+
+    The filters of the table are asked, and only the row groups that may have one are read.  Returns
+    None for a column of a type whose values cannot be read from texts.
+    """
+    opened = _TableColumn.of(table, column)
+    where = opened.where(texts)
+    if where is None:
+        return None
+
+    def values() -> Iterator[pa.Array]:
+        # The first values show how far apart numbers and dates are.
+        yield from islice(opened.values(), 1)
+        yield from opened.values(where)
+
+    return SearchedColumn(name=column, values=values, rows=_rows(table))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TableColumn:
+    """A column of an open table: ``top`` is its top-level column, with the path inside it."""
+
+    table: Table
+    name: str
+    top: str
+    members: list[str]
+
+    @classmethod
+    def of(cls, table: Table, column: str) -> _TableColumn:
+        path = column.split(".")
+        names = table.schema.names
+        # The name of a top-level column may have dots.
+        depth = next((n for n in range(len(path), 0, -1) if ".".join(path[:n]) in names), 1)
+        return cls(table=table, name=column, top=".".join(path[:depth]), members=path[depth:])
+
+    def values(self, where: Where = None) -> Iterator[pa.Array]:
+        for batch in self.table.read_batches(columns=[self.top], where=where):
+            array = batch.column(0)
+            yield pc.struct_field(array, self.members) if self.members else array
+
+    @property
+    def is_text(self) -> bool:
+        return self._read is _as_text
+
+    def where(self, texts: Sequence[bytes]) -> Where:
+        """Return the condition that a value is one of some texts; None without such values."""
+        if self._read is None:
+            return None
+        wanted = dict.fromkeys(value for text in texts for value in self._read(text))
+        return [(self.name, "in", list(wanted))]
+
+    @property
+    def _read(self) -> _Read | None:
+        schema = self.table.schema
+        kind = schema.field(self.top).type if self.top in schema.names else pa.null()
+        for member in self.members:
+            kind = kind.field(member).type if pa.types.is_struct(kind) else pa.null()
+        return next((read for is_of, read in _READ if is_of(kind)), None)
+
+
+def _as_text(text: bytes) -> Iterable[object]:
+    return [text.decode("utf-8", "replace")]
+
+
+def _as_number(text: bytes) -> Iterable[object]:
+    digits = text.removeprefix(b"-")
+    return [int(text)] if digits.isdigit() and len(digits) < _MOST_DIGITS else []
+
+
+#: Numbers of a column have fewer digits.
+_MOST_DIGITS: Final = 19
+_Read = Callable[[bytes], Iterable[object]]
+#: Types of columns whose values can be read from texts.
+_READ: Final[tuple[tuple[Callable[[pa.DataType], bool], _Read], ...]] = (
+    (lambda kind: kind in (pa.string(), pa.large_string(), pa.string_view()), _as_text),
+    (pa.types.is_integer, _as_number),
+)
 
 
 def _rows(table: Table, where: Where = None) -> int:
