@@ -1,9 +1,9 @@
 """The words of files as they are written there, for the filters of a table to be asked.
 
-    words = written_words(found, jobs=2)    None if there are more than filters can tell apart
+    words = written_words(found, jobs=2)    None if there are too many to ask filters
 
-A filter in a Parquet file has values as they are written.  So a word is what stands between white
-space, quotes, commas or brackets in a text, in one that is decoded from it, or in either backwards.
+A filter in a Parquet file has values as they are written.  So a word is a part of a text between
+white space, quotes, commas or brackets, in one that is decoded from it, or in either backwards.
 Files are opened and decoded as in a whole search (:mod:`.search`).  What needs the
 values is not found by that: other capitals, marks and notations, parts, and digests.
 """
