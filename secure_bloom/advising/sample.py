@@ -17,15 +17,13 @@ from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
-from secure_bloom.lakes import LiveFile, TableListing, list_tables
+from secure_bloom.lakes import LiveFile, TableListing
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
-from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
-from secure_bloom.reading.table.table_schema import FileSchema, unite
-from secure_bloom.reading.table.table_state import TableState, table_state
-from secure_bloom.running.memory_budget import memory_budget
+from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.running.memory_budget import MemoryShare, memory_budget
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import InputFile, files_at_once, is_object_uri
 from secure_bloom.storage.inputs import Extent, SharedFile, covered
@@ -142,15 +140,25 @@ def sample_table(
 
     Raises the errors of opening files, with the path.
     """
-    listing = list_tables(given)
-    paths, state = listing.paths, table_state(listing, given)
-    facts, schemas, footers = _read_footers(listing, state, resolver, progress)
+    files = TableFiles(given, resolver, memory=MemoryShare(0))
+    listing, state = files.listing, files.state
+    facts: list[FileFacts] = []
+    first: dict[int, Footer] = {}
+
+    def note(footer: Footer) -> None:
+        facts.append(_facts(footer))
+        # Files of one schema share their columns, so this holds one footer for each schema.
+        first.setdefault(id(footer.columns), footer)
+        if progress is not None and len(files) > _MANY:
+            progress(len(facts), len(files))
+
+    united = files.survey(note)
     chosen = _choose_files(facts)
     row_groups = _choose_row_groups(chosen)
-    partitions = dict(zip(paths, state.partitions, strict=True))
+    partitions = dict(zip(files.paths, state.partitions, strict=True))
     fields = tuple(state.partition_fields)
-    schema = state.with_columns_of_log(unite(schemas).readable)
-    every = candidates(footers, [field.name for field in fields])
+    schema = state.with_columns_of_log(united.readable)
+    every = candidates(list(first.values()), [field.name for field in fields])
     own = {*schema.names, *(field.name for field in fields)}
     found = tuple(candidate for candidate in every if candidate.path[0] in own)
     return TableSample(
@@ -175,33 +183,6 @@ def sample_table(
             it.deleted_rows for it in listing.files.values() if isinstance(it, LiveFile)
         ),
     )
-
-
-def _read_footers(
-    listing: TableListing, state: TableState, resolver: KeyResolver, progress: Progress | None
-) -> tuple[list[FileFacts], list[FileSchema], list[Footer]]:
-    """Return the facts and the schema of each file, and one footer for each schema."""
-    scanner, facts, schemas = SchemaCache(state.names), [], []
-    first: dict[int, Footer] = {}
-    paths = KeyPrefetch(resolver).each(listing.paths)
-    workers = files_at_once(listing.paths)
-    footers = in_order(lambda path: _footer(listing, path, resolver, scanner), paths, workers)
-    for done, footer in enumerate(footers, start=1):
-        facts.append(_facts(footer))
-        arrow = state.columns_of(footer.arrow)
-        schemas.append(FileSchema.of(footer.path, arrow, footer.columns))
-        # Files of one schema share their columns, so this holds one footer for each schema.
-        first.setdefault(id(footer.columns), footer)
-        if progress is not None and len(listing.paths) > _MANY:
-            progress(done, len(listing.paths))
-    return facts, schemas, list(first.values())
-
-
-def _footer(
-    listing: TableListing, path: str, resolver: KeyResolver, scanner: SchemaCache
-) -> Footer:
-    with located(path=path), listing.open(path) as file:
-        return read_footer(file, resolver, scanner)
 
 
 def _facts(footer: Footer) -> FileFacts:

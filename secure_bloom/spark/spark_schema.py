@@ -16,25 +16,19 @@ from pyspark.sql import types as st
 
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import located
-from secure_bloom.lakes import list_tables
-from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
-from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.parquet.footer.columns import FileColumns
+from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.members import ELEMENT, Member
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.predicates.bound_request import HIDDEN, HiddenColumns
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.reading.table.hive_partitions import Values
-from secure_bloom.reading.table.table_schema import (
-    FileSchema,
-    UnitedSchema,
-    unite,
-)
-from secure_bloom.reading.table.table_state import LoggedTable, table_state
+from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.reading.table.table_state import LoggedTable
 from secure_bloom.running.bounded_documents import parsed_json
-from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
-from secure_bloom.storage import files_at_once
 from secure_bloom.storage.paths import as_paths
 
 #: The key under which Spark writes its own schema into a footer.
@@ -112,22 +106,14 @@ def table_schema(asked: TableRequest, choose: Callable[[list[str]], list[str]]) 
     errors of reading a footer.
     """
     paths, resolver = as_paths(asked.paths), asked.access().resolver()
-    listing = list_tables(paths, asked.at())
-    state = table_state(listing, paths)
-    known = SchemaCache()
-
-    def footer_of(path: str) -> Footer:
-        with located(path=path), listing.open(path) as opened:
-            return read_footer(opened, resolver, known)
-
+    files = TableFiles(paths, resolver, asked.at(), MemoryShare(0))
     kinds: dict[int, _FileSchema] = {}
-    schemas = []
-    for footer in in_order(footer_of, listing.paths, files_at_once(listing.paths)):
-        arrow = state.columns_of(footer.arrow)
-        schemas.append(FileSchema.of(footer.path, arrow, footer.columns))
+
+    def note(footer: Footer) -> None:
         if id(footer.columns) not in kinds:
             kinds[id(footer.columns)] = _FileSchema.of(footer)
-    found = unite(schemas) if schemas else UnitedSchema(arrow=pa.schema([]))
+
+    found, state = files.survey(note), files.state
     united = found.arrow
     instants = _instants(kinds.values())
     if isinstance(state, LoggedTable):

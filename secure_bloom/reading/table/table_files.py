@@ -63,7 +63,8 @@ class TableFiles:
     """The files of a table, by their ordinals, and their footers.
 
     ``at`` is the version to read of a table with a log.  With ``memory`` footers and object ends
-    are kept and counted there; without it each is dropped after its use.
+    are kept and counted there (a share of 0 bytes keeps none); without it each is dropped after
+    its use.
 
     ``before`` is an older state of the table: footers of files that did not change come from it.
     ``listing`` is the listing of the table if the caller has one.
@@ -139,7 +140,8 @@ class TableFiles:
         """The columns of the table without its partition columns. Each footer is read for it."""
         with self._lock:
             # Once, whichever threads ask: a footer that is kept is counted once.
-            self._schema = self._schema or self._read_footers()
+            if self._schema is None:
+                self._schema = self.state.with_columns_of_log(self.survey().arrow)
             return self._schema
 
     @functools.cached_property
@@ -336,8 +338,12 @@ class TableFiles:
             return known
         return read_footer(file, self.resolver, self._schemas)
 
-    def _read_footers(self) -> pa.Schema:
-        """Read all footers, keep those that fit into memory, and return the table's schema."""
+    def survey(self, note: Callable[[Footer], None] | None = None) -> UnitedSchema:
+        """Read all footers, keep those that fit into memory, and return the files' columns.
+
+        ``note`` gets each footer, in the order of the files.  Raises the errors of opening files
+        and of reading footers, with the path.
+        """
         import pyarrow as pa
 
         from secure_bloom.reading.table.table_schema import FileSchema, UnitedSchema, unite
@@ -346,6 +352,8 @@ class TableFiles:
         for ordinal, footer in enumerate(self._footers()):
             arrow = self.state.columns_of(footer.arrow)
             schemas.append(FileSchema.of(footer.path, arrow, footer.columns))
+            if note is not None:
+                note(footer)
             if not footer.is_verified:
                 self.unverified.append(footer.path)
             self._identities[ordinal] = footer.identity
@@ -359,7 +367,7 @@ class TableFiles:
         warn_unverified(self.unverified)
         self.schemas = {columns: frozenset(files) for columns, files in of_columns.items()}
         self.united = unite(schemas) if schemas else UnitedSchema(arrow=pa.schema([]))
-        return self.state.with_columns_of_log(self.united.arrow)
+        return self.united
 
     def _footers(self) -> Iterator[Footer]:
         if self.workers > 1:
