@@ -7,7 +7,7 @@ no page, index, filter, dictionary or repeated metadata of any column and row gr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from secure_bloom.adding.in_place import find_marks, metadata_size
@@ -70,7 +70,8 @@ def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
             continue
         # A footer that says it begins before the mark in front of it is none.  The bits of a filter
         # may look like a footer.
-        if first <= start and behind <= limit and not _touches(filters, start, behind):
+        is_in_filter = any(begin < behind and start < end for begin, end in filters)
+        if first <= start and behind <= limit and not is_in_filter:
             found.append((start, behind))
             limit = start
     return found[::-1]
@@ -81,10 +82,6 @@ def _walked_back(end: int, starts: Mapping[int, int]) -> int:
     while end in starts:
         end = starts[end]
     return end
-
-
-def _touches(extents: Iterable[Extent], start: int, end: int) -> bool:
-    return any(first < end and start < last for first, last in extents)
 
 
 def reaches_into_footer(footer: Footer) -> bool:

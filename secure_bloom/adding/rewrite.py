@@ -196,7 +196,11 @@ class FileRewriter(ABC):
         elif self.mode.only_changes:
             _write_once(file, plan, target)
         else:
-            return _write_copy(file, plan, target)
+            material = outside_material(file)
+            if not material:
+                replace_tail(file, plan.keep, plan.tail, output=target)
+                return ()
+            return replace_with_material(file, plan.keep, plan.tail, material, output=target)[1]
         return ()
 
     def _broken_links(
@@ -233,15 +237,6 @@ class Rewriter(FileRewriter):
 
         request = self.request.for_file(file.path)
         return plan_rewrite(file, keys, request, append=self.mode.in_place, run=run)
-
-
-def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, ...]:
-    """Write a file to ``target``, replacing another one there, with its outside key material."""
-    material = outside_material(file)
-    if not material:
-        replace_tail(file, plan.keep, plan.tail, output=target)
-        return ()
-    return replace_with_material(file, plan.keep, plan.tail, material, output=target)[1]
 
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:

@@ -110,16 +110,13 @@ class RecordReader:
         stream, is_large = io.BytesIO(data), self._cost.most(1, len(data)) > memory_budget()
         for _ in range(number):
             if is_large:
-                self._check_next(stream)
+                start = stream.tell()
+                self._next(stream, self._nothing)
+                refuse_beyond(self._cost.most(1, stream.tell() - start), "a record of an Avro file")
+                stream.seek(start)
             yield self._next(stream, None)
         if stream.tell() != len(data):
             raise FormatError(f"{len(data) - stream.tell()} bytes follow the records of a block")
-
-    def _check_next(self, stream: io.BytesIO) -> None:
-        start = stream.tell()
-        self._next(stream, self._nothing)
-        refuse_beyond(self._cost.most(1, stream.tell() - start), "a record of an Avro file")
-        stream.seek(start)
 
     def _next(self, stream: io.BytesIO, wanted: Any) -> dict[str, Any]:
         try:

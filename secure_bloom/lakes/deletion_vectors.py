@@ -161,20 +161,16 @@ class PaimonDeletedRows:
 
 def _data(folder: str, vector: DeletionVector) -> bytes:
     if vector.storage_type == "i":
-        return _inline(vector)
+        data = decode_z85(vector.path_or_inline_dv)
+        # Z85 writes four bytes at a time, so up to three more may follow what counts.
+        if not 0 <= len(data) - vector.size_in_bytes < 4:
+            raise FormatError("an inline deletion vector has another size than the log says")
+        return data[: vector.size_in_bytes]
     if vector.storage_type == "u":
         return _stored(_file_of_uuid(folder, vector.path_or_inline_dv), vector)
     if vector.storage_type == "p":
         return _stored(resolve(folder, vector.path_or_inline_dv), vector)
     raise UnsupportedFeatureError("a deletion vector is stored in a way that is not known here")
-
-
-def _inline(vector: DeletionVector) -> bytes:
-    data = decode_z85(vector.path_or_inline_dv)
-    # Z85 writes four bytes at a time, so up to three more may follow what counts.
-    if not 0 <= len(data) - vector.size_in_bytes < 4:
-        raise FormatError("an inline deletion vector has another size than the log says")
-    return data[: vector.size_in_bytes]
 
 
 def _file_of_uuid(folder: str, text: str) -> str:

@@ -152,7 +152,11 @@ def _levels_and_values(
     if detail is None:
         if not _has_known_levels(leaf, page):
             return None
-        return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
+        content = _bytes(decompressed(codec, body, size))
+        if leaf.max_definition_level == 0:
+            return content[:0], content
+        end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
+        return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
     levels = detail.definition_levels_byte_length
     # A flat column has no repetition levels, so bytes for some contradict the schema.
     if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):
@@ -178,16 +182,6 @@ def _has_known_levels(leaf: Leaf, page: Page) -> bool:
     return encodings[0] == Encoding.RLE or (
         encodings[0] in _OF_NO_LEVELS and leaf.max_definition_level == 0
     )
-
-
-def _split_v1(
-    leaf: Leaf, content: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """Return the values of a v1 page. They come after the levels and the levels' length."""
-    if leaf.max_definition_level == 0:
-        return content[:0], content
-    end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
-    return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
 
 
 def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:

@@ -140,7 +140,11 @@ def _configuration(policy: KeyPolicy, schema: pa.Schema) -> pe.EncryptionConfigu
 
 def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
     """Return master key -> the leaves under it, by pyarrow's names."""
-    leaves = _leaf_paths(schema)
+    # pyarrow itself is asked, because its versions differ in how they name lists and maps.
+    written = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_batches([], schema), written)
+    parquet = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema
+    leaves = [parquet.column(number).path.split(".") for number in range(len(parquet))]
     policy = policy.for_columns(leaves)
     for rule in policy.columns.values():
         path = rule.path.split(".")
@@ -155,12 +159,3 @@ def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
         if key is not None:
             found.setdefault(key, []).append(".".join(leaf))
     return found
-
-
-def _leaf_paths(schema: pa.Schema) -> list[list[str]]:
-    """Return the leaves of the Parquet schema that pyarrow makes of an Arrow schema."""
-    # pyarrow itself is asked, because its versions differ in how they name lists and maps.
-    written = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_batches([], schema), written)
-    parquet = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema
-    return [parquet.column(number).path.split(".") for number in range(len(parquet))]

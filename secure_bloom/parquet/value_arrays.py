@@ -66,7 +66,12 @@ def as_entries(leaf: Leaf, array: pa.Array) -> Entries:
     """Return the physical values of ``leaf`` in an Arrow array without nulls. Nothing is copied."""
     if leaf.type is Type.BYTE_ARRAY:
         return _binary_buffers(array)
-    return _fixed_values(leaf, array)
+    dtype = fixed_type(leaf)
+    if len(array) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(
+        array.buffers()[1], dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize
+    )
 
 
 def _binary_buffers(array: pa.Array) -> Binary:
@@ -87,15 +92,6 @@ def fixed_type(leaf: Leaf) -> np.dtype[Any]:
         return np.dtype("<f2")
     # V for raw bytes: numpy's S would cut zeros off at the end of a value.
     return _FIXED_TYPES.get(leaf.type) or np.dtype(f"V{leaf.width}")
-
-
-def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
-    dtype = fixed_type(leaf)
-    if len(array) == 0:
-        return np.empty(0, dtype)
-    return np.frombuffer(
-        array.buffers()[1], dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize
-    )
 
 
 def is_float16(leaf: Leaf) -> bool:

@@ -134,7 +134,12 @@ class Rotation(RekeyWork):
                 return self._rotate_outside(file, outside, target, started)
             # The signature must be checked: readers take a footer that is signed anew for genuine.
             footer = unlock(tail, keys)
-            _refuse_plain(footer)
+            # Refused, not left alone: whoever rotates keys takes the table for encrypted.
+            if footer.tail.algorithm is None:
+                raise UnsupportedFeatureError(
+                    "the file is not encrypted, so it has no keys to rotate",
+                    hint="reencrypt encrypts it",
+                )
             before = found_protection(footer)
             wanted = self._wanted(path, footer, before)
             # Worked out before anything is written: a KMS that refuses the last key must leave the
@@ -242,14 +247,6 @@ def _kind(use: KeyUse | None) -> str:
     if use is None:
         return "in clear"
     return "under the footer's key" if use.is_footer_key else "under a key of its own"
-
-
-def _refuse_plain(footer: Footer) -> None:
-    # Refused, not left alone: whoever rotates keys takes the table for encrypted.
-    if footer.tail.algorithm is None:
-        raise UnsupportedFeatureError(
-            "the file is not encrypted, so it has no keys to rotate", hint="reencrypt encrypts it"
-        )
 
 
 def _otherwise(what: str) -> PolicyError:

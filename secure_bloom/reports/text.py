@@ -74,7 +74,10 @@ def written_out(text: str) -> str:
     to people goes through this function.
     """
     if not text.isprintable():
-        text = "".join(c if c.isprintable() else _escape(c) for c in text)
+        # A byte of a path that is no UTF-8 is a lone surrogate (PEP 383); this writes that out too.
+        text = "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+        )
     return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -89,8 +92,3 @@ def _cut(text: str, longest: int) -> str:
         return text
     tail = longest // 3
     return f"{text[: longest - tail - 1]}…{text[-tail:]}"
-
-
-def _escape(char: str) -> str:
-    # A byte of a path that is no UTF-8 is a lone surrogate (PEP 383); this writes that out too.
-    return char.encode("unicode_escape").decode("ascii")

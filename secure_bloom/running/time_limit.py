@@ -127,7 +127,12 @@ def supervise(seconds: float) -> int | None:
     while True:
         got = signal.sigtimedwait(_AWAITED, max(0.0, deadline - time.monotonic()))
         if got is None:
-            _kill_tree(child)
+            # Stopped first, it starts no more of them.
+            os.kill(child, signal.SIGSTOP)
+            for process in (*_descendants(child), child):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            os.waitpid(child, 0)
             raise limit_error(seconds)
         if got.si_signo != signal.SIGCHLD:
             # A terminal sends its signals to the child as well: those of the kernel have codes > 0.
@@ -138,16 +143,6 @@ def supervise(seconds: float) -> int | None:
         if ended:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
-
-
-def _kill_tree(root: int) -> None:
-    """Kill a child and every process that it started, at any depth."""
-    # Stopped first, it starts no more of them.
-    os.kill(root, signal.SIGSTOP)
-    for process in (*_descendants(root), root):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-    os.waitpid(root, 0)
 
 
 def _descendants(root: int) -> list[int]:

@@ -59,7 +59,13 @@ def run_demo(folder: Path | None, rows: int, *, quiet: bool = False) -> None:
     java()
     spark_jars()
     folder = _new_folder(folder)
-    policy = _copy_default_keys(folder / "keys")
+    keys = folder / "keys"
+    keys.mkdir()
+    source = next(path for path in _DEFAULT_KEYS if path.is_dir())
+    for name in ("policy.toml", "dev-keyring.json"):
+        shutil.copy(source / name, keys / name)
+        (keys / name).chmod(0o600)
+    policy = keys / "policy.toml"
     # Numbers from 0 on make the table's e-mails.
     emails = {"present": email(0), "absent": email(-2)}
     _Demo(folder, policy, emails, quiet=quiet).run(rows)
@@ -72,15 +78,6 @@ def _new_folder(folder: Path | None) -> Path:
         raise PolicyError("the demo wants a new or empty folder", path=str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     return folder.absolute()
-
-
-def _copy_default_keys(target: Path) -> Path:
-    source = next(path for path in _DEFAULT_KEYS if path.is_dir())
-    target.mkdir()
-    for name in ("policy.toml", "dev-keyring.json"):
-        shutil.copy(source / name, target / name)
-        (target / name).chmod(0o600)
-    return target / "policy.toml"
 
 
 class _Demo:
@@ -103,7 +100,9 @@ class _Demo:
         with demo_session(self._policy, self._folder) as spark:
             with self._step(f"Spark wrote {rows:,} customers, encrypted under keys/policy.toml"):
                 write(spark, self._table, rows)
-            self._show_outside()
+            files = inspect(self._table).files
+            modes = {f"{file.footer} footer, {file.algorithm}" for file in files}
+            self._say(f"without keys, all that shows of its {len(files)} files: {'; '.join(modes)}")
             self._add_filters(spark)
             verdicts = probe(self._table, "email", self._emails.values(), keys=keys)
             self._show_probe(verdicts)
@@ -126,12 +125,6 @@ class _Demo:
         with self._err.status("Spark is at work"):
             yield
         self._say(done, started)
-
-    def _show_outside(self) -> None:
-        """Print what a reader without keys sees."""
-        files = inspect(self._table).files
-        modes = {f"{file.footer} footer, {file.algorithm}" for file in files}
-        self._say(f"without keys, all that shows of its {len(files)} files: {'; '.join(modes)}")
 
     def _add_filters(self, spark: SparkSession) -> None:
         started = time.perf_counter()

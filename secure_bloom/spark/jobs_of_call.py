@@ -94,13 +94,9 @@ def _cancel(spark: SparkSession, context: Any, tag: str, *, waits: bool) -> None
         return
     context.cancelJobsWithTag(tag)
     if waits:
-        _wait_for_tasks(context, tag)
-
-
-def _wait_for_tasks(context: Any, tag: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while _is_at_work(context, tag) and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
+        deadline = time.monotonic() + _PATIENCE
+        while _is_at_work(context, tag) and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
 
 
 def _is_at_work(context: Any, tag: str) -> bool:

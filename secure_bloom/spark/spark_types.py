@@ -43,10 +43,7 @@ def spark_type(stored: pa.DataType, leaves: Iterator[Leaf]) -> st.DataType:
         return st.StructType([st.StructField(f.name, spark_type(f.type, leaves)) for f in stored])
     if pa.types.is_nested(stored):
         return st.ArrayType(spark_type(stored.value_type, leaves))
-    return _leaf_type(next(leaves))
-
-
-def _leaf_type(leaf: Leaf) -> st.DataType:
+    leaf = next(leaves)
     logical = leaf.logical
     found = _TYPES[logical.kind](leaf, logical)
     if found is None:

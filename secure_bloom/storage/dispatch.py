@@ -242,19 +242,15 @@ def create_file(path: str, content: bytes, *, like: str) -> None:
     """
     with open_input(like) as pattern:
         if is_object_uri(path):
-            _create_object(path, content, pattern)
+            if not object_uri(path).kind.takes_commits:
+                raise UnsupportedFeatureError(
+                    "commits are written to S3 and to local disks, not to other stores",
+                    hint="use the table's own engine for other stores",
+                    path=path,
+                )
+            replace_tail(pattern, 0, [content], output=path, must_be_new=True)
         else:
             _create_local(path, content, pattern)
-
-
-def _create_object(path: str, content: bytes, pattern: InputFile) -> None:
-    if not object_uri(path).kind.takes_commits:
-        raise UnsupportedFeatureError(
-            "commits are written to S3 and to local disks, not to other stores",
-            hint="use the table's own engine for other stores",
-            path=path,
-        )
-    replace_tail(pattern, 0, [content], output=path, must_be_new=True)
 
 
 def _create_local(path: str, content: bytes, pattern: InputFile) -> None:

@@ -52,7 +52,10 @@ def offered_permit(folder: str) -> Iterator[Permit]:
         try:
             renewal.join()
         finally:
-            _withdraw(kept)
+            try:
+                kept.withdraw()
+            except (OSError, SecureBloomError):
+                time.sleep(max(0.0, kept.renewed + LEASE - now()))
 
 
 def _renew(kept: _Kept, over: threading.Event) -> None:
@@ -60,13 +63,6 @@ def _renew(kept: _Kept, over: threading.Event) -> None:
         # What cannot be renewed runs out, and nothing is written any more.
         with contextlib.suppress(Exception):
             kept.renew()
-
-
-def _withdraw(kept: _Kept) -> None:
-    try:
-        kept.withdraw()
-    except (OSError, SecureBloomError):
-        time.sleep(max(0.0, kept.renewed + LEASE - now()))
 
 
 class _Kept(ABC):

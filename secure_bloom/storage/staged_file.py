@@ -258,7 +258,12 @@ class StagedFile:
             return True
         # A folder or a pipe of that name was not made by us, and is not ours to remove.
         if not stat.S_ISREG(found.st_mode):
-            raise self._in_the_way()
+            raise PolicyError(
+                f"{self._temporary}, the name of its temporary file, is taken by something that is "
+                "not a file",
+                hint="find out who made it, remove it, and run again",
+                path=self._target,
+            )
         try:
             # Opened to be locked: only the kernel knows whether its writer still lives.
             fd = self.folder.open(self._temporary, os.O_RDONLY)
@@ -285,14 +290,6 @@ class StagedFile:
         return FileChangedError(
             "another process is writing this file",
             hint=f"if none is, delete {self._temporary} and run again",
-            path=self._target,
-        )
-
-    def _in_the_way(self) -> PolicyError:
-        return PolicyError(
-            f"{self._temporary}, the name of its temporary file, is taken by something that is "
-            "not a file",
-            hint="find out who made it, remove it, and run again",
             path=self._target,
         )
 

@@ -77,7 +77,9 @@ class Calls:
         Raises KmsUnavailableError when the failures last for ``retry_seconds``. For a while after
         that, every call raises it at once. Also raises it for an answer that no KMS gives.
         """
-        self._check_rest()
+        gave_up = self._gave_up
+        if gave_up is not None and time.monotonic() < gave_up[0]:
+            raise self._unavailable(gave_up[1].reason) from gave_up[1]
         # Monotonic: a clock that is set during the wait must make it neither endless nor empty.
         start, attempt = time.monotonic(), 0
         while True:
@@ -109,11 +111,6 @@ class Calls:
         if self._has_answered:
             return self._retry_seconds
         return min(self._retry_seconds, _FIRST_CONTACT_SECONDS)
-
-    def _check_rest(self) -> None:
-        gave_up = self._gave_up
-        if gave_up is not None and time.monotonic() < gave_up[0]:
-            raise self._unavailable(gave_up[1].reason) from gave_up[1]
 
     def _unavailable(self, reason: str) -> KmsUnavailableError:
         return KmsUnavailableError(

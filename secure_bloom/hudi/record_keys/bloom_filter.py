@@ -90,10 +90,6 @@ class HudiBloomFilter(ABC):
         for bit in self._positions(key):
             self._bits[base + (bit >> 3)] |= 1 << (bit & 7)
 
-    def _insert_each(self, keys: PackedKeys, run: Run) -> None:
-        for i, key in enumerate(keys.each()):
-            self._insert(key, (run.row + i * run.stride) % self.rows)
-
     def _has(self, key: bytes) -> bool:
         known = list(self._positions(key))
         starts = range(0, len(self._bits), self._header.row_bytes)
@@ -116,7 +112,8 @@ class HudiBloomFilter(ABC):
         for run in self._runs(len(keys)):
             part = keys.part(start, start + run.count)
             if extension.native is None:
-                self._insert_each(part, run)
+                for i, key in enumerate(part.each()):
+                    self._insert(key, (run.row + i * run.stride) % self.rows)
             else:
                 extension.native.hudi_insert(*self._kernel_arguments(part), run.row, run.stride)
             start += run.count

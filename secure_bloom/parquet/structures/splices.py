@@ -38,7 +38,12 @@ def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]
     id.  The header of the field after it is encoded again if it counts from the field before it.
     """
     headers = _Headers(buffer, fields)
-    order = _merged_order(list(fields.by_id), new)
+    order = list(fields.by_id)
+    for field_id in sorted(new.keys() - fields.by_id.keys()):
+        if new[field_id] is not None:
+            # Ids need not ascend on the wire, so the first higher one is looked for.
+            behind = (i for i, other in enumerate(order) if other > field_id)
+            order.insert(next(behind, len(order)), field_id)
     return headers.splices(order, new)
 
 
@@ -164,16 +169,6 @@ def varint(value: int) -> bytes:
 def _zigzag(value: int) -> bytes:
     # Zigzag: the sign becomes the lowest bit, so small negative numbers are short too.
     return varint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def _merged_order(there: list[int], new: Mapping[int, NewValue | None]) -> list[int]:
-    order = there.copy()
-    for field_id in sorted(id_ for id_ in new if id_ not in there):
-        if new[field_id] is not None:
-            # Ids need not ascend on the wire, so the first higher one is looked for.
-            behind = (i for i, other in enumerate(order) if other > field_id)
-            order.insert(next(behind, len(order)), field_id)
-    return order
 
 
 class _Headers:
