@@ -25,9 +25,9 @@ _HARMLESS = 4
 OFFSET_SIZE = 8
 
 
-def harmless_size() -> int:
-    """Return how many bytes may be decoded in one piece."""
-    return memory_budget() // _HARMLESS
+def harmless_size(budget: int | None = None) -> int:
+    """Return how many bytes may be decoded in one piece. The memory budget may be known."""
+    return (memory_budget() if budget is None else budget) // _HARMLESS
 
 
 def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:

@@ -30,7 +30,7 @@ from secure_bloom.kernels.loops import (
     unpack,
 )
 from secure_bloom.parquet.pages import Page
-from secure_bloom.parquet.plain_pages import PageBody, is_plain, page_body
+from secure_bloom.parquet.plain_pages import is_plain, page_body
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
@@ -70,9 +70,9 @@ class StoredDictionary:
     def pick(self, indices: Positions) -> Entries | None:
         """Return some of the entries, or None if the dictionary is damaged."""
         if len(indices) == 1:
-            return _plain(_Source(self.leaf, self.content, self.count, None), indices)
+            return _plain(self, indices, None)
         ranks, places = np.unique(indices, return_inverse=True)
-        found = _plain(_Source(self.leaf, self.content, self.count, None), ranks)
+        found = _plain(self, ranks, None)
         return None if found is None else _picked(found, places)
 
 
@@ -89,37 +89,51 @@ class Taken:
 
 @dataclass(slots=True, kw_only=True)
 class PageValues:
-    """A data page that is decompressed, so that its values can be searched and taken."""
+    """A data page that is decompressed, so that its values can be searched and taken.
+
+    Of its ``rows``, ``count`` are not null: those whose level is the ``highest``.
+    """
 
     leaf: Leaf
     encoding: Encoding
     rows: int
-    body: PageBody = field(repr=False)
+    levels: Bytes = field(repr=False)
+    content: Bytes = field(repr=False)
+    count: int
+    highest: int
 
     @classmethod
     def of(cls, leaf: Leaf, codec: CompressionCodec, page: Page) -> PageValues | None:
         """Return the decompressed page, or None if pyarrow must decode it."""
-        if page.encoding not in _DECODERS or not 0 < page.num_values <= _MOST_VALUES:
+        encoding, rows = page.encoding, page.num_values
+        if encoding not in _DECODERS or not 0 < rows <= _MOST_VALUES:
             return None
         body = page_body(leaf, codec, page)
         if body is None:
             return None
-        return cls(leaf=leaf, encoding=page.encoding, rows=page.num_values, body=body)
+        return cls(
+            leaf=leaf,
+            encoding=encoding,
+            rows=rows,
+            levels=body.levels,
+            content=body.content,
+            count=body.count,
+            highest=body.highest,
+        )
 
     def take(self, rows: Positions, dictionary: StoredDictionary | None) -> Taken | None:
         """Return the values of ``rows``, ascending positions in the page.
 
         Return None if pyarrow must decode the page.
         """
-        body, ranks, is_valid = self.body, rows, None
-        if body.count != self.rows:
+        ranks, is_valid = rows, None
+        if self.count != self.rows:
             defined = self._defined()
             if defined is None:
                 return None
             is_valid = defined[rows]
             ranks = (np.cumsum(defined)[rows] - 1)[is_valid]
-        source = _Source(self.leaf, body.content, body.count, dictionary)
-        entries = _DECODERS[self.encoding](source, ranks)
+        entries = _DECODERS[self.encoding](self, ranks, dictionary)
         return None if entries is None else Taken(entries=entries, is_valid=is_valid)
 
     def find(self, sought: Sought, dictionary: FoundEntries | None) -> Positions | None:
@@ -127,24 +141,23 @@ class PageValues:
 
         Return None if there are too many, or if pyarrow must decode the page.
         """
-        body = self.body
         if self.encoding is Encoding.PLAIN:
-            found = _found(body.content, body.count, self.leaf.width or 0, sought)
+            found = _found(self.content, self.count, self.leaf.width or 0, sought)
         elif self.encoding in _DICTIONARY and dictionary is not None:
-            indices = _indices(body.content, body.count, dictionary.count)
+            indices = _indices(self.content, self.count, dictionary.count)
             found = None if indices is None else dictionary.among(indices)
         else:
             return None
-        if found is None or body.count == self.rows:
+        if found is None or self.count == self.rows:
             return found
         defined = self._defined()
         return None if defined is None else np.flatnonzero(defined)[found]
 
     def _defined(self) -> NDArray[np.bool_] | None:
         """Return a mask of the rows that are not null."""
-        levels, highest = np.empty(self.rows, np.uint32), self.body.highest
+        levels, highest = np.empty(self.rows, np.uint32), self.highest
         width = highest.bit_length()
-        if unpack(self.body.levels, width, 1 << width, levels) == DAMAGED:
+        if unpack(self.levels, width, 1 << width, levels) == DAMAGED:
             return None
         return np.asarray(levels == highest)
 
@@ -185,17 +198,11 @@ def _indices(content: Bytes, count: int, entries: int) -> NDArray[np.uint32] | N
     return None if unpack(content[1:], int(content[0]), entries, indices) == DAMAGED else indices
 
 
-@dataclass(slots=True)
-class _Source:
-    """The encoded values of a page, of which there are ``count``, without nulls."""
-
-    leaf: Leaf
-    content: Bytes
-    count: int
-    dictionary: StoredDictionary | None
+#: The values of a page as they are encoded: ``count`` of ``leaf`` in ``content``, without nulls.
+_Encoded = PageValues | StoredDictionary
 
 
-def _plain(page: _Source, ranks: Positions) -> Entries | None:
+def _plain(page: _Encoded, ranks: Positions, _: object) -> Entries | None:
     leaf, content = page.leaf, page.content
     if leaf.type is Type.BYTE_ARRAY:
         spans = np.empty(2 * len(ranks), np.int64)
@@ -212,7 +219,7 @@ def _plain(page: _Source, ranks: Positions) -> Entries | None:
     return np.frombuffer(content, dtype=dtype, count=page.count)[ranks]
 
 
-def _run_length(page: _Source, ranks: Positions) -> Entries | None:
+def _run_length(page: PageValues, ranks: Positions, _: object) -> Entries | None:
     """Return values of BOOLEANs in runs: a length of four bytes, then runs of one bit."""
     content = page.content
     size = int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
@@ -224,19 +231,21 @@ def _run_length(page: _Source, ranks: Positions) -> Entries | None:
     return values.astype(np.uint8)[ranks]
 
 
-def _of_dictionary(page: _Source, ranks: Positions) -> Entries | None:
-    if page.dictionary is None:
+def _of_dictionary(
+    page: PageValues, ranks: Positions, dictionary: StoredDictionary | None
+) -> Entries | None:
+    if dictionary is None:
         return None
-    content, entries = page.content, page.dictionary.count
+    content, entries = page.content, dictionary.count
     if not len(content) or content[0] > _WIDEST_INDEX:
         return None
     picked, width = np.empty(len(ranks), np.int64), int(content[0])
     if pick_indices(content[1:], width, entries, page.count, ranks, picked) == DAMAGED:
         return None
-    return page.dictionary.pick(picked)
+    return dictionary.pick(picked)
 
 
-def _split(page: _Source, ranks: Positions) -> Entries | None:
+def _split(page: PageValues, ranks: Positions, _: object) -> Entries | None:
     dtype = fixed_type(page.leaf)
     width = dtype.itemsize
     if page.leaf.type in (Type.BYTE_ARRAY, Type.BOOLEAN, Type.INT96):
@@ -251,7 +260,7 @@ def _split(page: _Source, ranks: Positions) -> Entries | None:
 _BITS = {Type.INT32: 32, Type.INT64: 64}
 
 
-def _deltas(page: _Source, ranks: Positions) -> Entries | None:
+def _deltas(page: PageValues, ranks: Positions, _: object) -> Entries | None:
     bits = _BITS.get(page.leaf.type)
     if bits is None:
         return None
@@ -262,7 +271,7 @@ def _deltas(page: _Source, ranks: Positions) -> Entries | None:
     return numbers[ranks].astype(fixed_type(page.leaf), casting="unsafe")
 
 
-def _delta_lengths(page: _Source, ranks: Positions) -> Entries | None:
+def _delta_lengths(page: PageValues, ranks: Positions, _: object) -> Entries | None:
     if page.leaf.type is not Type.BYTE_ARRAY:
         return None
     found = _spans(page.content, 0, page.count)
@@ -279,7 +288,7 @@ def _spans(content: Bytes, start: int, count: int) -> tuple[Positions, Bytes] | 
     return (offsets, content[end:]) if offsets[-1] == len(content) - end else None
 
 
-def _delta_byte_arrays(page: _Source, ranks: Positions) -> Entries | None:
+def _delta_byte_arrays(page: PageValues, ranks: Positions, _: object) -> Entries | None:
     if page.leaf.type not in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
         return None
     content, count = page.content, page.count
@@ -320,6 +329,13 @@ def _picked(entries: Entries, ranks: Positions) -> Entries | None:
 
 def _copied(content: Bytes, starts: Positions, ends: Positions) -> Binary | None:
     """Return the texts between starts and ends, one after the other, or None if they are large."""
+    if len(starts) == 1:
+        size = int(ends[0] - starts[0])
+        if size > _MOST_BYTES:
+            return None
+        # Copied, so that the value does not keep all of its page in memory.
+        data = content[starts[0] : ends[0]].copy()
+        return Binary(offsets=np.array([0, size], np.int64), data=data)
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(ends - starts, out=offsets[1:])
     if offsets[-1] > _MOST_BYTES:
@@ -331,7 +347,9 @@ def _copied(content: Bytes, starts: Positions, ends: Positions) -> Binary | None
 
 
 #: Encoding -> the values at some ranks among those that are not null; None for damage.
-_DECODERS: dict[Encoding, Callable[[_Source, Positions], Entries | None]] = {
+_DECODERS: dict[
+    Encoding, Callable[[PageValues, Positions, StoredDictionary | None], Entries | None]
+] = {
     Encoding.PLAIN: _plain,
     Encoding.RLE: _run_length,
     Encoding.RLE_DICTIONARY: _of_dictionary,

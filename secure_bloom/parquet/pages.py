@@ -88,7 +88,10 @@ class Page:
     def encoding(self) -> Encoding:
         """The encoding of the page's values."""
         number = self.counts[1] if self.counts else self._detail.encoding
-        return _ENCODINGS.get(number) or known_member(Encoding, number, "PageHeader: encoding")
+        known = _ENCODINGS.get(number)
+        if known is None:
+            return known_member(Encoding, number, "PageHeader: encoding")
+        return known
 
     def body(self) -> bytes | memoryview:
         """Return the page's body, decrypted and still compressed."""
@@ -164,36 +167,44 @@ def read_pages(file: InputFile, chunk: Chunk, stored: memoryview | None = None) 
         raise
 
 
-def pages_in(chunk: Chunk, stored: memoryview) -> list[Page]:
-    """Return the pages of a chunk whose bytes are ``stored``, as :func:`read_pages` does."""
-    usual = _usual_pages(chunk, stored)
+def pages_in(chunk: Chunk, stored: memoryview, budget: int | None = None) -> list[Page]:
+    """Return the pages of a chunk whose bytes are ``stored``, as :func:`read_pages` does.
+
+    ``budget`` is the memory budget, if the caller knows it.
+    """
+    usual = _usual_pages(chunk, stored, budget)
     return list(walk(chunk, _reader(chunk, stored))) if usual is None else usual
 
 
-def _usual_pages(chunk: Chunk, stored: memoryview) -> list[Page] | None:
+def _usual_pages(chunk: Chunk, stored: memoryview, budget: int | None) -> list[Page] | None:
     """Return the pages of a chunk in clear, if one call of the extension finds all of them.
 
     Return None for pages that :func:`walk` must look at one by one, or has an error for.
     """
     if extension.native is None or chunk.cipher is not None or not len(stored):
         return None
-    first = None if has_dictionary_offset(chunk) else 0
-    found = list(_found_pages(chunk, stored, len(stored), first))
-    values = sum(page.num_values for _, page, _ in found if not page.is_dictionary)
-    if not found or values != chunk.meta_data.num_values:
+    meta_data, names_dictionary = chunk.meta_data, has_dictionary_offset(chunk)
+    first = None if names_dictionary else 0
+    found = _found_pages(chunk, stored, len(stored), first, budget)
+    pages, values = [page for _, page, _ in found], 0
+    for page in pages:
+        if page.counts is not None and page.type != PageType.DICTIONARY_PAGE:
+            values += page.counts[0]
+    if not pages or values != meta_data.num_values:
         return None
-    if has_dictionary_offset(chunk):
-        check_data_follows(chunk.meta_data, found[0][2])
-    return [page for _, page, _ in found]
+    if names_dictionary:
+        check_data_follows(meta_data, found[0][2])
+    return pages
 
 
 def _found_pages(
-    chunk: Chunk, stored: memoryview, room: int, ordinal: int | None
-) -> Iterator[tuple[int, Page, int]]:
-    """Yield the usual pages that ``stored`` begins with, between where each starts and ends."""
+    chunk: Chunk, stored: memoryview, room: int, ordinal: int | None, budget: int | None = None
+) -> list[tuple[int, Page, int]]:
+    """Return the usual pages that ``stored`` begins with, between where each starts and ends."""
     native: Any = extension.native
-    meta_data, rows = chunk.meta_data, array("q", _ROWS)
-    is_stored, limit = meta_data.codec == CompressionCodec.UNCOMPRESSED, memory_budget()
+    meta_data, rows, found = chunk.meta_data, array("q", _ROWS), list[tuple[int, Page, int]]()
+    is_stored = meta_data.codec == CompressionCodec.UNCOMPRESSED
+    limit = memory_budget() if budget is None else budget
     wanted = meta_data.num_values
     count = native.walk_pages(stored, PAGE_HEADER, room, wanted, limit, is_stored, rows)
     for row in range(0, PAGE_SLOTS * count, PAGE_SLOTS):
@@ -208,9 +219,10 @@ def _found_pages(
             counts=(values, encoding),
             levels=(rows[row + PAGE_LEVELS], rows[row + PAGE_LEVELS + 1]),
         )
-        yield start, page, body + length
+        found.append((start, page, body + length))
         # As in `walk`: the ordinal counts data pages alone.
-        ordinal = (ordinal or 0) + (not page.is_dictionary)
+        ordinal = (ordinal or 0) + (kind != PageType.DICTIONARY_PAGE)
+    return found
 
 
 #: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  If a

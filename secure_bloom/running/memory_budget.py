@@ -13,8 +13,6 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 
@@ -181,36 +179,48 @@ class _Reservations:
     """The bytes that all threads are decoding now."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._taken = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._taken = self._waiting = 0
 
     def take(self, size: int) -> None:
         """Wait until ``size`` bytes are free, or nothing is reserved: one piece always runs."""
-        with self._changed:
+        with self._lock:
             # A piece larger than all of the budget goes on alone, or it would wait for ever.
-            self._changed.wait_for(lambda: not self._taken or self._taken + size <= memory_budget())
+            while self._taken and self._taken + size > memory_budget():
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
             self._taken += size
 
     def give_back(self, size: int) -> None:
         """Make these bytes free again."""
-        with self._changed:
+        with self._lock:
             self._taken -= size
-            # All waiting threads are woken: a single one may want more than is free, and others
-            # less.
-            self._changed.notify_all()
+            if self._waiting:
+                # All waiting threads are woken: a single one may want more than is free, and
+                # others less.
+                self._changed.notify_all()
 
 
 _RESERVATIONS = _Reservations()
 
 
-@contextmanager
-def reserved(size: int) -> Iterator[None]:
+class reserved:  # noqa: N801 - used as a function
     """Reserve ``size`` bytes of the budget inside the block.
 
-    A thread reserves for one piece at a time.
+    A thread reserves for one piece at a time.  A plain object: lookups enter many of them.
     """
-    _RESERVATIONS.take(size)
-    try:
-        yield
-    finally:
-        _RESERVATIONS.give_back(size)
+
+    __slots__ = ("_size",)
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __enter__(self) -> None:
+        _RESERVATIONS.take(self._size)
+
+    def __exit__(self, *_error: object) -> None:
+        _RESERVATIONS.give_back(self._size)

@@ -16,6 +16,9 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData, CompressionCodec
 from secure_bloom.parquet.structures.records import decode_record, known_member
 
+# This is looked at for every page, and a dict of numbers is faster than an enumeration.
+_CODECS: dict[int, CompressionCodec] = {codec.value: codec for codec in CompressionCodec}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
@@ -41,7 +44,10 @@ class Chunk:
     @property
     def codec(self) -> CompressionCodec:
         """The codec of the pages. Raises UnsupportedFeatureError for an unknown codec."""
-        return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")
+        known = _CODECS.get(self.meta_data.codec)
+        if known is None:
+            return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")
+        return known
 
 
 class ChunkRows(NamedTuple):

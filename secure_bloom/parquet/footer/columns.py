@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.parquet.footer.scan import FooterScan, FooterSchema
 from secure_bloom.parquet.schema import Leaf, read_element
@@ -39,6 +39,8 @@ class FileColumns:
     renamed: tuple[SchemaElement, ...] = field(default=(), repr=False)
     marks: Sequence[KeyValue] = field(repr=False)
     left_out: frozenset[int] = frozenset()
+    #: What readers of rows work out once of a leaf, by its ordinal.
+    prepared: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
 
     @functools.cached_property
     def arrow(self) -> pa.Schema:

@@ -28,6 +28,7 @@ from secure_bloom.reading.rows.page_reads import (
     Rows,
     read_column,
 )
+from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.inputs import Extent
@@ -137,15 +138,25 @@ class ColumnDecoder:
             self.extents += stored_extents(self._footer, group.row_group, names)
 
     def _read_ahead(self, group: RowGroupPlan, names: Sequence[str], rows: Rows) -> None:
-        """Fetch the pages of an object that have the rows: first their places, then all of them."""
-        file = self._opened.file()
-        if not is_object_uri(file.path):
-            return
+        """Fetch what is read of several columns together.
+
+        Of an object these are the pages that have the rows: first their places, then all of them.
+        Chunks that are read whole from a disk are read together where they lie together.
+        """
         leaves = [self._footer.columns.below(name) for name in names]
         single = [ordinals[0] for ordinals in leaves if len(ordinals) == 1]
         columns = [self._opened.column(group.row_group, ordinal) for ordinal in single]
-        file.read_ahead([it.index_extent for it in columns if it.index_extent is not None])
-        file.read_ahead([extent for it in columns for extent in it.extents(rows)])
+        file = self._opened.file()
+        if is_object_uri(file.path):
+            file.read_ahead([it.index_extent for it in columns if it.index_extent is not None])
+            file.read_ahead([extent for it in columns for extent in it.extents(rows)])
+            return
+        whole = {it: extent for it in columns if (extent := it.walked_extent(rows)) is not None}
+        # A column whose chunk leaves the file is read by itself, which says so.
+        with suppress(FormatError):
+            source = self._opened.pages() if self._count_bytes else file
+            for column, stored in read_extents(source, whole, read_pooled).items():
+                column.hold(stored)
 
     def _read_slices(self, group: RowGroupPlan, name: str, rows: Rows) -> pa.ChunkedArray | None:
         ordinals = self._footer.columns.below(name)

@@ -11,6 +11,7 @@ from secure_bloom.errors import FileChangedError
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.stored_column import StoredColumn
+from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
 
@@ -45,6 +46,8 @@ class OpenedFile:
         self._columns: dict[tuple[int, int], StoredColumn] = {}
         self._counted: list[CountedFile] = []
         self._source: pq.ParquetFile | None = None
+        # Read once: to look into the environment takes as long as to take a value.
+        self._budget = memory_budget()
 
     def file(self) -> InputFile:
         """Return the file, after checking that it is the one whose footer was read."""
@@ -81,7 +84,8 @@ class OpenedFile:
                 if self._count_bytes:
                     file = CountedFile(file)
                     self._counted.append(file)
-                known = self._columns[row_group, ordinal] = StoredColumn(file, self.footer, chunk)
+                known = StoredColumn(file, self.footer, chunk, self._budget)
+                self._columns[row_group, ordinal] = known
             return known
 
     def forget(self, row_groups: Iterable[int], *, least: int = 0) -> None:
@@ -89,7 +93,7 @@ class OpenedFile:
         gone = set(row_groups)
         with self._lock:
             for place, column in tuple(self._columns.items()):
-                if place[0] in gone and column.held >= least:
+                if place[0] in gone and (not least or column.held >= least):
                     del self._columns[place]
 
     def source(self) -> pq.ParquetFile:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -41,12 +40,13 @@ from secure_bloom.parquet.page_values import (
     joined,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, data_page, pages_in, read_pages
+from secure_bloom.parquet.structures.metadata import PageType
 from secure_bloom.reading.rows.page_reads import (
     ReadWholeError,
     Rows,
     decoded_rows,
 )
-from secure_bloom.reading.rows.taken_arrays import array_maker
+from secure_bloom.reading.rows.taken_arrays import ArrayMaker, array_maker
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.running.memory_budget import reserved
 from secure_bloom.storage import InputFile, is_object_uri
@@ -71,16 +71,54 @@ class _Placed:
     end: int
 
 
-class StoredColumn:
-    """A flat or nested top-level column with one leaf, in one row group."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prepared:
+    """What is known of a column in all row groups of the files of one schema.
 
-    def __init__(self, file: InputFile, footer: Footer, chunk: Chunk) -> None:
+    ``maker`` makes arrays of values that are taken here, and is None for a column that pyarrow must
+    decode.  ``is_coded`` says whether the column is a dictionary in Arrow too, which has the
+    entries of all pages.
+    """
+
+    maker: ArrayMaker | None
+    is_coded: bool
+
+    @classmethod
+    def of(cls, footer: Footer, ordinal: int) -> _Prepared:
+        """Return what is known of a leaf; the files of one schema share it."""
+        columns = footer.columns
+        known: _Prepared | None = columns.prepared.get(ordinal)
+        if known is None:
+            leaf = columns.leaves[ordinal]
+            type_ = columns.arrow.field(leaf.path[0]).type
+            is_flat = len(leaf.path) == 1 and not leaf.is_repeated
+            maker = array_maker(leaf, type_) if is_flat else None
+            known = columns.prepared[ordinal] = cls(maker, isinstance(type_, pa.DictionaryType))
+        return known
+
+
+class StoredColumn:
+    """A flat or nested top-level column with one leaf, in one row group.
+
+    ``budget`` is the memory budget, if the caller knows it.
+    """
+
+    def __init__(
+        self, file: InputFile, footer: Footer, chunk: Chunk, budget: int | None = None
+    ) -> None:
         self._file = file
         self._footer = footer
         self._chunk = chunk
+        self._budget = budget
+        #: The bytes of the chunk, if they were read with those of other columns.
+        self._stored: memoryview | None = None
         self._every: Sequence[Page] | None = None
         self._data: list[_Placed] | None = None
         self._values: dict[int, PageValues | None] = {}
+        self._spans: list[PageSpan] | None = None
+        self._index_is_known = False
+        self._opened: StoredDictionary | None = None
+        self._dictionary_is_known = False
 
     @property
     def held(self) -> int:
@@ -107,7 +145,7 @@ class StoredColumn:
         and column.
         """
         chunk, footer = self._chunk, self._footer
-        with located(path=footer.path, row_group=chunk.row_group, column=chunk.leaf.name):
+        with located(path=footer.tail.path, row_group=chunk.row_group, column=chunk.leaf.name):
             try:
                 return self._rows(rows)
             except (FormatError, UnsupportedFeatureError):
@@ -119,7 +157,7 @@ class StoredColumn:
         if placed is None:
             return None
         size = sum([it.page.uncompressed_size for it in placed])
-        if size > harmless_size():
+        if size > harmless_size(self._budget):
             return None
         with reserved(size):
             taken = self._taken(placed, rows)
@@ -129,7 +167,7 @@ class StoredColumn:
     def index_extent(self) -> Extent | None:
         """The place of the offset index, if it is not in memory yet."""
         found = offset_index_extent(self._chunk, self._file.size)
-        is_known = self._every is not None or "_spans" in self.__dict__
+        is_known = self._every is not None or self._index_is_known
         return None if found is None or is_known else (found[0], sum(found))
 
     def extents(self, rows: Rows) -> list[Extent]:
@@ -139,27 +177,44 @@ class StoredColumn:
             return []
         with suppress(FormatError, UnsupportedFeatureError):
             start, length = chunk_extent(chunk)
-            if self._spans is None:
+            spans = self._indexed_spans()
+            if spans is None:
                 return [(start, start + length)]
             data = chunk.meta_data.data_page_offset
-            pages = [self._spans[i] for i in _wanted(self._spans, rows)]
+            pages = [spans[i] for i in _wanted(spans, rows)]
             behind = [(start, max(data, start + _FIRST_HEADER))] if data > start else []
             return [*behind, *((page.offset, page.offset + page.length) for page in pages)]
         return []
+
+    def walked_extent(self, rows: Rows) -> tuple[int, int] | None:
+        """Return offset and length of the chunk if :meth:`take` reads all of it, else None.
+
+        Its bytes may be given to :meth:`hold` before.
+        """
+        with suppress(FormatError, UnsupportedFeatureError):
+            if self._every is None and self._is_walked(rows):
+                start, length = chunk_extent(self._chunk)
+                return None if length > _LARGEST_POOLED else (start, length)
+        return None
+
+    def hold(self, stored: memoryview) -> None:
+        """Keep the bytes of the chunk until its pages are walked."""
+        self._stored = stored
 
     def _found(self, sought: Sought) -> Positions | None:
         chunk = self._chunk
         if self._is_large and claims_full_dictionary(chunk.meta_data):
             self._fetch_small()
             full = read_full_dictionary(self._file, chunk)
-            dictionary = None if full is None else self._opened(full)
+            dictionary = None if full is None else self._of(full)
             wanted = None if dictionary is None else dictionary.find(sought)
             if wanted is not None and not len(wanted.positions):
                 return wanted.positions
         every = self._walked()
         if every is None:
             return None
-        wanted = None if self._dictionary is None else self._dictionary.find(sought)
+        dictionary = self._dictionary()
+        wanted = None if dictionary is None else dictionary.find(sought)
         if wanted is not None and not len(wanted.positions) and _refer_to_dictionary(every):
             return wanted.positions
         found, rows = list[Positions](), 0
@@ -192,20 +247,21 @@ class StoredColumn:
         stored = self._chunk.meta_data.total_compressed_size
         return stored > _LARGE or is_object_uri(self._file.path)
 
-    @cached_property
     def _dictionary(self) -> StoredDictionary | None:
-        """The chunk's dictionary, or None if there is none, or pyarrow must decode it."""
-        page = self._dictionary_page
-        return None if page is None else self._opened(page)
+        """Return the chunk's dictionary, or None if there is none, or pyarrow must decode it."""
+        if not self._dictionary_is_known:
+            page = self._dictionary_page()
+            self._opened = None if page is None else self._of(page)
+            self._dictionary_is_known = True
+        return self._opened
 
-    @cached_property
     def _dictionary_page(self) -> Page | None:
         if self._every is None:
             return read_dictionary_page(self._file, self._chunk)
-        found = [page for page in self._every if page.is_dictionary]
+        found = [page for page in self._every if page.type == PageType.DICTIONARY_PAGE]
         return found[0] if len(found) == 1 else None
 
-    def _opened(self, dictionary: Page) -> StoredDictionary | None:
+    def _of(self, dictionary: Page) -> StoredDictionary | None:
         return StoredDictionary.of(self._chunk.leaf, self._chunk.codec, dictionary)
 
     def _page_values(self, placed: _Placed) -> PageValues | None:
@@ -222,30 +278,43 @@ class StoredColumn:
         return self._data
 
     def _read_pages(self) -> list[Page]:
-        start, length = chunk_extent(self._chunk)
+        stored, self._stored = self._stored, None
+        start, length = (0, 0) if stored is not None else chunk_extent(self._chunk)
         if length > _LARGEST_POOLED:
             return read_pages(self._file, self._chunk)
         try:
-            return pages_in(self._chunk, read_pooled(self._file, start, length))
+            if stored is None:
+                stored = read_pooled(self._file, start, length)
+            return pages_in(self._chunk, stored, self._budget)
         except FormatError:
             return read_pages(self._file, self._chunk)
 
     def _pages_with(self, rows: Rows) -> list[_Placed] | None:
         """Return the pages that have some of the rows, or None if they cannot be located."""
-        if self._every is None and self._spans is not None:
-            return self._indexed(self._spans, rows)
-        if len(rows) > MOST_WALKED or self._chunk.leaf.is_repeated or self._is_coded:
-            return None
+        if not self._is_walked(rows):
+            spans = self._indexed_spans() if self._every is None else None
+            return None if spans is None else self._indexed(spans, rows)
         every = self._walked()
-        return None if every is None else [every[i] for i in _wanted(every, rows)]
+        if every is None or len(every) == 1:
+            return every
+        return [every[i] for i in _wanted(every, rows)]
 
-    @cached_property
-    def _spans(self) -> list[PageSpan] | None:
-        """The data pages by the offset index, or None without one that fits the chunk."""
-        extent = offset_index_extent(self._chunk, self._file.size)
-        if extent is None:
-            return None
-        return page_spans(self._chunk, self._file.read_at(*extent))
+    def _is_walked(self, rows: Rows) -> bool:
+        """Return whether the rows are taken from pages that are located by their headers."""
+        if self._every is None and self._indexed_spans() is not None:
+            return False
+        if len(rows.positions) > MOST_WALKED or self._chunk.leaf.is_repeated:
+            return False
+        return not _Prepared.of(self._footer, self._chunk.column).is_coded
+
+    def _indexed_spans(self) -> list[PageSpan] | None:
+        """Return the data pages by the offset index, or None without one that fits the chunk."""
+        if not self._index_is_known:
+            extent = offset_index_extent(self._chunk, self._file.size)
+            if extent is not None:
+                self._spans = page_spans(self._chunk, self._file.read_at(*extent))
+            self._index_is_known = True
+        return self._spans
 
     def _indexed(self, spans: Sequence[PageSpan], rows: Rows) -> list[_Placed]:
         chunk, wanted = self._chunk, _wanted(spans, rows)
@@ -262,31 +331,17 @@ class StoredColumn:
             found.append(_Placed(page, span.start, span.end))
         return found
 
-    @cached_property
-    def _type(self) -> pa.DataType:
-        """The type of the top-level column in Arrow."""
-        return self._footer.columns.arrow.field(self._chunk.leaf.path[0]).type
-
-    @property
-    def _is_coded(self) -> bool:
-        """Whether the column is a dictionary in Arrow too, which has the entries of all pages."""
-        return isinstance(self._type, pa.DictionaryType)
-
     def _taken(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray | None:
         """Return rows that are copied out of the pages, or None if pyarrow must decode one."""
-        leaf = self._chunk.leaf
-        if len(leaf.path) > 1 or leaf.is_repeated or len(rows) > MOST_FOUND or not placed:
-            return None
-        maker = array_maker(leaf, self._type)
-        if maker is None:
+        maker = _Prepared.of(self._footer, self._chunk.column).maker
+        if maker is None or len(rows.positions) > MOST_FOUND or not placed:
             return None
         parts = list[Taken]()
         for it in placed:
             values = self._page_values(it)
             if values is None:
                 return None
-            uses_dictionary = it.page.encoding in DICTIONARY_ENCODINGS
-            dictionary = self._dictionary if uses_dictionary else None
+            dictionary = self._dictionary() if values.encoding in DICTIONARY_ENCODINGS else None
             part = values.take(rows.within(it.start, it.end), dictionary)
             if part is None:
                 return None
@@ -297,7 +352,7 @@ class StoredColumn:
         """Return the rows as pyarrow decodes them from these pages alone."""
         pages = [it.page for it in placed]
         if any(page.encoding in DICTIONARY_ENCODINGS for page in pages):
-            dictionary = self._dictionary_page
+            dictionary = self._dictionary_page()
             pages = [*([] if dictionary is None else [dictionary]), *pages]
         spans = [(it.start, it.end) for it in placed]
         return decoded_rows(self._footer, self._chunk, pages, spans, rows.ranges)

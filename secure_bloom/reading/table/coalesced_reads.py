@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from secure_bloom.storage import InputFile
@@ -15,8 +15,12 @@ GAP = 8 * 1024
 LARGEST = 16 * 1024 * 1024
 
 
-def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[K, memoryview]:
-    """Return the bytes of each extent (offset, length), by name.
+def read_extents(
+    file: InputFile,
+    extents: Mapping[K, tuple[int, int]],
+    read: Callable[[InputFile, int, int], memoryview] = InputFile.view_at,
+) -> dict[K, memoryview]:
+    """Return the bytes of each extent (offset, length), by name. ``read`` reads a run of them.
 
     Raises FormatError if an extent leaves the file.
     """
@@ -24,7 +28,7 @@ def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[
     for run in _runs(extents):
         start = extents[run[0]][0]
         end = max(sum(extents[name]) for name in run)
-        view = file.view_at(start, end - start)
+        view = read(file, start, end - start)
         for name in run:
             offset, length = extents[name]
             found[name] = view[offset - start : offset - start + length]
