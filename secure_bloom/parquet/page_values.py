@@ -60,7 +60,7 @@ class StoredDictionary:
         if not is_plain(page) or leaf.type is Type.BOOLEAN:
             return None
         body = page_body(leaf, codec, page)
-        return None if body is None else cls(leaf=leaf, content=body.content, count=body.count)
+        return None if body is None else cls(leaf=leaf, content=body[1], count=body[2])
 
     def find(self, sought: Sought) -> FoundEntries | None:
         """Return the entries that are sought, or None if too many are."""
@@ -91,7 +91,7 @@ class Taken:
 class PageValues:
     """A data page that is decompressed, so that its values can be searched and taken.
 
-    Of its ``rows``, ``count`` are not null: those whose level is the ``highest``.
+    Of its ``rows``, ``count`` are not null: those whose level is the highest of the column.
     """
 
     leaf: Leaf
@@ -100,7 +100,6 @@ class PageValues:
     levels: Bytes = field(repr=False)
     content: Bytes = field(repr=False)
     count: int
-    highest: int
 
     @classmethod
     def of(cls, leaf: Leaf, codec: CompressionCodec, page: Page) -> PageValues | None:
@@ -111,14 +110,9 @@ class PageValues:
         body = page_body(leaf, codec, page)
         if body is None:
             return None
+        levels, content, count = body
         return cls(
-            leaf=leaf,
-            encoding=encoding,
-            rows=rows,
-            levels=body.levels,
-            content=body.content,
-            count=body.count,
-            highest=body.highest,
+            leaf=leaf, encoding=encoding, rows=rows, levels=levels, content=content, count=count
         )
 
     def take(self, rows: Positions, dictionary: StoredDictionary | None) -> Taken | None:
@@ -155,7 +149,7 @@ class PageValues:
 
     def _defined(self) -> NDArray[np.bool_] | None:
         """Return a mask of the rows that are not null."""
-        levels, highest = np.empty(self.rows, np.uint32), self.highest
+        levels, highest = np.empty(self.rows, np.uint32), self.leaf.max_definition_level
         width = highest.bit_length()
         if unpack(self.levels, width, 1 << width, levels) == DAMAGED:
             return None
@@ -334,8 +328,8 @@ def _copied(content: Bytes, starts: Positions, ends: Positions) -> Binary | None
         if size > _MOST_BYTES:
             return None
         # Copied, so that the value does not keep all of its page in memory.
-        data = content[starts[0] : ends[0]].copy()
-        return Binary(offsets=np.array([0, size], np.int64), data=data)
+        text = content[starts[0] : ends[0]].copy()
+        return Binary(offsets=np.array([0, size], np.int64), data=text)
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(ends - starts, out=offsets[1:])
     if offsets[-1] > _MOST_BYTES:
@@ -363,8 +357,6 @@ _DECODERS: dict[
 
 def joined(parts: Sequence[Taken]) -> Taken:
     """Return the values of consecutive pages together."""
-    if len(parts) == 1:
-        return parts[0]
     is_valid = None
     if any(part.is_valid is not None for part in parts):
         masks = [

@@ -7,7 +7,6 @@ guess.  Parquet, "Data Pages" and "Encodings".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,39 +92,29 @@ def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedVa
     body = page_body(leaf, codec, page)
     if body is None:
         return None
-    return EncodedValues(content=body.content, count=body.count, width=leaf.width)
+    return EncodedValues(content=body[1], count=body[2], width=leaf.width)
 
 
-@dataclass(slots=True, kw_only=True)
-class PageBody:
-    """A page of a flat column, decompressed: its definition levels and its values.
-
-    ``count`` values are not null: those whose level is the ``highest``.
-    """
-
-    levels: NDArray[np.uint8] = field(repr=False)
-    content: NDArray[np.uint8] = field(repr=False)
-    count: int
-    highest: int
+#: A page of a flat column, decompressed: its definition levels, its values as they are encoded, and
+#: the number of these.  Null values are not among them.
+PageBody = tuple[NDArray[np.uint8], NDArray[np.uint8], int]
 
 
 def page_body(leaf: Leaf, codec: CompressionCodec, page: Page) -> PageBody | None:
     """Return the decompressed page, or None for a page of an unexpected form."""
     if not is_decompressed_here(codec) or leaf.is_repeated:
         return None
-    body, values, highest = page.body(), page.num_values, leaf.max_definition_level
+    body, values = page.body(), page.num_values
     try:
-        if page.is_dictionary:
-            content = _bytes(decompressed(codec, body, page.uncompressed_size))
-            return PageBody(levels=_NO_LEVELS, content=content, count=values, highest=0)
+        if page.type == PageType.DICTIONARY_PAGE:
+            content = np.frombuffer(decompressed(codec, body, page.uncompressed_size), np.uint8)
+            return _NO_LEVELS, content, values
         parts = _levels_and_values(leaf, codec, page, body)
     except FormatError:
         # pyarrow then decodes the page, or says what is wrong with it.
         return None
-    count = None if parts is None else _count_defined(highest, parts[0], values)
-    if parts is None or count is None:
-        return None
-    return PageBody(levels=parts[0], content=parts[1], count=count, highest=highest)
+    count = None if parts is None else _count_defined(leaf.max_definition_level, parts[0], values)
+    return None if parts is None or count is None else (*parts, count)
 
 
 _NO_LEVELS = np.empty(0, np.uint8)

@@ -28,6 +28,7 @@ from secure_bloom.reading.rows.page_reads import (
     Rows,
     read_column,
 )
+from secure_bloom.reading.rows.stored_column import StoredColumn
 from secure_bloom.reading.table.coalesced_reads import read_extents, read_pooled
 from secure_bloom.running.memory_budget import refuse_beyond, reserved
 from secure_bloom.storage import is_object_uri
@@ -87,21 +88,24 @@ class ColumnDecoder:
         if len(group.ranges) > _MAX_RUNS:
             raise ReadWholeError
         rows = Rows.of(group.ranges)
-        self._read_ahead(group, names, rows)
-        found = {name: self._read_slices(group, name, rows) for name in names}
+        columns = self._columns(group, names, rows)
+        taken = {name: column.take(rows) for name, column in columns.items()}
+        found = {name: taken.get(name) for name in names}
         left = [name for name, column in found.items() if column is None]
         whole = self._rows_of_whole(group, left, rows)
-        return whole | {name: column for name, column in found.items() if column is not None}
+        return whole | {n: _selectable(column) for n, column in found.items() if column is not None}
 
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
-        found, rows = {}, Rows.of(ranges)
-        self._read_ahead(group, names, rows)
-        for name in names if len(ranges) <= _MAX_RUNS else ():
-            with suppress(ReadWholeError):
-                column = self._read_slices(group, name, rows)
-                if column is not None:
-                    found[name] = column
+        found, rows = dict[str, pa.ChunkedArray](), Rows.of(ranges)
+        columns = self._columns(group, names if len(ranges) <= _MAX_RUNS else (), rows)
+        for name, column in columns.items():
+            try:
+                taken = column.take(rows)
+            except ReadWholeError:
+                continue
+            if taken is not None:
+                found[name] = _selectable(taken)
         return found | self._rows_of_whole(group, [n for n in names if n not in found], rows)
 
     def pieces(
@@ -137,33 +141,30 @@ class ColumnDecoder:
         if self._count_bytes:
             self.extents += stored_extents(self._footer, group.row_group, names)
 
-    def _read_ahead(self, group: RowGroupPlan, names: Sequence[str], rows: Rows) -> None:
-        """Fetch what is read of several columns together.
+    def _columns(
+        self, group: RowGroupPlan, names: Sequence[str], rows: Rows
+    ) -> dict[str, StoredColumn]:
+        """Return the columns of one leaf, and fetch what is read of several of them together.
 
         Of an object these are the pages that have the rows: first their places, then all of them.
         Chunks that are read whole from a disk are read together where they lie together.
         """
-        leaves = [self._footer.columns.below(name) for name in names]
-        single = [ordinals[0] for ordinals in leaves if len(ordinals) == 1]
-        columns = [self._opened.column(group.row_group, ordinal) for ordinal in single]
-        file = self._opened.file()
+        below, named = self._footer.columns.below, dict[str, StoredColumn]()
+        for name in names:
+            if len(ordinals := below(name)) == 1:
+                named[name] = self._opened.column(group.row_group, ordinals[0])
+        columns, file = named.values(), self._opened.file()
         if is_object_uri(file.path):
             file.read_ahead([it.index_extent for it in columns if it.index_extent is not None])
             file.read_ahead([extent for it in columns for extent in it.extents(rows)])
-            return
+            return named
         whole = {it: extent for it in columns if (extent := it.walked_extent(rows)) is not None}
         # A column whose chunk leaves the file is read by itself, which says so.
         with suppress(FormatError):
             source = self._opened.pages() if self._count_bytes else file
             for column, stored in read_extents(source, whole, read_pooled).items():
                 column.hold(stored)
-
-    def _read_slices(self, group: RowGroupPlan, name: str, rows: Rows) -> pa.ChunkedArray | None:
-        ordinals = self._footer.columns.below(name)
-        if len(ordinals) != 1:
-            return None
-        column = self._opened.column(group.row_group, ordinals[0]).take(rows)
-        return None if column is None else _selectable(column)
+        return named
 
     def _rows_of_whole(
         self, group: RowGroupPlan, names: Sequence[str], rows: Rows

@@ -18,7 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.errors import (
+    FormatError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
 from secure_bloom.kernels.loops import Sought
 from secure_bloom.parquet.decoded_bounds import harmless_size
 from secure_bloom.parquet.dictionary_pages import (
@@ -144,13 +149,15 @@ class StoredColumn:
         Raises ReadWholeError if the offset index contradicts a page.  Other errors carry row group
         and column.
         """
-        chunk, footer = self._chunk, self._footer
-        with located(path=footer.tail.path, row_group=chunk.row_group, column=chunk.leaf.name):
-            try:
-                return self._rows(rows)
-            except (FormatError, UnsupportedFeatureError):
-                # What is wrong with a page is said, or not, by a decode of all pages.
-                return None
+        try:
+            return self._rows(rows)
+        except (FormatError, UnsupportedFeatureError):
+            # What is wrong with a page is said, or not, by a decode of all pages.
+            return None
+        except SecureBloomError:
+            chunk, path = self._chunk, self._footer.path
+            with located(path=path, row_group=chunk.row_group, column=chunk.leaf.name):
+                raise
 
     def _rows(self, rows: Rows) -> pa.ChunkedArray | None:
         placed = self._pages_with(rows)
@@ -291,7 +298,7 @@ class StoredColumn:
 
     def _pages_with(self, rows: Rows) -> list[_Placed] | None:
         """Return the pages that have some of the rows, or None if they cannot be located."""
-        if not self._is_walked(rows):
+        if self._stored is None and not self._is_walked(rows):
             spans = self._indexed_spans() if self._every is None else None
             return None if spans is None else self._indexed(spans, rows)
         every = self._walked()
@@ -346,7 +353,7 @@ class StoredColumn:
             if part is None:
                 return None
             parts.append(part)
-        return pa.chunked_array([maker(joined(parts))])
+        return pa.chunked_array([maker(parts[0] if len(parts) == 1 else joined(parts))])
 
     def _decoded(self, placed: Sequence[_Placed], rows: Rows) -> pa.ChunkedArray:
         """Return the rows as pyarrow decodes them from these pages alone."""
@@ -366,12 +373,14 @@ def _placed(pages: Sequence[Page]) -> list[_Placed] | None:
     """Return the data pages with their rows, or None for unusual pages."""
     found, start = list[_Placed](), 0
     for ordinal, page in enumerate(pages):
-        if page.is_dictionary and ordinal == 0 and len(pages) > 1:
+        is_dictionary = page.type == PageType.DICTIONARY_PAGE
+        if is_dictionary and ordinal == 0 and len(pages) > 1:
             continue
+        values = 0 if is_dictionary else page.num_values
         # pyarrow takes a page without values for the end of the chunk.
-        if page.is_dictionary or not page.num_values:
+        if not values:
             return None
-        end = start + page.num_values
+        end = start + values
         found.append(_Placed(page, start, end))
         start = end
     return found
