@@ -21,7 +21,6 @@ from secure_bloom.parquet.literals import (
     BeyondColumnError,
     physical_values,
     python_value,
-    whole_value,
 )
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe
 from secure_bloom.parquet.schema import Leaf
@@ -77,16 +76,13 @@ def divisor(logical: Logical) -> int:
 def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     """Return the forms that ``value`` may have in an index of ``leaf``.
 
-    Return None if no index can answer. Values are written as :func:`secure_bloom.probe` takes them,
-    and whole numbers also as 5.0 and 1e1.  A value that is too large or too fine for this file has
+    Return None if no index can answer. Values are written as :func:`secure_bloom.probe` takes them.
+    A value that is too large or too fine for this file has
     no form: another file of the table may store the column in a larger type.  Raises PolicyError,
     without the value, if it cannot be a value of the column.
     """
-    value = python_value(value)
     try:
-        if isinstance(value, str) and leaf.logical.kind is Kind.INTEGER:
-            value = whole_value(value)
-        encodings = physical_values(leaf, value)
+        encodings = physical_values(leaf, python_value(value))
     # No form and not an error: the value is in another file of the table, or in none.
     except BeyondColumnError:
         return ()

@@ -8,7 +8,7 @@ and null a filter has no answer.
 from __future__ import annotations
 
 import math
-import re
+import operator
 import struct
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -22,25 +22,16 @@ from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.texts import (
-    DAY,
-    ZONE,
+    SECOND,
     day_number,
     exact_number,
     floating_number,
     shortest_decimal,
-    whole_number,
-    zone_nanos,
+    timestamp_nanos,
 )
 
-_SECOND = 1_000_000_000
-_DAY = 86_400 * _SECOND
+_DAY = 86_400 * SECOND
 
-_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
-_TIME_PATTERN = re.compile(_TIME)
-_TIMESTAMP_PATTERN = re.compile(rf"{DAY}(?:[T ]{_TIME}\s*(?P<zone>{ZONE})?)?")
-
-#: Numbers with digits other than 0 after the point: no whole number.
-_FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
 #: More than any whole number of 64 bits has.
 _MOST_DIGITS = 20
 
@@ -68,8 +59,7 @@ class BeyondColumnError(PolicyError):
 def python_value(value: object) -> object:
     """Return the Python value of a pyarrow scalar or a numpy instant, or ``value`` itself."""
     if not hasattr(value, "as_py"):
-        # Its text has all of its digits.  numpy need not be loaded here.
-        return str(value) if type(value).__name__ == "datetime64" else value
+        return _instant_text(value) if type(value).__name__ == "datetime64" else value
     try:
         return value.as_py()
     except (ValueError, OverflowError):
@@ -78,6 +68,13 @@ def python_value(value: object) -> object:
 
         # Python has no nanoseconds, and no years beyond 9999.
         return temporal_text(value)
+
+
+def _instant_text(instant: Any) -> str:
+    """Return the day or the timestamp of numpy's datetime64, with all of its digits."""
+    # numpy need not be loaded here.  A month is no day, and an hour no timestamp.
+    rounded = (instant.astype(f"datetime64[{unit}]") for unit in "Ds")
+    return str(next((it for it in rounded if it == instant), instant))
 
 
 def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
@@ -152,11 +149,7 @@ def bytes_of(text: str) -> bytes:
 
 
 def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
-    number = _number(value) if isinstance(value, str) else value
-    # To Python True is 1, and no user means that by it.  A value of another library's type need not
-    # equal its own number, and would look like one that no column holds.
-    if not _is_number(number):
-        raise _NotSuchAValueError
+    number = _whole(value) if isinstance(value, str) else _number(value)
     # An infinity raises OverflowError in `int`, which counts as beyond the column; NaN is no
     # number.
     if number != int(number):
@@ -169,34 +162,25 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     return (_low_bytes(number, leaf.width or 0),)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+def _number(value: Any) -> Any:
+    """Return a number of Python, numpy or another library. Raises ValueError for other values."""
+    # To Python True is 1, and no user means that by it.  A value of another library's type need not
+    # equal its own number, and would look like one that no column holds.
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise _NotSuchAValueError
+    return value
 
 
-def _number(text: str) -> int:
-    """Return the whole number in a text. Raises _BeyondError for a number with a fraction."""
-    try:
-        return whole_number(text)
-    except ValueError:
-        if _FRACTION.fullmatch(text):
-            raise _BeyondError from None
-        raise
-
-
-def whole_value(text: str) -> int | str:
+def _whole(text: str) -> int:
     """Return the whole number in a text, also if it is written as 5.0 or 1e1.
 
-    Other texts are returned unchanged. Raises BeyondColumnError for a number with a fraction, or
-    too large for every integer type.
+    Raises _BeyondError for a number with a fraction, or too large for every integer type.
     """
-    try:
-        number = exact_number(text)
-    except (ValueError, InvalidOperation):
-        return text
+    number = exact_number(text)
     # The exponent is checked before the digits are made: those of 1e999999999 fill the memory.
     too_large = bool(number) and number.adjusted() > _MOST_DIGITS
     if too_large or number != number.to_integral_value():
-        raise BeyondColumnError("the value is not one that a column of whole numbers can hold")
+        raise _BeyondError
     return int(number)
 
 
@@ -209,7 +193,7 @@ _FLOAT_FORMATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def _float(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...] | None:
-    number = floating_number(value) if isinstance(value, str) else float(value)
+    number = floating_number(value) if isinstance(value, str) else float(_number(value))
     # No filter can answer for NaN: which of its many bit patterns a writer hashed is not known.
     if math.isnan(number):
         return None
@@ -223,9 +207,12 @@ def _float(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...] | Non
 def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     if isinstance(value, str):
         number = exact_number(value)
+    elif isinstance(value, Decimal) or hasattr(value, "__index__"):
+        exact = _number(value)
+        number = exact if isinstance(exact, Decimal) else Decimal(operator.index(exact))
     else:
         # Decimal(0.1) has 55 digits; who writes 0.1 means the number with one.
-        number = shortest_decimal(value) if isinstance(value, float) else Decimal(value)
+        number = shortest_decimal(_number(value))
     unscaled = number.scaleb(logical.scale, _EXACT)
     if unscaled != unscaled.to_integral_value():
         raise _BeyondError
@@ -249,7 +236,11 @@ def _signed_width(number: int) -> int:
 
 
 def _date(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
-    if isinstance(value, date) and not isinstance(value, datetime):
+    if isinstance(value, datetime):
+        # The instant at which the day begins. No other instant equals a date.
+        nanos = _epoch_nanos(value, is_utc=False)
+        return (struct.pack("<i", _in_units(nanos, _DAY)),)
+    if isinstance(value, date):
         value = value.isoformat()
     if not isinstance(value, str):
         raise _NotSuchAValueError
@@ -258,10 +249,10 @@ def _date(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 def _time(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     text = value.isoformat() if isinstance(value, time) else value
-    found = _TIME_PATTERN.fullmatch(text)
-    if found is None:
+    if not isinstance(text, str):
         raise _NotSuchAValueError
-    return (_low_bytes(_in_units(_nanos_of_day(found), logical.unit), leaf.width or 0),)
+    nanos = timestamp_nanos(f"1970-01-01T{text}", is_utc=False)
+    return (_low_bytes(_in_units(nanos, logical.unit), leaf.width or 0),)
 
 
 def _timestamp(_leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
@@ -282,17 +273,9 @@ def _epoch_nanos(value: Any, *, is_utc: bool) -> int:
     A text without a zone is UTC, or local time if the column has local times.
     """
     text = value.isoformat() if isinstance(value, date) else value
-    found = _TIMESTAMP_PATTERN.fullmatch(text)
-    if found is None or (found["zone"] and not is_utc):
+    if not isinstance(text, str):
         raise _NotSuchAValueError
-    return day_number(found["date"]) * _DAY + _nanos_of_day(found) - zone_nanos(found["zone"])
-
-
-def _nanos_of_day(found: re.Match[str]) -> int:
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    time(hour, minute, second)  # refuses 24:00 and the like
-    fraction = int((found["fraction"] or "").ljust(9, "0"))
-    return (hour * 3600 + minute * 60 + second) * _SECOND + fraction
+    return timestamp_nanos(text, is_utc=is_utc)
 
 
 def _in_units(nanos: int, unit: int) -> int:
@@ -302,7 +285,9 @@ def _in_units(nanos: int, unit: int) -> int:
     return units
 
 
-def _uuid(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+def _uuid(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
+    if isinstance(value, bytes) or (isinstance(value, str) and value.startswith("hex:")):
+        return _bytes(leaf, logical, value)
     if not isinstance(value, str | UUID):
         raise _NotSuchAValueError
     # Big-endian, as RFC 4122 orders the fields (LogicalTypes.md, UUID), and not Microsoft's order.

@@ -1,6 +1,5 @@
 """Numbers, days, times and durations as texts, and the values that a text writes.
 
-    whole    [+-] digits                                        12   -7   +3
     number   [+-] digits [. digits] [e [+-] digits]             1.5  .5   2e-3
 
 Digits are 0 to 9.  Python's own constructors also take ``1_000``, spaces around, and the digits of
@@ -23,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 
@@ -53,19 +51,12 @@ _DURATION = re.compile(
 ZONE = r"Z|[+-]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,9})?)?)?"
 _ZONE = re.compile(r"([+-])(\d\d):?(\d\d)?:?(\d\d)?(?:\.(\d{1,9}))?")
 _INSTANT = re.compile(
-    DAY + r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)"
-    r"(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
-    rf"(?P<zone>{ZONE})?)?"
+    DAY + r"(?:[T ](?P<hour>\d\d)(?::(?P<minute>\d\d)"
+    r"(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?)?"
+    rf"\s*(?P<zone>{ZONE})?)?"
 )
 #: date64 counts milliseconds.
 _DAY_MILLISECONDS = 86_400_000
-
-
-def whole_number(text: str) -> int:
-    """Return the integer that ``text`` writes."""
-    if not _WHOLE.fullmatch(text):
-        raise ValueError("not a whole number")
-    return int(text)
 
 
 def floating_number(text: str) -> float:

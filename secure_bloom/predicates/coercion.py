@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Context, Decimal
+from numbers import Real
 from typing import Any
 from uuid import UUID
 
@@ -167,7 +168,14 @@ def _number(value: object) -> int | float | Decimal:
             return floating_number(held)
     if isinstance(held, float | Decimal):
         return held
-    return operator.index(held) if hasattr(held, "__index__") else float(held)
+    if not isinstance(held, Real):
+        # `float` also takes bytes, and the real part of a complex number.
+        raise TypeError
+    if hasattr(held, "__index__"):
+        return operator.index(held)
+    # A fraction, or a number that is longer than a double, may be whole without being a double.
+    real: Any = held
+    return int(real) if math.isfinite(real) and real == int(real) else float(real)
 
 
 def _integer(value: object, wanted: pa.DataType) -> Coerced:
@@ -230,7 +238,7 @@ def _float(value: object, wanted: pa.DataType) -> Coerced:
 
 def _date(value: object, wanted: pa.DataType) -> Coerced:
     if isinstance(value, pa.Scalar) and pa.types.is_date(value.type):
-        return _among_ticks(value.value * _DATE_TICKS[value.type.bit_width], _DAY, wanted)
+        return _among_ticks(_epoch_nanos(value, is_utc=False), _DAY, wanted)
     is_instant = pa.types.is_timestamp(value.type) if isinstance(value, pa.Scalar) else False
     held = value if is_instant else _held(value)
     if is_instant or isinstance(held, datetime):
@@ -273,6 +281,8 @@ def _epoch_nanos(value: object, *, is_utc: bool) -> int:
             raise TypeError
         nanos: int = value.value * TICKS[value.type.unit]
         return nanos
+    if isinstance(value, pa.Scalar) and pa.types.is_date(value.type):
+        return int(value.value) * _DATE_TICKS[value.type.bit_width]
     held = _held(value)
     text = held.isoformat() if isinstance(held, date) else held
     if not isinstance(text, str):

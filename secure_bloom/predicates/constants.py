@@ -3,8 +3,9 @@
     date '2026-01-31'    timestamp '2026-01-31 10:00:00Z'    '42'::int    cast('1.5' as decimal)
     current_date - interval '7 days'    now() - interval '1' hour
 
-A constant is computed when the condition is parsed.  Times from now are in UTC.  All functions
-raise ValueError, without the text, for a text that is not of the type.
+A constant is computed when the condition is parsed.  Times from now are in UTC.  A date or time
+that Python has no type for (nanoseconds, years from 10000 on) is a scalar of pyarrow.  All
+functions raise ValueError, without the text, for a text that is not of the type.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from secure_bloom.parquet.texts import exact_number
+from secure_bloom.parquet.literals import python_value
+from secure_bloom.parquet.texts import TICKS, ZONE, day_number, exact_number, timestamp_nanos
 from secure_bloom.predicates.tree import Numeral
 
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
@@ -23,13 +25,45 @@ _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 _PART: Final = re.compile(r"([+-]?[0-9]+)\s*([a-z]+?)s?\b")
 
 
-def _date(text: str) -> date:
-    # A timestamp is cut to its day, as SQL casts it.
-    return date.fromisoformat(text) if len(text) <= len("2026-01-31") else _timestamp(text).date()
+#: Python cuts a fraction to six digits without a word.
+_FINER: Final = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
 
 
-def _timestamp(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _date(text: str) -> object:
+    try:
+        # A timestamp is cut to its day, as SQL casts it.
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        import pyarrow as pa
+
+        return pa.scalar(day_number(text), pa.date32())
+
+
+def _timestamp(text: str) -> object:
+    if not _FINER.search(text):
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            # A year that Python does not have.
+            pass
+    import pyarrow as pa
+
+    zone = "UTC" if _ZONED.search(text) else None
+    nanos = timestamp_nanos(text, is_utc=zone is not None)
+    unit = "us" if nanos % TICKS["us"] == 0 else "ns"
+    return pa.scalar(nanos // TICKS[unit], pa.timestamp(unit, zone))
+
+
+#: A timestamp with a zone at its end.
+_ZONED: Final = re.compile(rf":.*(?:{ZONE})")
+
+
+def _time(text: str) -> object:
+    if not _FINER.search(text):
+        return time.fromisoformat(text)
+    import pyarrow as pa
+
+    return pa.scalar(timestamp_nanos(f"1970-01-01T{text}", is_utc=False), pa.time64("ns"))
 
 
 def _whole(text: str) -> Numeral:
@@ -53,7 +87,7 @@ def _boolean(text: str) -> bool:
 TYPES: Final[dict[str, Callable[[str], object]]] = {
     "date": _date,
     **dict.fromkeys(("timestamp", "timestamptz", "datetime"), _timestamp),
-    "time": time.fromisoformat,
+    "time": _time,
     **dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint", "long", "hugeint"), _whole),
     **dict.fromkeys(("decimal", "numeric", "double", "float", "real"), _number),
     **dict.fromkeys(("text", "varchar", "string", "char"), str),
@@ -69,6 +103,7 @@ TODAY: Final = frozenset({"today", "current_date"})
 
 def cast(value: object, kind: str) -> object:
     """Return a value cast to a type of SQL. Raises ValueError if it is not of the type."""
+    value = python_value(value)
     text = value.isoformat() if isinstance(value, date | datetime | time) else str(value)
     try:
         return TYPES[kind](text)

@@ -7,6 +7,7 @@ import struct
 import uuid
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.literals import physical_values
+from secure_bloom.parquet.literals import physical_values, python_value
 from secure_bloom.parquet.schema import Leaf, leaves
 from testing.thrift import trees
 from testing.thrift.metadata import FileMetaData
@@ -72,8 +73,27 @@ CASES = [
     (pa.array([1_709_287_200_000_000_001], pa.timestamp("ns")), ["2024-03-01T10:00:00.000000001"]),
     (
         pa.array([uuid.UUID(int=7).bytes], pa.uuid()),
-        [uuid.UUID(int=7), "00000000-0000-0000-0000-000000000007"],
+        [
+            uuid.UUID(int=7),
+            "00000000-0000-0000-0000-000000000007",
+            uuid.UUID(int=7).bytes,
+            "hex:" + uuid.UUID(int=7).hex,
+        ],
     ),
+    (pa.array([5], pa.int64()), ["5.0", "5e0", "05", np.longdouble(5), Fraction(5)]),
+    (
+        pa.array([Decimal("1.50"), Decimal(5)], pa.decimal128(9, 2)),
+        [np.float32(1.5), Fraction(3, 2), np.int8(5), np.float16(5), Fraction(5)],
+    ),
+    (
+        pa.array([date(2024, 3, 1)]),
+        [datetime(2024, 3, 1), np.datetime64("2024-03-01"), np.datetime64("2024-03")],
+    ),
+    (
+        pa.array([datetime(2024, 3, 1, 10)], pa.timestamp("us")),
+        ["2024-03-01T10", np.datetime64("2024-03-01T10"), np.datetime64("2024-03-01T10:00", "ns")],
+    ),
+    (pa.array([time(10)], pa.time64("us")), ["10"]),
 ]
 
 
@@ -82,7 +102,7 @@ def test_a_value_has_the_bytes_that_pyarrow_writes(array: pa.Array, values: list
     content = _file(array)
     leaf = _leaf(content)
     for value in values:
-        (encoded,) = physical_values(leaf, value) or ()
+        (encoded,) = physical_values(leaf, python_value(value)) or ()
         assert encoded in content
         assert leaf.width in (None, len(encoded))
 
@@ -145,4 +165,13 @@ def test_a_value_that_cannot_be_is_told_what_is_wanted(
 def test_what_is_no_number_is_not_absent_from_a_column_of_numbers(value: object) -> None:
     with pytest.raises(PolicyError) as caught:
         physical_values(_leaf(_file(pa.array([1]))), value)
+    assert type(caught.value) is PolicyError
+
+
+@pytest.mark.parametrize("of", [pa.float64(), pa.float16(), pa.decimal128(9, 2)], ids=str)
+@pytest.mark.parametrize("value", [True, np.True_, b"1", np.complex64(1)], ids=repr)
+def test_what_is_no_number_is_not_asked_of_fractions(of: pa.DataType, value: object) -> None:
+    array = pa.array([np.float16(1) if of == pa.float16() else 1], of)
+    with pytest.raises(PolicyError) as caught:
+        physical_values(_leaf(_file(array)), value)
     assert type(caught.value) is PolicyError

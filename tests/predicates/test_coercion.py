@@ -111,12 +111,22 @@ def test_a_number_of_any_size_takes_no_time(of: pa.DataType, text: str) -> None:
     assert not place.is_exact or place.floor.as_py() == 0
 
 
+@pytest.mark.parametrize("kind", [Fraction, np.longdouble])
+def test_a_whole_number_that_is_no_double_is_not_rounded(kind: Any) -> None:
+    place = place_of(pa.int64(), kind(2**53 + 1))
+    assert place.floor is not None
+    assert (place.floor.as_py(), place.is_exact) == (2**53 + 1, True)
+
+
 @pytest.mark.parametrize(
     ("of", "value"),
     [
         (pa.int64(), "1_000"),
         (pa.int64(), "x"),
         (pa.int64(), True),
+        (pa.int64(), b"5"),
+        (pa.int64(), np.complex64(5 + 3j)),
+        (pa.float64(), np.array(5)),
         (pa.float64(), "secret"),
         (pa.decimal128(5, 2), "1,5"),
         (pa.decimal128(5, 2), Decimal("sNaN")),

@@ -115,6 +115,49 @@ def test_a_condition_finds_the_rows_that_duckdb_finds(where: str, path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("at = timestamp '2024-03-01 10:00:00.123456789'", [0]),
+        ("at = '2024-03-01T10:00:00.123456789'::timestamp", [0]),
+        ("at > timestamp '2024-03-01 10:00:00.123456'", [0]),
+        ("at = '2024-03-01 10:00:00.123456789'::timestamp::timestamp", [0]),
+        ("at = timestamp '2024-03-01 10:00:00.123456000'", [1]),
+        ("zoned = timestamptz '2024-03-01 10:19:32.123456789+00:19:32'", [0]),
+        ("zoned = timestamp '2024-03-01 10:00:00.123456789'", [0]),
+        ("of_day = time '10:00:00.123456789'", [0]),
+        ("of_day = '10:00:00.123456789'::time", [0]),
+        ("day = '2024-03-01 10:00:00.123456789'::timestamp::date", [0, 1]),
+        ("day < date '12024-03-01'", [0, 1]),
+        ("at < timestamp '12024-03-01 10:00:00'", [0, 1]),
+        ("at > date '-0001-03-01'", [0, 1]),
+    ],
+)
+def test_a_constant_that_python_has_no_type_for_keeps_all_its_digits(
+    where: str, found: list[int], tmp_path: Path
+) -> None:
+    nanos = 1_709_287_200_123_456_789
+    at = [nanos, nanos - 789]
+    table = pa.table(
+        {
+            "id": [0, 1],
+            "at": pa.array(at, pa.timestamp("ns")),
+            "zoned": pa.array(at, pa.timestamp("ns", "UTC")),
+            "of_day": pa.array([it % 86_400_000_000_000 for it in at], pa.time64("ns")),
+            "day": pa.array([date(2024, 3, 1)] * 2),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    rows = sb.read_table(tmp_path / "a.parquet", where=where, columns=["id"])
+    assert rows.column("id").to_pylist() == found
+
+
+def test_no_interval_is_added_to_a_time_that_python_would_cut(path: Path) -> None:
+    where = "local > timestamp '2024-03-01 10:00:00.123456789' + interval '1 day'"
+    with pytest.raises(sb.PolicyError, match="no interval can be added"):
+        sb.read_table(path, where=where)
+
+
+@pytest.mark.parametrize(
     ("where", "text"),
     [
         ("id", "wanted int64"),
