@@ -34,6 +34,8 @@ from secure_bloom.lakes.delta.log_bounds import bounded_columns, named_path
 from secure_bloom.lakes.formats import DELTA, ICEBERG, PAIMON
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import leaves
 from secure_bloom.reports.text import counted
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import DecodedBytes, json_size
@@ -43,8 +45,14 @@ if TYPE_CHECKING:
     from secure_bloom.lakes.iceberg.table import IcebergTable
     from secure_bloom.lakes.paimon.table import PaimonTable
 
-#: A word in a condition, as Spark writes it (``email#12``), and what a literal begins with.
+#: What Spark writes after the name of a column: ``email#12``.
+_NUMBER = re.compile(r"(?<=\w)#\d+L?")
+#: A word in a condition, and what a literal begins with.
 _WORD = re.compile(r"`([^`]+)`|([^\W\d][\w.]*)")
+#: Names of types in a condition, which are no columns: ``date '...'``, ``cast(... as date)``.
+_TYPE = re.compile(r"\b[^\W\d]\w*+(?=\s*'')|(?:\bas\s+|::\s*)[^\W\d]\w*", re.IGNORECASE)
+#: Words of SQL that a column is called by in backticks alone.
+_RESERVED = frozenset({"and", "between", "cast", "in", "is", "like", "not", "null", "or"})
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _OLD = "entries of older versions in the log show"
 _LITERAL = re.compile(r"['\"]|=\s*-?\d|[<>]\s*-?\d")
@@ -196,9 +204,8 @@ class _Shown:
     def _take_texts(self, action: Action) -> None:
         for kind, text in texts_of(action):
             if _LITERAL.search(text):
-                # Words inside a literal are no names; one in double quotes may be a name.
-                for found in _WORD.finditer(_QUOTED.sub("''", text)):
-                    self._take_text((found[1] or found[2]).split("."), kind)
+                for path in _condition_columns(text):
+                    self._take_text(path, kind)
 
     def _take_text(self, path: list[str], kind: str) -> None:
         # A condition may have the name of the table before that of the column.
@@ -233,6 +240,21 @@ class _Shown:
                 source = secret_named((found[1] or found[2]).split("."), self._policy)
                 if source is not None:
                     self._derived[name, source] = None
+
+
+def _condition_columns(text: str) -> Iterator[list[str]]:
+    """Yield the paths in a condition that may be columns."""
+    text = _NUMBER.sub("", text)
+    try:
+        # A condition of ``--where``, as commits of this program record it.
+        yield from [list(it.path or it.column.split(".")) for it in leaves(from_text(text))]
+        return
+    except SecureBloomError:
+        pass
+    # Words inside a literal are no names; one in double quotes may be a name.
+    for found in _WORD.finditer(_TYPE.sub("''", _QUOTED.sub("''", text))):
+        if found[1] or found[2].lower() not in _RESERVED:
+            yield (found[1] or found[2]).split(".")
 
 
 #: Metadata of a column that quote values of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from secure_bloom.lakes import list_tables
 from testing.delta_logs import add, column, commit, log_of, metadata, protocol
 from testing.tables import KEYRING, Mode, customers, write
 from tests.auditing.datasets import ids
+from tests.auditing.examples import POLICY as EXAMPLE_POLICY
 from tests.auditing.examples import Example, rules, sound
 
 POLICY = '[footer]\nkey = "k1"\n[columns.email]\nkey = "k2"\n[columns."person.iban"]\nkey = "k2"\n'
@@ -188,6 +190,13 @@ def test_names_of_columns_that_our_own_commits_hold_are_no_values(tmp_path: Path
         ({"values": '{"email":"a@x.example"}'}, True),
         ({"values": [{"email": 7}]}, True),
         ({"predicate": {"condition": "email > 5"}}, True),
+        ({"predicate": "day = date '2026-01-31' and city in ('x', null)"}, False),
+        ({"predicate": "day >= cast('2026-01-31' as date) and day < '2026-02-01'::date"}, False),
+        ({"predicate": "[\"(day#1 = DATE '2026-01-31') AND (x#2 IN (1))\"]"}, False),
+        ({"predicate": "[\"(day#1 = cast('2026-01-31' as date))\"]"}, False),
+        ({"predicate": "date = date '2026-01-31'"}, True),
+        ({"predicate": "[\"(date#1 = DATE '2026-01-31')\"]"}, True),
+        ({"predicate": "[\"(upper(date#1) = '2026')\"]"}, True),
     ],
 )
 def test_a_parameter_shows_values_and_not_names(
@@ -198,4 +207,8 @@ def test_a_parameter_shows_values_and_not_names(
     commit(tmp_path, 1, add(path.name, path.stat().st_size))
     info = {"operation": "ANY", "operationParameters": parameters}
     commit(tmp_path, 2, {"commitInfo": info})
-    assert ("table-log-in-clear" in ids(Example(path=tmp_path).audit())) is is_shown
+    policy = replace(
+        EXAMPLE_POLICY, columns=rules(**dict.fromkeys(("email", "iban", "date"), "k_pii"))
+    )
+    report = Example(path=tmp_path, policy=policy).audit()
+    assert ("table-log-in-clear" in ids(report)) is is_shown
