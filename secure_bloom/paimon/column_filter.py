@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from secure_bloom.bloom import xxh64
 from secure_bloom.calling.arguments import check_fields
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.kernels.distinct import DistinctNumbers
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64, sizing
 from secure_bloom.paimon.column_types import IndexedColumn, TopColumns
 from secure_bloom.paimon.container import BLOOM_FILTER, Index
@@ -218,10 +219,6 @@ def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> 
         yield values.filter(pc.equal(keys, wanted)).drop_null()
 
 
-#: The number of hashes that are gathered before the repeated ones are dropped.
-_GATHERED = 1 << 22
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSource:
     """A column of a data file and its chunks. For the key of a map, also the chunks of the keys."""
@@ -310,24 +307,10 @@ class _Hashes:
 
     def distinct(self) -> NDArray[np.int64]:
         """Return the distinct hashes. They are collected batch by batch, to save memory."""
-        gathered, waiting = [np.empty(0, np.int64)], 0
+        gathered = DistinctNumbers(np.int64)
         for batch in self:
-            gathered.append(batch)
-            waiting += len(batch)
-            # At least as many as are distinct already are gathered, so each hash is sorted only a
-            # few times.
-            if waiting > max(_GATHERED, len(gathered[0])):
-                gathered, waiting = [_distinct(gathered)], 0
-        return _distinct(gathered)
-
-
-def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the distinct numbers of all batches, sorted. Ten times as fast as np.unique."""
-    numbers = np.concatenate(batches)
-    numbers.sort()
-    is_new = np.ones(len(numbers), np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=is_new[1:])
-    return numbers[is_new]
+            gathered.add(batch)
+        return gathered.found()
 
 
 def column_hashes_of(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np.int64]]:

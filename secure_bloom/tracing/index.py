@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.bloom.sizing import block_count_for
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.kernels.distinct import DistinctNumbers
 from secure_bloom.kernels.words import (
     HAS_AT,
     HAS_DIGIT,
@@ -174,16 +175,15 @@ class _Numbers:
 
     def __init__(self) -> None:
         self.bounds: dict[int, tuple[int, int]] = {}
-        self._moments = np.empty(0, np.int64)
+        self._moments = DistinctNumbers(np.int64, _MOST_MOMENTS)
 
     def add_moments(self, moments: pa.Array) -> None:
         """Take dates or times as numbers."""
-        if len(moments) and len(self._moments) < _MOST_MOMENTS:
-            self._moments = np.union1d(self._moments, moments.to_numpy())
+        self._moments.add(moments.to_numpy())
 
     def are_moments_dense(self, rows: int) -> bool:
         """Whether a column of any dates or times of these years would have many of them."""
-        found = self._moments
+        found = self._moments.found()
         if len(found) < 2:
             return rows > 1
         # Whole minutes, or midnights, are the steps of a column that has no others.

@@ -166,8 +166,10 @@ def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
         return
     import numpy as np
 
+    from secure_bloom.kernels.distinct import distinct
+
     whole = PartTrace(place="all parts", size=sum(min(it.size, trace.size) for it in trace.parts))
-    whole.entries = np.unique(np.concatenate([it.entries for it in trace.parts]))
+    whole.entries = distinct(np.concatenate([it.entries for it in trace.parts]))
     for part in trace.parts:
         for owner, (compared, equal) in part.confirmed.items():
             known = whole.confirmed.get(owner, (0, 0))

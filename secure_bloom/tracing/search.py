@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from secure_bloom.bloom.sizing import block_count_for
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
+from secure_bloom.kernels.distinct import DistinctNumbers, distinct
 from secure_bloom.kernels.words import (
     LONGEST,
     Found,
@@ -346,16 +347,14 @@ class _Seen:
         self._index = index
         self._trace = PartTrace(place=place)
         self.place = place
-        self._entries: list[NDArray[np.intp]] = []
-        self._count = 0
-        self._values: list[NDArray[np.uint64]] | None = None
+        self._entries = DistinctNumbers(np.intp)
+        self._values: DistinctNumbers | None = None
         self.size = self.asked = 0
 
     def join(self, other: _Seen) -> None:
         """Take what was seen of a block of the same part."""
         self.asked += other.asked
-        for entries in other._entries:
-            self._take_entries(entries)
+        self._entries.add(other._entries.found())
         for owner, words in other._trace.words.items():
             kept = self._trace.words.setdefault(owner, {})
             kept |= dict(islice(words.items(), _MOST_KEPT - len(kept)))
@@ -369,15 +368,8 @@ class _Seen:
             return
         hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
         for owner, at, entries in self._index.matches(hashes):
-            self._take_entries(np.unique(entries))
+            self._entries.add(distinct(entries))
             self._keep(owner, text, found, at)
-
-    def _take_entries(self, entries: NDArray[np.intp]) -> None:
-        self._entries.append(entries)
-        self._count += len(entries)
-        if self._count > 1 << 21:
-            self._entries = [np.unique(np.concatenate(self._entries))]
-            self._count = len(self._entries[0])
 
     def _keep(
         self, owner: int, text: NDArray[np.uint8], found: Found, at: NDArray[np.intp]
@@ -404,8 +396,8 @@ class _Seen:
         """Count the distinct values of a column, and take those that may be digests."""
         offsets, data = binary_parts(texts)
         _, _, hashes, _ = fold_values(offsets, data)
-        known = [] if self._values is None else self._values
-        self._values = [np.unique(np.concatenate([*known, hashes]))[:_MOST_COUNTED]]
+        self._values = self._values or DistinctNumbers(np.uint64, _MOST_COUNTED)
+        self._values.add(hashes)
         sizes = np.diff(offsets)
         for i in np.flatnonzero(np.isin(sizes, list(_SIZES)))[:_MOST_DIGESTS].tolist():
             value = data[offsets[i] : offsets[i + 1]].tobytes()
@@ -416,7 +408,7 @@ class _Seen:
         """Take numbers that may be hashes of values."""
         if pa.types.is_int64(array.type) or pa.types.is_uint64(array.type):
             numbers = array.drop_null().to_numpy(zero_copy_only=False).view(np.int64)
-            large = np.unique(numbers[np.abs(numbers) >= _LEAST_HASH])[:_MOST_DIGESTS]
+            large = distinct(numbers[np.abs(numbers) >= _LEAST_HASH])[:_MOST_DIGESTS]
             for number in large.tolist():
                 self.take_digest(number.to_bytes(XXH64_SIZE, "little", signed=True))
         elif pa.types.is_fixed_size_binary(array.type) and array.type.byte_width in _SIZES:
@@ -427,10 +419,9 @@ class _Seen:
         """Return what was seen."""
         trace = self._trace
         trace.size = self.size
-        if self._entries:
-            trace.entries = np.unique(np.concatenate(self._entries))
+        trace.entries = self._entries.found()
         if self._values is not None:
-            trace.distinct = len(self._values[0])
+            trace.distinct = len(self._values.found())
             trace.size = trace.size or 1 << 62
         return trace
 

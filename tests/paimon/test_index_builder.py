@@ -25,7 +25,6 @@ from secure_bloom.paimon import (
     FileIndex,
     Index,
     IndexOptions,
-    column_filter,
     hash_value,
 )
 from testing.surgery import assert_tells_no_secret
@@ -175,7 +174,7 @@ def test_a_filter_is_sized_by_the_distinct_values(data_file: Path) -> None:
 
 
 def test_many_distinct_values_are_found_in_steps(data_file: Path) -> None:
-    with mock.patch.object(column_filter, "_GATHERED", 10):
+    with mock.patch("secure_bloom.kernels.distinct._GATHERED", 10):
         report = paimon.build_index(data_file, ["id", "name"])
     assert [column.items for column in report.columns] == [500, 250]
 
