@@ -24,6 +24,7 @@ from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN, POLICY_TABLE_UNUSED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.calling.arguments import Progress
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
@@ -276,18 +277,19 @@ def _unknown_columns(table: _TableSums, plan: AuditPlan) -> Iterator[Finding]:
         for parts in (column.split(".") for column in columns)
         for depth in range(1, len(parts))
     }
-    partitions = {
-        secret_partition(folder, policy)
-        for folder in {part for file in table.paths for part in file.split("/") if "=" in part}
-    }
+    # One folder for each name of a column: a table may have a million values of it.
+    parts = {part for file in table.paths for part in file.split("/") if "=" in part}
+    folders = {f"{part.partition('=')[0]}=" for part in parts}
+    partitions = {secret_partition(folder, policy) for folder in folders}
     partitions.update(table.partition_columns(plan))
+    names = CloseNames(columns)
     for path, rule in policy.columns.items():
         if path in columns or path in parents or path in policy.shared:
             continue
         if rule.key is not None and path in partitions:
             # Another rule reports it: values in names of folders, or in the table's log.
             continue
-        error = unknown_column(path, columns, table.paths)
+        error = unknown_column(path, names, folders)
         yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
 
 

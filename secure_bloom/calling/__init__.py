@@ -8,6 +8,7 @@
   and lets a function take one request, a dataclass, but be called with the request's fields
       (`takes`).
 - `options` has the options of a filter, and checks of names that several rooms use.
+- `close_names` finds the known name that a misspelt one means.
 - `lazy_names` imports the public names of a package when they are first used: a probe of one value
   must not wait for the writer's pyarrow.
 - `made_once` keeps the results of a function, such as clients of a store, for all threads.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import PolicyError
 
 T = TypeVar("T")
@@ -97,16 +98,13 @@ class ConfigTable:
         return ConfigTable.of(name, self.entries[word]) if word in self.entries else None
 
 
-def close_match(word: str, known: Iterable[str]) -> str:
-    """Return a hint: the known word closest to ``word``, or all known words if none is close."""
-    known = sorted(known)
-    # Imported here: few runs have a misspelt word.
-    import difflib
-
-    matches = difflib.get_close_matches(word, known, n=1)
+def close_match(word: str, known: Iterable[str] | CloseNames) -> str:
+    """Return a hint: the known word closest to ``word``, or known words if none is close."""
+    names = CloseNames.of(known)
+    matches = names.close(word, 1)
     if matches:
         return f"did you mean {matches[0]!r}?"
-    return f"known: {', '.join(known)}" if known else "none is known"
+    return f"known: {names.listed()}" if names.names else "none is known"
 
 
 def _type_name(value: object) -> str:

@@ -7,7 +7,9 @@ only when a task writes, 40 seconds into a job, or not at all.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_ddl import Path
@@ -57,6 +59,10 @@ class SparkColumns:
             for depth in range(1, len(leaf)):
                 self._below.setdefault(".".join(leaf[:depth]), []).append(name)
 
+    @cached_property
+    def _names(self) -> CloseNames:
+        return CloseNames(self._leaves)
+
     def __contains__(self, column: str) -> bool:
         return column in self._leaves or column in self._below
 
@@ -65,7 +71,7 @@ class SparkColumns:
         if column not in self:
             return PolicyError(
                 f"there is no column {column}",
-                hint=close_match(column, self._leaves),
+                hint=close_match(column, self._names),
                 column=column,
             )
         below = self._below.get(column)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.access import Access, GivenKeys
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
@@ -98,25 +99,26 @@ def _spark_problems(
         yield from spark_problems(policy, paths)
 
 
-def _problems_of_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[SecureBloomError]:
+def _problems_of_columns(policy: KeyPolicy, leaves: tuple[Leaf, ...]) -> Iterator[SecureBloomError]:
     paths = [leaf.path for leaf in leaves]
     problems = list(_spark_problems(policy, paths))
     yield from problems
     known = {problem.column for problem in problems}
     # A rule whose column is not there has a problem already, which names the similar column.
     yield from (error for like, error in _lookalikes(policy, paths) if like not in known)
+    names = CloseNames(leaf.name for leaf in leaves)
     for name in policy.bloom_columns():
         if name not in known:
-            yield from _problems_of_filter(policy, name, leaves)
+            yield from _problems_of_filter(policy, name, leaves, names)
 
 
 def _problems_of_filter(
-    policy: KeyPolicy, name: str, leaves: Sequence[Leaf]
+    policy: KeyPolicy, name: str, leaves: tuple[Leaf, ...], known: CloseNames
 ) -> Iterator[SecureBloomError]:
     """Yield why `add` refuses the filters of a column."""
-    ordinals = select(tuple(leaves), name)
+    ordinals = select(leaves, name)
     if not ordinals and name not in policy.shared:
-        yield unknown_column(name, [leaf.name for leaf in leaves])
+        yield unknown_column(name, known)
     for ordinal in ordinals:
         try:
             require_filterable(leaves[ordinal])
@@ -135,7 +137,7 @@ def _lookalikes(
 
 def _columns_by_table(
     policy: KeyPolicy, table: str, keys: GivenKeys, found: list[SecureBloomError]
-) -> Iterator[tuple[KeyPolicy, Sequence[Leaf]]]:
+) -> Iterator[tuple[KeyPolicy, tuple[Leaf, ...]]]:
     """Yield the columns of each table of the policy at a path. ``found`` gets files of none."""
     own = policy.for_paths([table])
     if not own.tables:
@@ -160,20 +162,22 @@ def _leaves(paths: list[str], keys: GivenKeys, policy: KeyPolicy) -> tuple[Leaf,
         return table_leaves(paths, Access(keys=keys, policy=policy))
 
 
-def _int96_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[str]:
+def _int96_columns(policy: KeyPolicy, leaves: tuple[Leaf, ...]) -> Iterator[str]:
     """Yield a note for each column whose filter in the policy no reader can use."""
     for name in policy.bloom_columns():
-        for leaf in (leaves[ordinal] for ordinal in select(tuple(leaves), name)):
+        for leaf in (leaves[ordinal] for ordinal in select(leaves, name)):
             if leaf.type is Type.INT96:
                 yield f"column {leaf.name} is {INT96_NOTE}"
 
 
 def _int96_to_come(policy: KeyPolicy, kinds: dict[str, str]) -> Iterator[str]:
     """Yield a note for each timestamp of a schema whose filter no reader will be able to use."""
-    for name in policy.bloom_columns():
-        for column, kind in kinds.items():
-            if (column == name or column.startswith(f"{name}.")) and kind.lower() in _INT96_KINDS:
-                yield f"column {column} is {_WILL_BE_INT96}"
+    asked = policy.bloom_columns()
+    for column, kind in kinds.items():
+        parts = column.split(".")
+        named = (".".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+        if kind.lower() in _INT96_KINDS and any(name in asked for name in named):
+            yield f"column {column} is {_WILL_BE_INT96}"
 
 
 #: The types that Spark writes by `outputTimestampType`; `timestamp_ntz` is always INT64.
@@ -190,11 +194,16 @@ def _missing_keys(policy: KeyPolicy) -> Iterator[PolicyError]:
     """Yield a problem for each key of the policy that its keyring lacks."""
     keyring = _keyring(policy)
     if keyring is not None:
+        known = CloseNames(keyring.master_keys)
+        # Of several columns with a key the first one counts.
+        columns: dict[str | None, str] = {}
+        for path, rule in policy.columns.items():
+            columns.setdefault(rule.key, path)
         for name in sorted(policy.master_keys() - keyring.master_keys.keys()):
             yield PolicyError(
                 f"the keyring has no key {name}",
-                hint=close_match(name, keyring.master_keys),
-                column=next((it for it, rule in policy.columns.items() if rule.key == name), None),
+                hint=close_match(name, known),
+                column=columns.get(name),
             )
 
 
@@ -217,9 +226,9 @@ def _alike_keys(policy: KeyPolicy) -> Iterator[str]:
     every = (policy, *policy.tables.values())[bool(policy.tables) :]
     rules = {(it.table, rule.path): rule.key for it in every for rule in it.columns.values()}
     counts = Counter(key for key in (*rules.values(), policy.footer_key) if key is not None)
-    often = [key for key, count in counts.items() if count > 1]
-    for key in sorted(counts.keys() - set(often)):
+    often = CloseNames(key for key, count in counts.items() if count > 1)
+    for key in sorted(counts.keys() - set(often.names)):
         numberless = _DIGITS.sub("", key)
-        others = [it for it in often if _DIGITS.sub("", it) != numberless]
+        others = [it for it in often.near(key) if _DIGITS.sub("", it) != numberless]
         for like in difflib.get_close_matches(key, others, n=1, cutoff=_ALIKE):
             yield f"key {key} is named once, and is like {like}: did you mean {like!r}?"

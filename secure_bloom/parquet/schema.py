@@ -11,11 +11,11 @@ and maps keep their names.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.parquet.logical_types import Logical, converted_type_of, logical_type
 from secure_bloom.parquet.structures.metadata import (
@@ -204,42 +204,19 @@ def require_filterable(leaf: Leaf) -> None:
         )
 
 
-def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -> PolicyError:
+def unknown_column(
+    name: str, known: Iterable[str] | CloseNames, paths: Iterable[str] = ()
+) -> PolicyError:
     """Return the error for a column that no file at ``paths`` has, with similar names."""
     if any(part.startswith(f"{name}=") for path in paths for part in path.split("/")):
         return PolicyError(
             f"{name} is a partition column: its values are in names of folders, not in the files",
             hint="leave it out: readers skip whole folders by it and need no filter",
         )
-    names = sorted(set(known))
-    lowered = {known_name.lower(): known_name for known_name in names}
-    import difflib
-
-    likely = _nearest(name.lower(), lowered)
-    matches = difflib.get_close_matches(name.lower(), likely, n=3, cutoff=0.6)
-    close = [lowered[match] for match in matches]
-    hint = f"did you mean {', '.join(close)}" if close else f"columns are {', '.join(names[:20])}"
+    names = CloseNames.of(known)
+    close = names.close(name, 3)
+    hint = f"did you mean {', '.join(close)}" if close else f"columns are {names.listed()}"
     return PolicyError(f"there is no column {name}", hint=hint)
-
-
-#: With more names than these, only those with the same beginning or end are compared.
-_MOST_COMPARED = 100
-
-
-def _nearest(name: str, known: Collection[str]) -> Collection[str]:
-    """Return the names that are near ``name`` in the alphabet, read forwards or backwards.
-
-    A comparison takes long, and a policy may have a hundred names that a wide table lacks.
-    """
-    if len(known) <= _MOST_COMPARED:
-        return known
-    found: dict[str, None] = {}
-    for step in (1, -1):
-        ordered = sorted(text[::step] for text in known)
-        place = bisect_left(ordered, name[::step])
-        near = ordered[max(0, place - _MOST_COMPARED // 4) : place + _MOST_COMPARED // 4]
-        found.update((text[::step], None) for text in near)
-    return found
 
 
 def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:

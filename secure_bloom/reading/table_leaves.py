@@ -8,7 +8,7 @@ from secure_bloom.lakes import list_tables
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import unlock
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.schema import Leaf, Leaves
 from secure_bloom.storage.paths import Paths, as_paths
 
 
@@ -29,4 +29,4 @@ def table_leaves(paths: Paths, access: Access | None = None) -> tuple[Leaf, ...]
             footer = unlock(read_tail(file), file_keys(resolver, file), allow_unverified=True)
             for leaf in footer.leaves:
                 found.setdefault(leaf.path, leaf)
-    return tuple(found.values())
+    return Leaves(found.values())

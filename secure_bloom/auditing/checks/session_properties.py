@@ -27,6 +27,7 @@ from secure_bloom.auditing.rules.policy_rules import (
     SPARK_UNKNOWN_WORD,
     SPARK_WEAKER,
 )
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
@@ -227,10 +228,11 @@ def _check_names(
             what = f"{problem.message} ({problem.hint})"
             yield SPARK_NOT_A_LEAF.finding(what, column=column)
     known = {*leaves, *parents}
+    names = CloseNames(known)
     filtered = {name.partition("#")[2] for name in session.properties if name.startswith(_BLOOM)}
     for column in sorted((counts.keys() | filtered - {""}) - known):
         if columns or policy.key_for(column.split(".")) is None:
-            hint = close_match(column, known)
+            hint = close_match(column, names)
             yield SPARK_COLUMN_UNKNOWN.finding(
                 f"neither the policy nor a file has it: {hint}", column=column
             )

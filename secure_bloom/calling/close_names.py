@@ -1,0 +1,60 @@
+"""Find the known names that are close to a misspelt one.
+
+One object serves any number of misspelt names: a policy may have thousands that a table lacks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from typing import Final
+
+#: With more names than these, only those with about the same beginning or end are compared: a
+#: comparison takes long.
+_MOST_COMPARED: Final = 100
+#: Names that are listed if none is close.
+_MOST_LISTED: Final = 20
+
+
+class CloseNames:
+    """Known names, in alphabetical order."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self.names = sorted(set(known))
+        self._lowered = {name.lower(): name for name in self.names}
+
+    @classmethod
+    def of(cls, known: Iterable[str] | CloseNames) -> CloseNames:
+        """Return the known names as an object of this class."""
+        return known if isinstance(known, CloseNames) else cls(known)
+
+    @cached_property
+    def _ordered(self) -> tuple[list[str], list[str]]:
+        """The names in small letters, sorted as they are and as they are read backwards."""
+        return sorted(self._lowered), sorted(name[::-1] for name in self._lowered)
+
+    def near(self, name: str) -> Collection[str]:
+        """Return the names that are near this one in the alphabet, read forwards or backwards."""
+        if len(self.names) <= _MOST_COMPARED:
+            return self.names
+        found: dict[str, None] = {}
+        for step, ordered in zip((1, -1), self._ordered, strict=True):
+            place = bisect_left(ordered, name.lower()[::step])
+            near = ordered[max(0, place - _MOST_COMPARED // 4) : place + _MOST_COMPARED // 4]
+            found |= dict.fromkeys(self._lowered[text[::step]] for text in near)
+        return found
+
+    def close(self, name: str, most: int) -> list[str]:
+        """Return the names that are close to this one, the closest first. Case does not count."""
+        # Imported here: few runs have a misspelt word.
+        import difflib
+
+        likely = {known.lower(): known for known in self.near(name)}
+        return [likely[it] for it in difflib.get_close_matches(name.lower(), likely, n=most)]
+
+    def listed(self) -> str:
+        """Return the first names, and how many more there are."""
+        more = len(self.names) - _MOST_LISTED
+        rest = f" and {more:,} more" if more > 0 else ""
+        return f"{', '.join(self.names[:_MOST_LISTED])}{rest}"
