@@ -16,6 +16,7 @@ from secure_bloom.auditing.checks import traced_values
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.encryption.spark_columns import spark_problems
+from secure_bloom.inspecting import policy_problems
 from secure_bloom.parquet.column_values import read_encoded, read_entries
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.locate import read_tail
@@ -88,19 +89,55 @@ def test_a_file_finds_the_leaves_of_all_columns_in_one_pass(tmp_path: Path) -> N
     assert list(columns.below("none")) == []
 
 
-def test_rules_for_columns_that_a_wide_table_lacks_take_no_comparison_of_each_pair() -> None:
-    from secure_bloom.parquet.schema import unknown_column
+@pytest.mark.parametrize("is_secret", [False, True], ids=["clear", "encrypted"])
+@pytest.mark.parametrize("verb", ["read", "explain"])
+def test_a_condition_for_each_column_looks_at_no_pair_of_columns(
+    tmp_path: Path, verb: str, is_secret: bool
+) -> None:
+    ask = {"read": sb.read_table, "explain": sb.explain}[verb]
 
-    def errors(count: int) -> None:
-        known = [f"column_{n}_x" for n in range(count)]
-        for n in range(20):
-            assert unknown_column(f"column_{n}_y", known).hint.startswith("did you mean")
+    def asked(columns: int) -> None:
+        path = tmp_path / f"{columns}.parquet"
+        if not path.exists():
+            values = {f"c{n}": pa.array([n], pa.int64()) for n in range(columns)}
+            if is_secret:
+                secret_file(path, pa.table(values))
+            else:
+                pq.write_table(pa.table(values), path)
+        ask(str(path), where=[(f"c{n}", "=", n) for n in range(columns)], keys=tables.KEYRING)
 
-    # Sorting the names is one call, whatever their number; a comparison is dozens.
-    assert calls(lambda: errors(2000)) < 3 * calls(lambda: errors(200))
-    many = [f"k{n}" for n in range(1000)]
-    assert unknown_column("emial", [*many, "email"]).hint == "did you mean email"
-    assert unknown_column("mail", [*many, "email"]).hint == "did you mean email"
+    assert growth(asked, 50) < 5
+
+
+def test_folders_inside_each_other_are_looked_at_once(tmp_path: Path) -> None:
+    """A name of a folder is not compared again for each folder below it."""
+
+    def audited(depth: int) -> None:
+        folder = tmp_path.joinpath(str(depth), *(f"p{n}={n}" for n in range(depth)))
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"a": [1]}), folder / "x.parquet")
+        sb.audit(str(tmp_path / str(depth)), policy=secret_columns(["a"]), keys=tables.KEYRING)
+
+    # One call of split for each part of a path would be 16 times as many.
+    assert growth(audited, 40) < 5
+
+
+def test_a_policy_for_columns_that_a_table_lacks_is_checked_without_pairs(tmp_path: Path) -> None:
+    """Nor does a hint list all columns of the table for each of them."""
+    path = str(wide(tmp_path / "x.parquet", 300))
+
+    def check(rules: int) -> None:
+        file = tmp_path / f"{rules}.toml"
+        columns = "".join(
+            f'[columns."missing{n}"]\nkey = "k"\nbloom = true\n' for n in range(rules)
+        )
+        file.write_text(f'[footer]\nkey = "k"\n{columns}')
+        found = policy_problems.check_policy(file, table=path)
+        assert len(found.problems) == rules
+        assert all(len(it.hint) < 500 for it in found.problems)
+
+    assert growth(check, 150) < 5
 
 
 @pytest.mark.parametrize("dictionary", [False, True])

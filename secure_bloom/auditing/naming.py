@@ -53,6 +53,7 @@ class PathMask:
         self._policy = policy
         self._holds_value = holds_value
         self._numbers: dict[str, int] = {}
+        self._masked: dict[str, str] = {}
 
     def path(self, path: str) -> str:
         """Return the path with a number for each value."""
@@ -65,6 +66,12 @@ class PathMask:
         return replace(finding, path=self.path(finding.path))
 
     def _part(self, part: str) -> str:
+        # Paths have most of their parts in common.
+        if part not in self._masked:
+            self._masked[part] = self._shown(part)
+        return self._masked[part]
+
+    def _shown(self, part: str) -> str:
         is_partition = "=" in part and secret_partition(part, self._policy) is not None
         if not is_partition and not self._holds_value(part):
             return part

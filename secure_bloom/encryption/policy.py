@@ -97,6 +97,8 @@ class KeyPolicy:
     shared: frozenset[str] = frozenset()
     included: tuple[Path, ...] = ()
     _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
+    #: The policy of what is outside of all tables. It is made once, as its likeness is.
+    _outside: list[KeyPolicy] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         mode = member_of(FooterMode, "footer_mode", self.footer_mode)
@@ -179,7 +181,9 @@ class KeyPolicy:
         try:
             return self.for_table(address)
         except UnknownTableError:
-            return replace(self, tables={})
+            if not self._outside:
+                self._outside.append(replace(self, tables={}))
+            return self._outside[0]
 
     def for_paths(self, paths: Iterable[str]) -> KeyPolicy:
         """Return the policy of the one table that all paths name, or this policy for other paths.

@@ -147,7 +147,7 @@ class OpenQuery:
 
     def _scanned(self, table: Table, missing_keys: MissingKeys) -> pl.LazyFrame:
         hidden = table.hidden(missing_keys)
-        self.hidden += [name for name in hidden.names if name not in self.hidden]
+        self.hidden = list(dict.fromkeys((*self.hidden, *hidden.names)))
         # DuckDB does not say what a column is for, and an answer must not depend on hidden values.
         shows = _only_shows(self._tree, hidden.members)
         return scan(table, missing_keys, self._failed.append, shows_hidden=shows)

@@ -36,11 +36,11 @@ def conformed(
     column that neither has is null.  Raises PolicyError for a type that cannot be read as the
     wanted type, FormatError for a value that the wanted type cannot hold.
     """
-    columns = []
+    columns, stored = [], frozenset(batch.schema.names)
     for field in schema:
         name = names.get(field.name, field.name)
         with located(path=path, column=name):
-            if name in batch.schema.names:
+            if name in stored:
                 columns.append(_cast(batch.column(name), field.type, name))
             elif name in folders:
                 value = folder_values(name, [folders[name]], field.type)[0]
@@ -78,9 +78,10 @@ def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
 
 def check_types(stored: pa.Schema, schema: pa.Schema, names: Mapping[str, str]) -> None:
     """Raise PolicyError for a column whose stored type cannot be read as its type in ``schema``."""
+    in_file = frozenset(stored.names)
     for field in schema:
         name = names.get(field.name, field.name)
-        if name in stored.names:
+        if name in in_file:
             check_type(stored.field(name).type, field.type, name)
 
 

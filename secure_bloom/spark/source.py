@@ -184,9 +184,10 @@ class SecureBloomReader(sd.DataSourceReader):
 
     def _stored_columns(self) -> list[str]:
         """Return the columns to read: at least one, because it shows the number of rows."""
+        stored = dict.fromkeys(self._stored.names)
         wanted = [self._names.get(name, name) for name in self._schema.names]
-        clear = [name for name in self._stored.names if name not in self._hidden.columns]
-        return [name for name in wanted if name in self._stored.names] or clear[:1]
+        clear = [name for name in stored if name not in self._hidden.columns]
+        return [name for name in wanted if name in stored] or clear[:1]
 
 
 class PushdownReader(SecureBloomReader):
@@ -231,7 +232,8 @@ def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]
         return table
     with Table(options.request()) as opened:
         shown = table.showing(opened.hidden(options.missing_keys))
-    gone = [name for name in table.spark.names if name not in shown.spark.names]
+    left = frozenset(shown.spark.names)
+    gone = [name for name in table.spark.names if name not in left]
     if gone and (options.columns or not shown.spark.names):
         raise left_out(gone[0])
     return shown

@@ -216,4 +216,5 @@ def _field(stored: pa.Field, kinds: Iterable[_FileSchema]) -> st.StructField:
 
 
 def _has(schema: pa.Schema, field: pa.Field) -> bool:
-    return field.name in schema.names and schema.field(field.name).type == field.type
+    ordinal = schema.get_field_index(field.name)
+    return ordinal >= 0 and bool(schema.field(ordinal).type == field.type)

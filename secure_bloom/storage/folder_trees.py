@@ -139,23 +139,25 @@ class LocalTree(Tree):
         return with_slashes(os.path.join(folder, name))
 
     def walk(self, folder: str, refused: list[SecureBloomError] | None = None) -> Iterator[Level]:
-        seen = set()
+        seen, waiting = set(), [folder]
         refuse = functools.partial(_refuse, refused=refused)
-        for current, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
-            status = _status(current)
-            if status is None:
-                folders.clear()
+        while waiting:
+            # One level at a time: os.walk hands each level through all levels above it.
+            level = next(os.walk(waiting.pop(), followlinks=True, onerror=refuse), None)
+            status = None if level is None else _status(level[0])
+            if level is None or status is None:
                 continue
             inode = (status.st_dev, status.st_ino)
             if inode in seen:
                 # A link that leads back up: to go on would end at the longest path that the system
                 # takes.
-                folders.clear()
                 continue
             seen.add(inode)
-            # Sorted in place, because os.walk goes on with this very list.
+            current, folders, files = level
             folders.sort()
             yield with_slashes(current), folders, sorted(files)
+            # The caller may have taken folders out.
+            waiting += [os.path.join(current, name) for name in reversed(folders)]
 
     def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
         folders: list[str] = []
@@ -184,12 +186,28 @@ class LocalTree(Tree):
 
     def key(self, path: str) -> str:
         folder, name = os.path.split(path)
+        return _behind_link(self._real_folder(folder), name)
+
+    def _real_folder(self, folder: str) -> str:
         # Following links is slow, and most files of a table are in few folders: so the real path of
-        # each folder is kept.
-        if folder not in self._real_folders:
-            self._real_folders[folder] = os.path.realpath(folder)
-        found = os.path.join(self._real_folders[folder], name)
-        return os.path.realpath(found) if os.path.islink(found) or name in _NO_NAMES else found
+        # each folder is kept, and those above it are followed once for all folders below.
+        known, above, below = self._real_folders, folder, list[tuple[str, str]]()
+        while above not in known:
+            parent, name = os.path.split(above)
+            if parent == above or name in _NO_NAMES:
+                known[above] = os.path.realpath(above)
+            else:
+                below.append((above, parent))
+                above = parent
+        for each, parent in reversed(below):
+            known[each] = _behind_link(known[parent], os.path.split(each)[1])
+        return known[folder]
+
+
+def _behind_link(real_folder: str, name: str) -> str:
+    """Return the real path of what has this name in a folder."""
+    found = os.path.join(real_folder, name)
+    return os.path.realpath(found) if name in _NO_NAMES or os.path.islink(found) else found
 
 
 def _status(

@@ -93,12 +93,18 @@ def check_partitions(
     The folders are those of ``files``, and ``folders`` without data files.
     """
     found: dict[tuple[str, str], None] = {}
+    # Folders have those above them in common, and each is looked at once for a table's rules.
+    seen: set[tuple[str | None, str]] = set()
     for folder in {**dict.fromkeys(map(folder_of, files)), **dict.fromkeys(folders)}:
-        parts, rules = folder.split("/"), policy.rules_at(folder)
-        for depth, part in enumerate(parts):
+        rules, new = policy.rules_at(folder), list[tuple[str, str]]()
+        while (rules.table, folder) not in seen:
+            seen.add((rules.table, folder))
+            above, _, part = folder.rpartition("/")
             column = secret_partition(part, rules)
             if column is not None:
-                found[("/".join(parts[:depth]) or ".", column)] = None
+                new.append((above or ".", column))
+            folder = above
+        found |= dict.fromkeys(reversed(new))
     for above, column in found:
         # The path of the finding ends above the folder, whose name is a value.
         yield PARTITION_IN_CLEAR.finding(

@@ -235,12 +235,11 @@ class FileReader:
     def _searched(self, predicate: BoundPredicate, group: RowGroupPlan) -> RowGroupPlan | None:
         """Return a row group with the rows that may match, or None if no row does."""
         row_group = group.row_group
+        # Chunks are looked at only where their answer counts: each must be decoded for it.
+        most_taken = functools.cache(lambda: self._most_taken(group))
 
         def are_few(count: int) -> bool:
-            # Chunks are looked at only where their answer counts: each must be decoded for it.
-            return count <= min(MOST_WALKED, _DENSE * group.rows) or count <= self._most_taken(
-                group
-            )
+            return count <= min(MOST_WALKED, _DENSE * group.rows) or count <= most_taken()
 
         rows = self._value_scan.rows(
             lambda ordinal: self._opened.column(row_group, ordinal),

@@ -107,9 +107,10 @@ class LoggedTable:
 
     def with_columns_of_log(self, stored: pa.Schema) -> pa.Schema:
         """Return the columns of the table, in its order, also those that no file has."""
+        in_files = frozenset(stored.names)
         return pa.schema(
             [
-                stored.field(field.name) if field.name in stored.names else field
+                stored.field(field.name) if field.name in in_files else field
                 for field in self._fields
             ]
         )

@@ -32,7 +32,7 @@ def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
     column, request = condition.path[0], pruner.context.request
     if column in request.partitions:
         return partition_scalar(request.schema.field(column), pruner.partition)
-    if column in pruner.footer.columns.arrow.names:
+    if column in pruner.footer.columns.names:
         return None
     kind = request.schema.field(column).type
     return pruner.fills[column].cast(kind) if column in pruner.fills else pa.scalar(None, kind)
