@@ -21,6 +21,7 @@ from secure_bloom.parquet.logical_types import Logical, converted_type_of, logic
 from secure_bloom.parquet.structures.metadata import (
     ConvertedType,
     FieldRepetitionType,
+    LogicalType,
     SchemaElement,
     Type,
 )
@@ -87,6 +88,17 @@ class Leaf:
     def converted_type(self) -> ConvertedType | None:
         """The older form of the logical type, if the column has it."""
         return converted_type_of(self.element)
+
+    @cached_property
+    def is_unordered(self) -> bool:
+        """Whether the column declares a type without an order, or one that is not known here."""
+        if self.converted_type is ConvertedType.INTERVAL:
+            return True
+        declared = self.element.logicalType
+        # Geometries and variants are bytes whose bounds mean something else.
+        return declared is not None and not any(
+            getattr(declared, member) is not None for member in LogicalType.FIELDS
+        )
 
     @property
     def decimal_digits(self) -> int | None:

@@ -15,8 +15,6 @@ from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnOrder,
-    ConvertedType,
-    LogicalType,
     Type,
 )
 
@@ -27,7 +25,7 @@ OrderKey = Callable[[bytes], Any]
 def order_of(leaf: Leaf) -> OrderKey | None:
     """Return the order of stored values of ``leaf``, or None if no order is known."""
     logical = leaf.logical
-    if leaf.is_repeated or _is_unordered(leaf):
+    if leaf.is_repeated or leaf.is_unordered:
         return None
     return _ORDERS[logical.kind](leaf, logical)
 
@@ -76,17 +74,6 @@ def byte_order_of(leaf: Leaf) -> ByteOrder | None:
         return None
     is_signed = logical.signed or logical.kind is Kind.DECIMAL
     return ByteOrder(width=leaf.width, is_little=is_number, is_signed=is_signed)
-
-
-def _is_unordered(leaf: Leaf) -> bool:
-    """Return whether the column declares a type without an order, or one that is not known here."""
-    if leaf.converted_type is ConvertedType.INTERVAL:
-        return True
-    declared = leaf.element.logicalType
-    # Geometries and variants are bytes whose bounds mean something else.
-    return declared is not None and not any(
-        getattr(declared, member) is not None for member in LogicalType.FIELDS
-    )
 
 
 def _numbers(form: str) -> OrderKey:

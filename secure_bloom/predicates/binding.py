@@ -28,7 +28,8 @@ import pyarrow.compute as pc
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.parquet.texts import TICKS
-from secure_bloom.predicates.coercion import Coerced, coerced_values, exact_scalars
+from secure_bloom.predicates.coercion import Coerced, coerced_values
+from secure_bloom.predicates.exact_values import exact_scalars
 from secure_bloom.predicates.tree import (
     MAX_DEPTH,
     AllOf,
@@ -231,7 +232,7 @@ def _comparison(
     if not pa.types.is_floating(compared):
         operator = _WITHOUT_NAN.get(operator, operator)
     if compared != stored:
-        scalars = tuple(pc.cast(scalar, compared) for scalar in scalars)
+        scalars = tuple(pa.array(list(scalars), stored).cast(compared)) if scalars else ()
     return operator, scalars
 
 
@@ -345,8 +346,13 @@ def _stored_type(column: pa.DataType) -> pa.DataType:
 
 
 def _is_list(column: pa.DataType) -> bool:
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_kind(column) for is_kind in kinds)
+    return column.id in _LIST_TYPES
+
+
+#: The ids of types of lists.
+_LIST_TYPES = frozenset(
+    {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(), 1).id}
+)
 
 
 def _as_stored(stored: pa.DataType) -> pa.DataType:

@@ -109,13 +109,13 @@ class Request:
         """The top-level columns of the result."""
         return tuple(self.output_schema.names)
 
-    @property
+    @functools.cached_property
     def filtered(self) -> tuple[str, ...]:
         """The top-level columns of the predicate."""
         found = (condition.path[0] for condition in bound_conditions(self.predicate))
         return tuple(dict.fromkeys(found))
 
-    @property
+    @functools.cached_property
     def needed(self) -> tuple[str, ...]:
         """The top-level columns that must be read from files."""
         names = dict.fromkeys((*self.filtered, *self.output))
@@ -200,13 +200,15 @@ def request(
     A name in ``columns`` may be the dotted one of a member: the result has the structure with the
     members that are asked for.
     """
-    output = list(whole) if columns is None else list(_asked_for(whole, columns))
-    if not output:
+    output = whole.remove_metadata()
+    if columns is not None:
+        output = pa.schema(list(_asked_for(whole, columns)))
+    if not len(output):
         raise PolicyError("no column is asked for")
     return Request(
         schema=whole,
         partitions=tuple(column.name for column in partitions),
-        output_schema=pa.schema(output),
+        output_schema=output,
         predicate=None if predicate is None else bind(predicate, whole, paths),
     )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -73,26 +73,6 @@ def coerced_values(column: str, wanted: pa.DataType, values: Iterable[object]) -
             hint=_spelling_hint(wanted),
             column=column,
         ) from None
-
-
-def exact_scalars(wanted: pa.DataType, values: Sequence[object]) -> tuple[pa.Scalar, ...] | None:
-    """Return many values of the kind that the type is made for, converted in one pass.
-
-    Return None for few values, and unless each is exactly a value of the type:
-    :func:`coerced_values` takes these.
-    """
-    kind = int if pa.types.is_integer(wanted) else str if _is_text(wanted) else None
-    # Not subclasses: a truth value is no number, and a number without quotes is no text.
-    if kind is None or len(values) <= _FEW or {*map(type, values)} != {kind}:
-        return None
-    try:
-        return tuple(pa.array(values, wanted))
-    except (pa.ArrowException, ValueError, OverflowError):
-        return None
-
-
-#: So few values are converted one by one.
-_FEW = 16
 
 
 def _exactly(value: object, wanted: pa.DataType) -> Coerced:
@@ -331,19 +311,21 @@ def _of_ticks(ticks: int, wanted: pa.DataType) -> pa.Scalar:
     return pa.scalar(ticks * 86_400_000 if wanted == pa.date64() else ticks, wanted)
 
 
-def _is_text(of: pa.DataType) -> bool:
+def is_text(of: pa.DataType) -> bool:
+    """Return whether a type is one of texts."""
     checks = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
     return any(check(of) for check in checks)
 
 
-def _is_binary(of: pa.DataType) -> bool:
+def is_binary(of: pa.DataType) -> bool:
+    """Return whether a type is one of bytes of any length."""
     checks = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
     return any(check(of) for check in checks)
 
 
 _COERCIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataType], Coerced]]] = [
-    (_is_text, _text),
-    (_is_binary, _binary),
+    (is_text, _text),
+    (is_binary, _binary),
     (pa.types.is_fixed_size_binary, _fixed_binary),
     (pa.types.is_boolean, _boolean),
     (pa.types.is_integer, _integer),

@@ -55,8 +55,9 @@ _OPPOSITES = {
     Operator.ILIKE: Operator.NOT_ILIKE,
 }
 _OPPOSITES |= {after: before for before, after in _OPPOSITES.items()}
-#: Other spellings, as Python and SQL have them.
-_SPELLINGS = {"==": Operator.EQUAL, "<>": Operator.NOT_EQUAL}
+#: How operators are written; some also as in Python and SQL.
+_SPELLINGS: dict[str, Operator] = {it.value: it for it in Operator}
+_SPELLINGS |= {"==": Operator.EQUAL, "<>": Operator.NOT_EQUAL}
 #: Operators that take no value.
 NULL_TESTS = {Operator.IS_NULL, Operator.IS_NOT_NULL}
 _LISTS = {Operator.IN, Operator.NOT_IN}
@@ -341,8 +342,7 @@ def operator_of(text: str) -> Operator | None:
 
     Return None if there is no such operator.
     """
-    lowered = " ".join(text.lower().split())
-    return _SPELLINGS.get(lowered) or next((o for o in Operator if o == lowered), None)
+    return _SPELLINGS.get(text) or _SPELLINGS.get(" ".join(text.lower().split()))
 
 
 def negated(predicate: Predicate) -> Predicate:

@@ -10,9 +10,10 @@ import functools
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from typing import Self
 
 import pyarrow as pa
 
@@ -54,19 +55,17 @@ class TableRead:
         missing_keys: MissingKeys = MissingKeys.ERROR,
         explain: bool = False,
     ) -> None:
-        # A plan travels to where keys must not.
-        self._access = replace(access, keys=None)
+        self._access = access
         self._limit = asked.whole_limit()
         wanted = asked.wanted_columns()
         self._predicate = asked.predicate()
         self._files = files
         self._explain = explain
-        self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
-        self._running: list[str] = []
+        self._clock = _Clock()
         self._reports: dict[str, FileReadReport] = {}
         self._open_readers: list[FileReader] = []
         self._rows = 0
-        with self._timed("footers"):
+        with self._clock("footers"):
             schema = files.whole_schema
         if files.united is not None:
             tested = () if self._predicate is None else leaves(self._predicate)
@@ -142,7 +141,8 @@ class TableRead:
             table=self.request.schema,
             partitions=self.request.partitions,
             predicate=self._predicate,
-            access=self._access,
+            # A plan travels to where keys must not.
+            access=replace(self._access, keys=None),
             names=self._files.state.names,
             hidden=self.request.hidden,
         )
@@ -174,7 +174,7 @@ class TableRead:
             unverified=tuple(self._files.unverified),
             hidden=self.request.hidden.names,
             files=tuple(self._reports[path] for path in self._files.paths if path in self._reports),
-            seconds=dict(self._seconds),
+            seconds=dict(self._clock.seconds),
         )
 
     @functools.cached_property
@@ -184,7 +184,7 @@ class TableRead:
     def _runs(self) -> Iterator[PlannedRun]:
         runs = iter(self._planned)
         while True:
-            with self._timed("planning"):
+            with self._clock("planning"):
                 found = next(runs, None)
             if found is None:
                 return
@@ -194,7 +194,9 @@ class TableRead:
         """Yield the matching rows, unit by unit."""
         if self._limit == 0:
             return
-        with self._timed("planning"):
+        with self._clock("planning"):
+            if self._planned.are_none:
+                return
             if self._planned.are_few:
                 self._workers = 1
         tables = in_order(
@@ -206,7 +208,7 @@ class TableRead:
         )
         try:
             while True:
-                with self._timed("rows"):
+                with self._clock("rows"):
                     rows = next(tables, None)
                 if rows is None:
                     return
@@ -262,16 +264,28 @@ class TableRead:
                 reader.plan, reader.row_groups, reader.extents, self.request.needed
             )
 
-    @contextmanager
-    def _timed(self, step: str) -> Iterator[None]:
-        """Add the time of the block to a pass, and subtract it from the surrounding pass."""
-        start = time.perf_counter()
-        self._running.append(step)
-        try:
-            yield
-        finally:
-            self._running.pop()
-            spent = time.perf_counter() - start
-            self._seconds[step] += spent
-            if self._running:
-                self._seconds[self._running[-1]] -= spent
+
+class _Clock:
+    """Adds the time of a block to its pass, and subtracts it from the surrounding pass.
+
+    ``with clock("planning"):`` for a block.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
+        self._running: list[tuple[str, float]] = []
+        self._next = ""
+
+    def __call__(self, step: str) -> Self:
+        self._next = step
+        return self
+
+    def __enter__(self) -> None:
+        self._running.append((self._next, time.perf_counter()))
+
+    def __exit__(self, *_error: object) -> None:
+        step, start = self._running.pop()
+        spent = time.perf_counter() - start
+        self.seconds[step] += spent
+        if self._running:
+            self.seconds[self._running[-1][0]] -= spent

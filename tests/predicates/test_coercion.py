@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.predicates.coercion import Coerced, coerced_values, exact_scalars
-from secure_bloom.predicates.tree import Numeral
+from secure_bloom.predicates.coercion import Coerced, coerced_values
 
 _DOUBLES = st.floats(allow_nan=False)
 _NUMBERS = st.one_of(
@@ -143,22 +142,3 @@ def test_a_value_of_another_kind_is_refused_without_it(of: pa.DataType, value: A
     with pytest.raises(PolicyError, match="column x: the value is not one that") as caught:
         place_of(of, value)
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("of", "values"),
-    [
-        (pa.int8(), [*range(40), 300]),
-        (pa.int64(), [*range(40), True]),
-        (pa.int64(), [*range(40), 2.5]),
-        (pa.uint32(), [*range(40), -1]),
-        (pa.string(), [*map(str, range(40)), Numeral("5")]),
-        (pa.string(), [*map(str, range(40)), "\udcff"]),
-    ],
-    ids=["beyond", "a truth value", "a fraction", "below", "a number", "no UTF-8"],
-)
-def test_a_list_with_another_kind_of_value_is_converted_one_by_one(
-    of: pa.DataType, values: list[object]
-) -> None:
-    assert exact_scalars(of, values) is None
-    assert exact_scalars(of, values[:-1]) == tuple(pa.scalar(value, of) for value in values[:-1])

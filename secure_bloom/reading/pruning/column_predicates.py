@@ -26,6 +26,7 @@ from secure_bloom.parquet.texts import temporal_text
 from secure_bloom.parquet.value_order import ByteOrder, OrderKey, byte_order_of, order_of
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.tree import LOOKUPS, Operator
+from secure_bloom.reading.pruning.encoded_values import encoded_together
 
 #: Microseconds of a unit; a nanosecond is a part of one.
 _MICROS = {"s": Fraction(10**6), "ms": Fraction(1000), "us": Fraction(1), "ns": Fraction(1, 1000)}
@@ -33,7 +34,8 @@ _MICROS = {"s": Fraction(10**6), "ms": Fraction(1000), "us": Fraction(1), "ns": 
 _EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: a frozen one takes twice as long to make, and a list has thousands.
+@dataclass(slots=True, kw_only=True)
 class StoredValue:
     """One value: its key in the column's order, and the PLAIN encodings that may store it."""
 
@@ -108,7 +110,7 @@ def _stored(
         # says the unit of a duration.
         return None
     if len(condition.values) > _FEW:
-        together = _encoded_together(condition, leaf)
+        together = encoded_together(condition.value_set, leaf)
         if together is not None:
             keys = together if order is None else map(order, together)
             pairs = zip(keys, together, strict=True)
@@ -133,27 +135,6 @@ def _stored(
             key = value
         found.append(StoredValue(key=key, encodings=encodings))
     return tuple(found)
-
-
-def _encoded_together(condition: BoundCondition, leaf: Leaf) -> list[bytes] | None:
-    """Return the values of a long list in PLAIN encoding, if Arrow holds them in these bytes.
-
-    Return None for a type in which some value has two encodings, or none: see :func:`_encodings`.
-    """
-    type_, logical, width = condition.type, leaf.logical, leaf.width
-    if logical.kind is Kind.TEXT and (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
-        return [text.encode() for text in condition.value_set.to_pylist()]
-    is_number = logical.kind is Kind.INTEGER and pa.types.is_integer(type_)
-    if (
-        not is_number
-        or type_.bit_width != logical.bits
-        or pa.types.is_signed_integer(type_) is not logical.signed
-        or width is None
-    ):
-        return None
-    numbers = condition.value_set.to_numpy(zero_copy_only=False)
-    stored = numbers.astype(f"<i{width}", casting="unsafe").tobytes()
-    return [stored[start : start + width] for start in range(0, len(stored), width)]
 
 
 #: So few values are encoded one by one.

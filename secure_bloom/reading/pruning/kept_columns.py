@@ -20,7 +20,6 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,7 @@ from secure_bloom.reading.pruning.batch.lookup_fields import (
 )
 from secure_bloom.reading.pruning.filter_reads import (
     ANSWER_NONE,
-    ANSWER_SOME,
+    ANSWER_UNUSUAL,
     Hashes,
     ask_filters,
     filters_in_clear,
@@ -65,13 +64,6 @@ _NO_FILTER, _NOT_LOADED, _UNUSUAL = -1, -2, -3
 _NOTHING = np.empty(0, np.uint8)
 #: Answers that are computed at once: a byte each, and their runs and bounds 32 times as much.
 _ANSWERS_AT_ONCE = 1 << 18
-
-
-class Asked(NamedTuple):
-    """The chunks of a segment that may match, and those of them whose filter was asked."""
-
-    may_match: Mask
-    by_filter: Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,20 +99,26 @@ class Segment:
         return sizes
 
     @property
+    def is_missing(self) -> Mask:
+        """A mask of the chunks whose filter is not loaded yet."""
+        return np.equal(self.bounds[:, 0], _NOT_LOADED)
+
+    @property
     def is_known(self) -> Mask:
         """A mask of the chunks whose filter is in memory, or that have none."""
         return np.greater_equal(self.bounds[:, 0], _NO_FILTER)
 
-    def ask(self, runs: Numbers, hashes: NDArray[np.uint64]) -> Asked:
-        """Return which chunks may have a value of their run of the hashes.
+    def ask(self, runs: Numbers, hashes: NDArray[np.uint64]) -> Bytes:
+        """Return for each chunk whether it may have a value of its run of the hashes.
 
-        A run is what bounds leave of the values.  It starts below zero where they decide nothing.
+        It cannot if that is ``ANSWER_NONE``; ``ANSWER_SOME`` is said by its filter.  A run is what
+        bounds leave of the values.  It starts below zero where they decide nothing.
         """
-        undecided = runs[:, 0] < 0
+        starts, ends = runs.T
         answers = ask_filters(self.filters, self.bounds, hashes, np.maximum(runs, 0))
-        is_out = (answers == ANSWER_NONE) | (runs[:, 0] == runs[:, 1])
-        may_match = undecided | ~is_out
-        return Asked(may_match, may_match & ~undecided & (answers == ANSWER_SOME))
+        answers[starts == ends] = ANSWER_NONE
+        answers[starts < 0] = ANSWER_UNUSUAL
+        return answers
 
     def answers(self, hashes: NDArray[np.uint64]) -> Mask:
         """Return whether each filter, a row, may have each hash, a column."""
@@ -257,17 +255,17 @@ class KeptColumns:
                     self._load(kept, sorted(missing), ordinal)
             return kept
 
-    def with_filters(self, kept: KeptColumn, key: bool, chunks: NDArray[np.intp]) -> Segment:
-        """Return a segment of a column once the filters of ``chunks`` are in memory.
+    def with_filters(self, kept: KeptColumn, key: bool, wanted: Mask) -> Segment:
+        """Return a segment of a column once the filters of the chunks in a mask are in memory.
 
         Filters without room stay out, and so do those in an unusual form.
         """
         segment = kept.segments[key]
-        if not (segment.bounds[chunks, 0] == _NOT_LOADED).any():
+        if not (wanted & segment.is_missing).any():
             return segment
         with self._lock:
             segment = kept.segments[key]
-            missing = chunks[segment.bounds[chunks, 0] == _NOT_LOADED]
+            missing = np.flatnonzero(wanted & segment.is_missing)
             # A column that was dropped meanwhile is no longer counted.
             if len(missing) and kept in self._columns.values():
                 with self._counted(kept):
@@ -283,7 +281,7 @@ class KeptColumns:
         """
         kept, hashes = self.column(columns, ordinal), Hashes.of(encodings).array
         for key, whole in tuple(kept.segments.items()):
-            segment = self.with_filters(kept, key, np.arange(len(whole.places)))
+            segment = self.with_filters(kept, key, np.ones(len(whole.places), np.bool_))
             partly = set(segment.places[~segment.is_known, 0].tolist())
             every = zip(
                 segment.places.tolist(),
@@ -364,7 +362,7 @@ class KeptColumns:
         now, needed = len(segment.filters), segment.used + size
         if needed <= now:
             return segment.filters
-        most = segment.used + int(segment.sizes[segment.bounds[:, 0] == _NOT_LOADED].sum())
+        most = segment.used + int(segment.sizes[segment.is_missing].sum())
         for new in (max(needed, min(2 * now, most)), needed):
             if self._reserve(kept, new - now):
                 longer = np.empty(new, np.uint8)

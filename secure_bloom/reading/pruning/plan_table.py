@@ -45,11 +45,13 @@ class PlannedFiles:
         self._context = context
         self._kept = kept
         self._survivors = TableSurvivors()
-        self._planner = Planner(context)
+        #: Made with the first plan: most questions to an open table leave nothing to plan.
+        self._planner: Planner
         self._explain = context.explain
 
     def __iter__(self) -> Iterator[PlannedRun]:
         """Plan some files at a time. An error comes after the plans of the files before it."""
+        self._planner = Planner(self._context)
         for ordinals in self._files.runs(self._ordinals):
             found = PlannedRun(files=len(ordinals))
             try:
@@ -62,9 +64,14 @@ class PlannedFiles:
             yield found
 
     @property
+    def are_none(self) -> bool:
+        """Whether bounds and filters in memory leave no file of the table."""
+        return not self._ordinals
+
+    @property
     def are_few(self) -> bool:
         """Whether bounds and filters in memory leave few row groups of the table, or none."""
-        groups = sum(map(len, self._survivors.left.values())) if self._ordinals else 0
+        groups = sum(map(len, self._survivors.left.values()))
         return groups <= _FEW and self._survivors.asked.issuperset(self._ordinals)
 
     @functools.cached_property

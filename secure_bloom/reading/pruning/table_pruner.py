@@ -18,6 +18,7 @@ from secure_bloom.reading.pruning.batch.batch_pruner import left_by_bounds
 from secure_bloom.reading.pruning.batch.lookup_fields import Numbers
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.pruning.filter_reads import ANSWER_NONE, ANSWER_SOME
 from secure_bloom.reading.pruning.kept_columns import KeptColumn, KeptColumns, Mask, Segment
 
 #: A file and a row group.
@@ -77,14 +78,15 @@ class _Question:
         hashes = context.hashes(self.predicate, self.predicate.values or ()).array
         for key, runs in self.runs.items():
             starts, ends = runs.T
-            wanted = (starts >= 0) & (starts < ends)
-            chunks = np.flatnonzero(wanted & ruled_out.leaves(self.column.segments[key]))
-            segment = kept.with_filters(self.column, key, chunks)
-            asked = segment.ask(runs, hashes)
-            ruled_out.add(segment, ~asked.may_match)
-            left = np.flatnonzero(asked.may_match)
-            places, by_filter = segment.places[left].tolist(), asked.by_filter[left].tolist()
-            found.update(zip(map(_place, places), by_filter, strict=True))
+            wanted = (starts >= 0) & (starts < ends) & ruled_out.leaves(self.column.segments[key])
+            segment = kept.with_filters(self.column, key, wanted)
+            answers = segment.ask(runs, hashes)
+            ruled_out.add(segment, answers == ANSWER_NONE)
+            (left,) = answers.nonzero()
+            if len(left):
+                by_filter = (answers[left] == ANSWER_SOME).tolist()
+                places = map(_place, segment.places[left].tolist())
+                found.update(zip(places, by_filter, strict=True))
         return found
 
 
