@@ -157,6 +157,7 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml $(AZURITE)
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(MAKE) --no-print-directory --jobs 3 install-dependencies install-azurite install-site
 	@$(MAKE) --no-print-directory --jobs 2 install-dev install-duckdb install-connect
+	@$(BIN)/python -m testing.spark.class_archive >/dev/null 2>&1 || echo "without an archive of its classes Spark starts slower"
 	@$(SAY_WITHOUT_C)
 	@touch $@ $(VENV)/.installed-spark
 

@@ -38,6 +38,11 @@ SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=240m"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
+#: Classes that are parsed already, see :mod:`testing.spark.class_archive`.
+CLASSES = Path(sys.prefix) / "spark-classes.jsa"
+if CLASSES.exists():
+    # Where it does not fit, it is left out without a word.
+    SHORT_LIVED += f' "-XX:SharedArchiveFile={CLASSES}" -Xlog:disable -Xlog:all=error:stderr'
 #: To generate and compile code for a query takes longer than a query of a few rows does.  The demo
 #: leaves it on, as users do.
 WITHOUT_GENERATED_CODE = {
