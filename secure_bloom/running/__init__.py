@@ -2,6 +2,8 @@
 
     ordered_pool       threads; results in the order of the items, memory bounded
     worker_processes   other processes, which get their work over a socket
+    limited_process    one file decoded in another process of limited memory
+    positioned_stream  a stream of Python by a function that reads at a place
     parallelism        chooses threads or processes for the files of a run, and loops over the files
     time_limit         how long a verb may take
     first_answer       how long a server may take to answer for the first time

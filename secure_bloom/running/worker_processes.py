@@ -49,7 +49,7 @@ try:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:] = parent.recv()
     from secure_bloom.running import settle_process
-    from secure_bloom.running.worker_processes import serve
+    from {module} import serve
 except (ImportError, EOFError, OSError):
     sys.exit(1)
 settle_process()
@@ -201,13 +201,21 @@ class _Crew:
 
 
 def _started(opening: bytes) -> _Worker:
+    return _Worker(*start_process(opening, __name__))
+
+
+def start_process(opening: bytes, module: str) -> tuple[subprocess.Popen[bytes], Connection]:
+    """Start a process that calls ``serve`` of a module with a connection, and send ``opening``.
+
+    Raises OSError if the system does not allow it.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         connection = Connection(ours.detach())
         # -P: the folder that the caller is in holds none of Python's modules.  A process group of
         # its own: Ctrl-C on a terminal goes to that of the caller alone.
-        command = [sys.executable, "-P", "-c", _BOOT]
+        command = [sys.executable, "-P", "-c", _BOOT.format(module=module)]
         try:
             process = subprocess.Popen(  # noqa: S603 - our own command
                 command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0
@@ -215,11 +223,11 @@ def _started(opening: bytes) -> _Worker:
         except OSError:
             connection.close()
             raise
-    worker = _Worker(process, connection)
-    worker.send(sys.path)
+    # If it is dead, a read from it fails.
     with suppress(OSError):
+        connection.send(sys.path)
         connection.send_bytes(opening)
-    return worker
+    return process, connection
 
 
 def _lost(code: int) -> WorkerLostError:

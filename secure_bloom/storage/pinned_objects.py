@@ -10,10 +10,9 @@ Azure has no ranges from the end, so the size comes from the listing there.
 
 from __future__ import annotations
 
-import io
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.storage.inputs import END, Extent, InputFile
@@ -60,36 +59,6 @@ class PinnedObject(ObjectFile):
         if answer.marks != self.identity[2:]:
             raise FileChangedError(_CHANGED, path=self.path)
         return answer.content
-
-
-class ObjectStream(io.RawIOBase):
-    """Reads an open file from its start to its end, as pyarrow asks files of Python."""
-
-    def __init__(self, file: InputFile) -> None:
-        super().__init__()
-        self._file = file
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        length = max(0, min(len(view), self._file.size - self._at))
-        view[:length] = self._file.read_at(self._at, length) if length else b""
-        self._at += length
-        return length
 
 
 def open_pinned_object(path: str, listed_size: int | None) -> PinnedObject | None:

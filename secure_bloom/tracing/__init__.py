@@ -5,9 +5,11 @@
     index       one index of the words of all subjects
     encodings   texts inside a text: Base64, escapes, UTF-16
     sources     the texts of a file: containers and formats are opened, everything is read raw too
+    apart       files that are decoded in a process of limited memory
     packed      streams that are decompressed within a budget
     tabular     the columns of Parquet, Arrow, ORC, Avro and SQLite files
     search      asks all words of a file, and confirms those that pass
+    written     words as they are written, for the filters of a table to be asked
     verdicts    how many words of a column in a file are a finding
     report      what was found, in counts: no report holds a word
 

@@ -13,9 +13,10 @@ import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 from secure_bloom.running.memory_budget import MemoryBudgetError, refuse_beyond
+from secure_bloom.running.positioned_stream import PositionedStream
 
 #: Bytes that are read, and decompressed, at a time.
 PIECE: Final = 1 << 20
@@ -469,6 +470,16 @@ def _is_zlib(data: bytes, at: int) -> bool:
 
 #: Shorter texts are not looked for in other bytes.
 _SHORTEST_ZLIB: Final = 16
+
+
+def window_of(file: BinaryIO, start: int, end: int) -> BinaryIO:
+    """Return a part of a file as a file of its own."""
+
+    def read_at(offset: int, length: int) -> bytes:
+        file.seek(start + offset)
+        return file.read(length)
+
+    return cast("BinaryIO", io.BufferedReader(PositionedStream(read_at, end - start), PIECE))
 
 
 class Joined(io.RawIOBase):

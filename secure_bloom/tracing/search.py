@@ -34,6 +34,7 @@ from secure_bloom.kernels.words import (
     spelling,
 )
 from secure_bloom.running.ordered_pool import in_order
+from secure_bloom.running.positioned_stream import PositionedStream
 from secure_bloom.storage import InputFile
 from secure_bloom.tracing.encodings import byte_order, decoded, is_content
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
@@ -101,7 +102,7 @@ def trace_file(file: InputFile, index: WordIndex, threads: int = 1) -> FileTrace
 
     ``threads`` search one text together.
     """
-    stream = cast("BinaryIO", io.BufferedReader(_Reader(file), PIECE))
+    stream = cast("BinaryIO", io.BufferedReader(PositionedStream(file.read_at, file.size), PIECE))
     opened = Opened.of(file.size)
     trace = trace_parts(file.path, parts_of(stream, opened), index, opened, threads)
     trace.size = file.size
@@ -172,34 +173,6 @@ def _in_groups(texts: list[bytes]) -> Iterator[list[bytes]]:
 def _add(trace: FileTrace, part: PartTrace) -> None:
     if len(part.entries) or part.digests:
         trace.parts.append(part)
-
-
-class _Reader(io.RawIOBase):
-    """A file of this package as a stream of Python."""
-
-    def __init__(self, file: InputFile) -> None:
-        self._file, self._at = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(cast("bytearray", buffer))
-        size = max(0, min(len(view), self._file.size - self._at))
-        view[:size] = self._file.read_at(self._at, size) if size else b""
-        self._at += size
-        return size
 
 
 class _Scan:

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 
+from secure_bloom.tracing.apart import SectionWriter, sections_of
 from secure_bloom.tracing.arrow_columns import arrow_columns
 from secure_bloom.tracing.packed import (
     FOREIGN,
@@ -37,13 +38,14 @@ from secure_bloom.tracing.packed import (
     extra,
     kind_of,
     skippable_frames,
+    window_of,
 )
 from secure_bloom.tracing.parquet_columns import parquet_columns
 from secure_bloom.tracing.tabular import (
     Columns,
     avro_columns,
-    has_columns,
     orc_columns,
+    orc_start,
     sqlite_columns,
 )
 from secure_bloom.tracing.unmarked import Evenness, without_mark
@@ -229,7 +231,7 @@ def _rest(
 ) -> Iterator[Part]:
     """Yield what can be opened in a part of a file, of which the stored bytes were searched."""
     end = _size(file) if end is None else end
-    window = cast("BinaryIO", io.BufferedReader(_FileInside(file, start, end), PIECE))
+    window = window_of(file, start, end)
     at = _at(place, f"bytes from {start}")
     yield from islice(parts_of(window, opened, at, depth), 1, None)
 
@@ -416,26 +418,80 @@ def _tar_pieces(content: object, opened: Opened) -> Iterator[bytes]:
 
 
 def _seven_zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
+    """Yield the members, which are decoded in a process of limited memory.
+
+    An archive names the size of dictionaries and of models, and its header is packed too.
+    """
+    # Without the library no process is started.
+    extra("py7zr")
+    for n, section in enumerate(sections_of(_members_of_7z, file, "a 7z archive")):
+        if not n:
+            yield Part(place=_at(place, "names of members"), pieces=section.pieces)
+            continue
+        pieces = _counted(section.pieces, opened.budget)
+        yield from _nested(pieces, opened, _at(place, f"member {n}"), depth)
+
+
+def _counted(pieces: Iterator[bytes], budget: Budget) -> Iterator[bytes]:
+    for piece in pieces:
+        budget.take(len(piece))
+        yield piece
+
+
+def _members_of_7z(file: BinaryIO, emit: SectionWriter) -> None:
     py7zr = extra("py7zr")
     try:
         archive = py7zr.SevenZipFile(file)
         if archive.needs_password():
             raise UnreadError("a 7z archive with a password")
-        size = sum(member.uncompressed or 0 for member in archive.list())
-        opened.budget.take(size)
-        if size > _MOST_IN_MEMORY:
-            raise UnreadError(f"a 7z archive of more than {_MOST_IN_MEMORY:,} bytes")
-        factory = py7zr.io.BytesIOFactory(_MOST_IN_MEMORY)
-        archive.extractall(factory=factory)  # noqa: S202, into memory
-        contents = {name: content.read() for name, content in factory.products.items()}
+        emit.section("names")
+        emit.piece("\n".join(archive.namelist()).encode("utf-8", "replace"))
+        archive.extractall(factory=_Members(emit))  # noqa: S202, into messages
     except UnreadError:
         raise
     except Exception as error:
         kind = type(error).__name__
         raise UnreadError(f"a 7z archive that cannot be read ({kind})") from None
-    yield _names(list(contents), place)
-    for n, content in enumerate(contents.values(), 1):
-        yield from parts_of(io.BytesIO(content), opened, _at(place, f"member {n}"), depth)
+
+
+class _Members:
+    """Gives py7zr a file for each member, in which it writes one member after the other."""
+
+    def __init__(self, emit: SectionWriter) -> None:
+        self._emit = emit
+
+    def create(self, _: str) -> _Member:
+        return _Member(self._emit)
+
+
+class _Member:
+    """A member, of which py7zr reads nothing but the targets of links, which are names."""
+
+    def __init__(self, emit: SectionWriter) -> None:
+        self._emit, self._size = emit, 0
+
+    def write(self, content: bytes) -> int:
+        if not self._size:
+            self._emit.section("")
+        for start in range(0, len(content), PIECE):
+            self._emit.piece(bytes(content[start : start + PIECE]))
+        self._size += len(content)
+        return len(content)
+
+    def read(self, _: int | None = None) -> bytes:
+        return b""
+
+    def seek(self, _: int, __: int = 0) -> int:
+        return 0
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+    def size(self) -> int:
+        return self._size
 
 
 _STREAM: Final = re.compile(rb"stream\r?\n")
@@ -600,53 +656,21 @@ def _orc_window(file: BinaryIO, mark: int) -> Iterator[tuple[int, int]]:
         found = (match.start() + at for match in re.finditer(b"ORC", piece))
         starts += islice(found, _MOST_STARTS - len(starts))
         at += max(len(piece) - 2, 1)
-    for start in dict.fromkeys(starts):
-        window = cast("BinaryIO", io.BufferedReader(_FileInside(file, start, end), PIECE))
-        if has_columns(window):
-            if start > 0 or end < _size(file):
-                yield start, end
-            return
-    raise UnreadError("an ORC file after other bytes, and its start was not found")
+    first = orc_start(file, list(dict.fromkeys(starts)), end)
+    if first is None:
+        raise UnreadError("an ORC file after other bytes, and its start was not found")
+    if first > 0 or end < _size(file):
+        yield first, end
 
 
 def _begins_stream(file: BinaryIO, start: int) -> bool:
     """Return whether a stream of Arrow with a schema begins at a place."""
-    # A file of Python that Arrow closes.
-    window = io.BufferedReader(_FileInside(file, start, _size(file)), PIECE)
+    # Arrow closes the file.
+    window = pa.PythonFile(window_of(file, start, _size(file)), mode="r")
     with suppress(pa.ArrowException, OSError, ValueError):
-        pa.ipc.read_schema(pa.PythonFile(window, mode="r"))
+        pa.ipc.read_schema(window)
         return True
     return False
-
-
-class _FileInside(io.RawIOBase):
-    """A part of a file as a file of its own."""
-
-    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
-        self._file, self._start, self._size, self._at = file, start, end - start, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(cast("bytearray", buffer))
-        size = max(0, min(len(view), self._size - self._at))
-        self._file.seek(self._start + self._at)
-        content = self._file.read(size) if size else b""
-        view[: len(content)] = content
-        self._at += len(content)
-        return len(content)
 
 
 def _tried(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:

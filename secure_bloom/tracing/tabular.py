@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
@@ -15,7 +17,8 @@ import pyarrow as pa
 from secure_bloom.lakes.avro_blocks import AvroBlocks
 from secure_bloom.lakes.avro_files import RecordReader
 from secure_bloom.running.memory_budget import MemoryBudgetError, memory_budget
-from secure_bloom.tracing.packed import Budget, UnreadError, extra
+from secure_bloom.tracing.apart import SectionWriter, sections_of
+from secure_bloom.tracing.packed import Budget, UnreadError, extra, window_of
 
 #: Rows that are decoded at a time.
 ROWS: Final = 1 << 14
@@ -38,33 +41,61 @@ Columns = Iterator[Column]
 
 
 def orc_columns(file: BinaryIO, budget: Budget) -> Columns:
-    """Yield the columns of an ORC file."""
+    """Yield the columns of an ORC file, which is decoded in a process of limited memory.
+
+    The lengths of texts and lists are packed in the file, and pyarrow decodes whole stripes.
+    """
+    for section in sections_of(_orc_sections, file, "an ORC file"):
+        arrays = (pa.ipc.open_stream(it).read_all().column(0).chunks for it in section.pieces)
+        yield Column(section.name, budgeted((array for it in arrays for array in it), budget))
+
+
+def _orc_sections(file: BinaryIO, emit: SectionWriter) -> None:
     from pyarrow import orc
 
     with damage("an ORC file"):
         opened = orc.ORCFile(file)
         names = opened.schema.names
     for name in names:
-        yield Column(name, _orc_values(opened, name, budget))
+        emit.section(name)
+        with emit.errors(), damage("an ORC file"):
+            for stripe in range(opened.nstripes):
+                for array in opened.read_stripe(stripe, columns=[name]).columns:
+                    for piece in _small(array):
+                        emit.piece(_serialized(piece))
 
 
-def has_columns(file: BinaryIO) -> bool:
-    """Return whether an ORC file begins where ``file`` does: its first stripe can be read."""
+def _small(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield an array in pieces of about as many bytes as are searched at a time."""
+    step = max(1, len(array) * _COLLECTED // max(array.nbytes, 1))
+    return (array.slice(start, step) for start in range(0, len(array), step))
+
+
+def _serialized(array: pa.Array) -> bytes:
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch([array], names=[""])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def orc_start(file: BinaryIO, starts: list[int], end: int) -> int | None:
+    """Return the first of some places at which an ORC file begins that ends at ``end``."""
+    found = sections_of(partial(_orc_starts, starts=starts, end=end), file, "an ORC file")
+    return next((int(section.name) for section in found), None)
+
+
+def _orc_starts(file: BinaryIO, emit: SectionWriter, starts: list[int], end: int) -> None:
     from pyarrow import orc
 
-    try:
-        opened = orc.ORCFile(file)
-        if opened.nstripes:
-            opened.read_stripe(0, columns=opened.schema.names[:1])
-    except (pa.ArrowException, OSError, ValueError):
-        return False
-    return True
-
-
-def _orc_values(opened: Any, name: str, budget: Budget) -> Iterator[pa.Array]:
-    for stripe in range(opened.nstripes):
-        with damage("an ORC file"):
-            yield from budgeted(opened.read_stripe(stripe, columns=[name]).columns, budget)
+    for start in starts:
+        with suppress(pa.ArrowException, OSError, ValueError):
+            opened = orc.ORCFile(window_of(file, start, end))
+            if opened.nstripes:
+                opened.read_stripe(0, columns=opened.schema.names[:1])
+            emit.section(str(start))
+            return
 
 
 def avro_columns(file: BinaryIO, budget: Budget) -> Columns:

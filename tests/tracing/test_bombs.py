@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from collections.abc import Callable
 from typing import BinaryIO
 
 import numpy as np
+import py7zr
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from secure_bloom.tracing.arrow_columns import arrow_columns
 from secure_bloom.tracing.forms import plain_texts
 from secure_bloom.tracing.packed import Budget, UnreadError
 from secure_bloom.tracing.parquet_columns import parquet_columns
-from secure_bloom.tracing.tabular import Columns
+from secure_bloom.tracing.sources import Opened, parts_of
+from secure_bloom.tracing.tabular import Columns, orc_columns
 
 MIB = 1 << 20
 LONG = "x" * MIB
@@ -75,6 +79,13 @@ def views() -> pa.Array:
     return pa.Array.from_buffers(pa.string_view(), 500, shown)
 
 
+def orc_dictionary() -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"a": [LONG] * 300})
+    orc.write_table(table, sink, compression="zstd", dictionary_key_size_threshold=1.0)
+    return sink.getvalue()
+
+
 Reader = Callable[[BinaryIO, Budget], Columns]
 FILES: dict[str, tuple[Callable[[], bytes], Reader]] = {
     "Parquet, a long text in a dictionary": (dictionary, parquet_columns),
@@ -84,6 +95,7 @@ FILES: dict[str, tuple[Callable[[], bytes], Reader]] = {
     "Arrow file": (lambda: arrow(zeros()), arrow_columns),
     "Arrow stream": (lambda: arrow(zeros(), is_file=False), arrow_columns),
     "Arrow, views": (lambda: arrow(views()), arrow_columns),
+    "ORC, a long text in a dictionary": (orc_dictionary, orc_columns),
 }
 
 
@@ -113,6 +125,22 @@ def test_a_small_file_takes_little_memory(what: str) -> None:
     content = make()
     assert len(content) < 100_000
     assert peak(content, columns) < 200 * MIB
+
+
+def test_members_of_a_7z_archive_are_not_kept() -> None:
+    file = io.BytesIO()
+    with py7zr.SevenZipFile(file, "w", filters=[{"id": py7zr.FILTER_BZIP2}]) as archive:
+        archive.writestr(LONG * 150, "a")
+    assert len(file.getvalue()) < 100_000
+    file.seek(0)
+    opened = Opened(Budget(0, 1_000 * MIB, 0))
+    tracemalloc.start()
+    sizes = [sum(map(len, part.pieces or ())) for part in parts_of(file, opened)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sizes[2:] == [150 * MIB]
+    assert not opened.unread
+    assert peak < 60 * MIB
 
 
 def test_offsets_of_an_arrow_file_are_checked() -> None:

@@ -46,6 +46,7 @@ from secure_bloom.parquet.structures.splices import (
 )
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.running.memory_budget import MemoryAccount
+from secure_bloom.running.positioned_stream import PositionedStream
 from secure_bloom.storage import InputFile, is_object_uri, local_path
 from secure_bloom.storage.os_errors import system_errors
 
@@ -155,9 +156,7 @@ def _open(path: str, pinned: InputFile | None = None, **options: Any) -> pq.Parq
     if not is_object_uri(path):
         return pq.ParquetFile(_for_pyarrow(path), coerce_int96_timestamp_unit="us", **options)
     if pinned is not None and pinned.is_pinned:
-        from secure_bloom.storage.pinned_objects import ObjectStream
-
-        source = pa.PythonFile(ObjectStream(pinned), mode="r")
+        source = pa.PythonFile(PositionedStream(pinned.read_at, pinned.size), mode="r")
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", **options)
     from secure_bloom.storage.objects import arrow_location
 
