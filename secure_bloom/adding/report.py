@@ -165,10 +165,10 @@ class AddReport(CommittingReport[FileAddReport]):
 
 def hard_link_note(names: int) -> str:
     """Return the note of a file with several ``names`` that was replaced under one of them."""
-    return f"the old content is still under {counted(names - 1, 'other name')} (hard link)"
+    return f"the old content stays under {counted(names - 1, 'other name')} (hard link)"
 
 
-def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
+def left_filters_notes(files: Iterable[FileAddReport], *, dry_run: bool) -> Iterator[str]:
     """Yield a note on the old filters that appends have left in all files together."""
     grown = [
         (file.bytes_after or 0) - (file.bytes_before or 0)
@@ -177,8 +177,10 @@ def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
     ]
     if grown:
         yield (
-            f"{counted(len(grown), 'file')} grew by {human_bytes(sum(grown))}: --in-place leaves "
-            "the filters that it replaces in them; --replace-filters without it gives the room back"
+            f"{counted(len(grown), 'file')} {'would grow' if dry_run else 'grew'} by "
+            f"{human_bytes(sum(grown))}: --in-place leaves the filters that it replaces in them; "
+            "--replace-filters without it drops what appends have written, if it is the next run "
+            "and replaces all filters"
         )
 
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.calling.options import ALLOW_UNPROTECTED
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import FileKeys, KeyResolver
+from secure_bloom.encryption.trust import AS_IT_IS
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import (
     changed_before_missing,
@@ -246,6 +248,10 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
         raise FileChangedError("another file is where the new one is to be")
 
 
+#: What an option for weaker files does in a run that adds filters.
+_WITHOUT_KEY = f"for filters of columns without a key alone: {ALLOW_UNPROTECTED}"
+
+
 def failed_report(
     path: str, error: SecureBloomError, seconds: float = 0.0, cuts: Iterable[Truncation] = ()
 ) -> FileAddReport:
@@ -253,6 +259,9 @@ def failed_report(
 
     The file is unchanged, unless the error says more.
     """
+    if error.hint is not None:
+        # Nothing makes a filter in clear of a column with a key.
+        error.hint = error.hint.replace(AS_IT_IS, _WITHOUT_KEY)
     return FileAddReport(
         path=path,
         status="failed",

@@ -19,7 +19,7 @@ from secure_bloom.calling.options import BloomFilterOptions, as_names
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.parquet.schema import in_any_case, unknown_column
 
 #: Another false-positive probability -> about the size of its filter, as a multiple of one of 1 %.
 _OTHERS = {0.1: 0.5, 0.001: 2.0}
@@ -149,7 +149,9 @@ def wanted_columns(
     if columns is None:
         return sample.candidates
     found: dict[str, Candidate] = {}
-    for name in as_names("columns", columns):
+    known = [it.name for it in sample.candidates]
+    for asked in as_names("columns", columns):
+        name = asked if asked in known else in_any_case(asked, known) or asked
         below = [it for it in sample.candidates if it.name == name] or [
             it for it in sample.candidates if it.name.startswith(f"{name}.")
         ]

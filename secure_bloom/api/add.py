@@ -185,8 +185,9 @@ def _add_to_files(asked: AddRequest) -> AddReport:
     files = FilesTarget(paths=asked.paths, in_place=asked.in_place, output=asked.output)
     target = asked.sampled(files)
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
-    left = left_filters_notes(done.reports) if asked.in_place else ()
-    notes = (*file_notes(done.reports), *left, *summary_notes(done.changed), *_sample_note(target))
+    left = left_filters_notes(done.reports, dry_run=asked.dry_run) if asked.in_place else ()
+    summaries = summary_notes(done.changed, dry_run=asked.dry_run)
+    notes = (*file_notes(done.reports), *left, *summaries, *_sample_note(target))
     return AddReport(
         files=done.reports,
         notes=notes,

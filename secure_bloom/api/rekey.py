@@ -306,7 +306,7 @@ def _files_report(done: Done[RekeyedFile], closed: Iterable[str] = ()) -> RekeyR
     _warn(done)
     summaries = () if done.dry_run else summary_notes(done.changed, what="have other keys now")
     notes = (*file_notes(done.reports), *closed, *summaries)
-    return RekeyReport(files=done.reports, notes=notes, dry_run=done.dry_run, seconds=done.seconds)
+    return _report(done, done.reports, notes)
 
 
 def _table_report(
@@ -316,9 +316,15 @@ def _table_report(
     _warn(done)
     files = tuple(it.taken_meanwhile() if it.path in done.gone else it for it in done.reports)
     shown = table_notes(done.commits, table)
+    return _report(done, files, (*file_notes(files), *closed, *done.notes, *shown))
+
+
+def _report(
+    done: Done[RekeyedFile], files: tuple[RekeyedFile, ...], notes: tuple[str, ...]
+) -> RekeyReport:
     return RekeyReport(
-        files=files,
-        notes=(*file_notes(files), *closed, *done.notes, *shown),
+        files=tuple(it.planned() for it in files) if done.dry_run else files,
+        notes=notes,
         dry_run=done.dry_run,
         seconds=done.seconds,
         commits=done.commits,

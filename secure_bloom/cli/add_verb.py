@@ -192,7 +192,9 @@ def _new_filters(report: AddReport) -> dict[str, float]:
     }
 
 
-def print_commits(commits: Iterable[TableCommit], *, dry_run: bool) -> None:
+def print_commits(
+    commits: Iterable[TableCommit], *, dry_run: bool, sizes_are_known: bool = True
+) -> None:
     """Print a line for each commit."""
     for commit in commits:
         # A snapshot of Iceberg gets its id when it is written, so a dry run has none.
@@ -201,7 +203,8 @@ def print_commits(commits: Iterable[TableCommit], *, dry_run: bool) -> None:
         print_line(
             f"{'would be ' if dry_run else 'committed '}{version}: "
             f"{commit.operation}, {counted(len(commit.files), 'file')} replaced, "
-            f"{human_bytes(commit.bytes_removed)} by {human_bytes(commit.bytes_added)}"
+            f"{human_bytes(commit.bytes_removed)}"
+            + (f" by {human_bytes(commit.bytes_added)}" if sizes_are_known else "")
             + (f", bounds of {counted(restated, 'other file')} dropped" if restated else "")
         )
 

@@ -45,7 +45,7 @@ def policy() -> None:
 @click.option(
     "--sensitive",
     metavar="NAME[,NAME]...",
-    help="Give these columns a key, and those whose names suggest personal data.",
+    help="Columns that get a key, beside those whose names suggest personal data.",
 )
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
 @keyring_option("Keys for a table whose footers are encrypted.")
@@ -62,8 +62,8 @@ def init_command(
 ) -> int:
     """Write a policy that names every column of the table at PATH.
 
-    All are commented out.  With --sensitive these columns get a key and a filter, and so do those
-    whose names suggest e-mail, IBAN, card, phone or national id.
+    Columns of --sensitive get a key and a filter, and so do those whose names suggest e-mail, IBAN,
+    card, phone or national id.  The others are commented out.
 
     Instead of a table that is written, a schema of Spark may be given.
 
@@ -156,11 +156,14 @@ def check_command(
 
     Exit code: 0 nothing is wrong, 1 something will fail, 2 the file is no policy, or another error.
     """
+    from secure_bloom.auditing.rules import RULES
     from secure_bloom.inspecting.policy_problems import check_policy
 
     if table is not None and schema is not None:
         raise PolicyError("give a table or a schema, not both")
-    checked = check_policy(file, table=table, schema=schema, keys=load_keys(keyring))
+    checked = check_policy(
+        file, table=table, schema=schema, keys=load_keys(keyring), findings=RULES
+    )
     if as_json:
         found = [
             {"column": p.column, "message": p.message, "hint": p.hint} for p in checked.problems

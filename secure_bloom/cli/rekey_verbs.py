@@ -18,6 +18,7 @@ from secure_bloom.cli.shared_arguments import (
     with_access_to_read,
     with_common_options,
     with_jobs_option,
+    with_options_to_rekey,
     with_table_options,
 )
 from secure_bloom.cli.terminal_tables import SHOWN_FILES, print_files, print_table, short_names
@@ -75,7 +76,7 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @_VERIFY
 @with_table_options
 @with_jobs_option
-@with_common_options
+@with_options_to_rekey
 def reencrypt_command(
     paths: tuple[str, ...],
     policy_path: Path,
@@ -171,7 +172,7 @@ def decrypt_command(
 @_VERIFY
 @with_table_options
 @with_jobs_option
-@with_common_options
+@with_options_to_rekey
 def rotate_command(
     paths: tuple[str, ...],
     policy_path: Path,
@@ -239,7 +240,7 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
             verbose=verbose,
         )
     print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
-    print_commits(report.commits, dry_run=report.dry_run)
+    print_commits(report.commits, dry_run=report.dry_run, sizes_are_known=not report.dry_run)
     print_notes(report.notes, verbose=verbose)
 
 

@@ -33,6 +33,8 @@ def with_runnable_hints(
     if _lacks_a_column(failed[0].path, policy, keyring):
         words.append("--allow-missing-columns")
     command = " ".join(map(shell_word, words))
+    if keyring is not None and policy.kms:
+        command = f"{command}, whose new keys come from the policy's [kms],"
     files = (
         replace(file, hint=file.hint and file.hint.replace(REENCRYPT, command))
         for file in report.files

@@ -135,8 +135,23 @@ def with_common_options(function: F) -> F:
 
     Every verb also has ``--storage-option``: the objects that its arguments name are accessed so.
     """
-    keyring = keyring_option("File with the keys; else the policy's [kms].")
-    return STORAGE(keyring(JSON(VERBOSE(with_verbosity(_with_storage(function))))))
+    return _KEYRING(_with_other_options(function))
+
+
+def with_options_to_rekey(function: F) -> F:
+    """Add the common options of a verb that opens files by a keyring, and writes by the policy."""
+    return _OLD_KEYRING(_with_other_options(function))
+
+
+_KEYRING = keyring_option("File with the keys; else the policy's [kms].")
+_OLD_KEYRING = keyring_option(
+    "File with the keys of the old files. New keys come from the policy's [kms], and from FILE if "
+    "the policy has none."
+)
+
+
+def _with_other_options(function: F) -> F:
+    return STORAGE(JSON(VERBOSE(with_verbosity(_with_storage(function)))))
 
 
 STORAGE = click.option(

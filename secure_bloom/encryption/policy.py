@@ -212,17 +212,17 @@ class KeyPolicy:
         client: str = "keyring",
         sensitive: Iterable[str] | None = None,
     ) -> str:
-        """Return the text of a policy.toml that names every column of a schema, commented out.
+        """Return the text of a policy.toml that names every column of a schema.
 
-        With ``sensitive``, these columns have a key and are not commented out, and so are those
-        whose names suggest personal data: e-mail, IBAN, card, phone, national id.
+        The columns ``sensitive`` have a key, and so have those whose names suggest personal data:
+        e-mail, IBAN, card, phone, national id.  The others are commented out.
 
         ``schema`` is a ``StructType`` of PySpark (``df.schema``), its ``jsonValue()``, or its text
         as DDL or JSON. ``client`` is the client of ``[kms]``.  Raises PolicyError for anything
         else.
 
-        >>> print(sb.KeyPolicy.draft("id long, email string").splitlines()[-3])
-        # [columns."email"]                        # string
+        >>> print(sb.KeyPolicy.draft("email string, id long").splitlines()[-3])
+        # [columns."id"]                           # long
         """
         from secure_bloom.encryption.spark_ddl import schema_columns
 
@@ -460,13 +460,13 @@ def policy_text(
 ) -> str:
     """Return the text for columns, given as dotted name and type.
 
-    With ``sensitive``, these columns have a key and a filter, and so have those whose names suggest
+    The columns ``sensitive`` have a key and a filter, and so have those whose names suggest
     personal data.  The others are commented out.  Raises PolicyError for a sensitive column that is
     not there.
     """
     columns = list(columns)
     names = [name for name, _ in columns]
-    wanted = {} if sensitive is None else _sensitive(names, sensitive)
+    wanted = _sensitive(names, sensitive or ())
     kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
     # A rule is for all columns of its dotted name, and TOML takes no table twice.
     kinds = dict(columns)
@@ -488,6 +488,7 @@ def _sensitive(names: Collection[str], given: Iterable[str]) -> dict[str, str]:
             found[name] = f"by its name it has {kind}"
     for asked in given:
         meant = [name for name in names if name == asked or name.startswith(f"{asked}.")]
+        meant = meant or [name for name in names if name.lower() == asked.lower()]
         if not meant:
             raise PolicyError(f"there is no column {asked}", hint=close_match(asked, names))
         found |= dict.fromkeys(meant, "sensitive")

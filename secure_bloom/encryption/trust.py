@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What brings files under a policy, in hints. The command line fills in PATH and FILE.
 REENCRYPT: Final = "secure-bloom reencrypt PATH --policy FILE"
+#: The end of the hint about a file that is protected less than the policy says.
+AS_IT_IS: Final = f"to read it as it is: {ALLOW_UNPROTECTED}"
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
 #: The protection of a footer: a larger number is better.
 _STRENGTH = {FooterMode.PLAINTEXT: 0, FooterMode.SIGNED: 1, FooterMode.ENCRYPTED: 2}
@@ -119,8 +121,8 @@ class Trust:
 def _weaker(message: str) -> PolicyError:
     return PolicyError(
         message,
-        hint=f"{REENCRYPT} brings files under the policy, unless this one was exchanged; to read "
-        f"it as it is: {ALLOW_UNPROTECTED}",
+        hint=f"{REENCRYPT} brings files under the policy, unless this one was exchanged; "
+        f"{AS_IT_IS}",
     )
 
 

@@ -141,7 +141,8 @@ def add_record_key_filter(
     )
     target = FilesTarget(paths=paths, in_place=in_place, output=output)
     done = run(open_rewriter, target, LocalRunner(jobs=jobs))
-    notes = (*_notes(done.reports), *file_notes(done.reports), *summary_notes(done.changed))
+    summaries = summary_notes(done.changed, dry_run=dry_run)
+    notes = (*_notes(done.reports), *file_notes(done.reports), *summaries)
     return AddReport(files=done.reports, notes=notes, dry_run=dry_run, seconds=done.seconds)
 
 

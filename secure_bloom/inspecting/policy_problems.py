@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from os import PathLike
 
 from secure_bloom.calling.close_names import CloseNames
@@ -59,8 +60,11 @@ def check_policy(
     table: str | None = None,
     schema: str | None = None,
     keys: GivenKeys = None,
+    findings: Collection[str] = (),
 ) -> CheckedPolicy:
     """Return what is wrong with the policy in a file.
+
+    ``findings`` are the ids of all findings of an audit.
 
     ``table`` is a table whose columns are compared with the rules, or ``schema`` a schema of Spark.
     ``keys`` open encrypted footers. Raises the errors of reading the file and the footers.
@@ -68,12 +72,12 @@ def check_policy(
     policy, problems = draft_policy(path)
     if policy is None:
         return CheckedPolicy(is_valid=False, problems=problems)
-    found: list[SecureBloomError] = list(_missing_keys(policy))
+    found: list[SecureBloomError] = [*_missing_keys(policy), *_unknown_findings(policy, findings)]
     notes = [*_unnamed_keys(policy), *_alike_keys(policy)]
     if table is not None:
         for own, leaves in _columns_by_table(policy, table, keys, found):
             found += _problems_of_columns(own, leaves)
-            notes += _int96_columns(own, leaves)
+            notes += [*_int96_columns(own, leaves), *_unknown_columns(own, leaves)]
     elif schema is not None:
         columns = schema_columns(schema)
         own = policy.for_columns([name.split(".") for name, _ in columns])
@@ -205,6 +209,37 @@ def _missing_keys(policy: KeyPolicy) -> Iterator[PolicyError]:
                 hint=close_match(name, known),
                 column=columns.get(name),
             )
+
+
+def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[PolicyError]:
+    """Yield a problem for each accepted finding that no audit has."""
+    for entry in policy.accepted:
+        name, colon, column = entry.finding.partition(":")
+        if name not in known:
+            yield PolicyError(
+                f"[[audit.ignore]]: {name!r} is no id of a finding", hint=close_match(name, known)
+            )
+        elif colon and not column:
+            yield PolicyError(
+                f"[[audit.ignore]]: {entry.finding!r} names no column",
+                hint=f"for every column: {name}",
+            )
+
+
+def _unknown_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[str]:
+    """Yield a note for each column that the policy accepts something of, and the table lacks."""
+    names = [leaf.name for leaf in leaves]
+    known = {".".join(leaf.path[:n]) for leaf in leaves for n in range(1, len(leaf.path) + 1)}
+    known |= policy.columns.keys()
+    for entry in policy.accepted:
+        column = entry.finding.partition(":")[2]
+        if column and column not in known:
+            error = unknown_column(column, names)
+            yield f"[[audit.ignore]] {entry.finding}: {error.message}; {error.hint}"
+    for pattern in policy.clear:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            error = unknown_column(pattern, names)
+            yield f"[classified] clear: {error.message}; {error.hint}"
 
 
 def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:

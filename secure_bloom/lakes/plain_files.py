@@ -77,27 +77,33 @@ def files_to_write(
     return files, targets
 
 
-def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple[str, ...]:
+def summary_notes(
+    changed: Iterable[str], *, what: str = "got filters", dry_run: bool = False
+) -> tuple[str, ...]:
     """Return one sentence for each summary file that describes one of the changed files.
 
-    ``what`` says what happened to the changed files.
+    ``what`` says what happened to the changed files. With ``dry_run`` nothing did yet.
     """
     files = list(changed)
     return tuple(
         note
         for summary in summary_files(files)
-        for note in stale_summary_notes(summary, files, what=what)
+        for note in stale_summary_notes(summary, files, what=None if dry_run else what)
     )
 
 
-def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> Iterator[str]:
-    """Yield the sentence on a summary file if it describes one of the changed files."""
+def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str | None) -> Iterator[str]:
+    """Yield the sentence on a summary file if it describes one of the changed files.
+
+    ``what`` is None if the files have not changed yet.
+    """
     described = _described(summary)
     # A summary that cannot be read may describe any file, so it gets a note too.
     if any(described is None or key in described for key in file_keys(changed)):
+        changes, is_out = ("would change", "would be") if what is None else (what, "is")
         yield (
-            f"{summary} describes files that {what}, and what it says of their footers is out of "
-            "date: write it anew, or remove it"
+            f"{summary} describes files that {changes}, and what it says of their footers {is_out} "
+            "out of date: write it anew, or remove it"
         )
 
 

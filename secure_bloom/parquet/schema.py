@@ -231,6 +231,12 @@ def unknown_column(
     return PolicyError(f"there is no column {name}", hint=hint)
 
 
+def in_any_case(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that differs from ``name`` in case alone, as in SQL, if it is one."""
+    found = {other for other in known if other.lower() == name.lower()}
+    return found.pop() if len(found) == 1 else None
+
+
 def renamed_elements(schema: Sequence[SchemaElement], names: ColumnMapping) -> list[SchemaElement]:
     """Return the nodes of a whole schema, renamed.
 

@@ -23,7 +23,7 @@ from secure_bloom.parquet.members import (
     nullable,
     restricted,
 )
-from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.parquet.schema import in_any_case, unknown_column
 from secure_bloom.predicates.binding import BoundPredicate, bind, bound_conditions
 from secure_bloom.predicates.tree import Predicate
 
@@ -221,6 +221,8 @@ def _asked_for(whole: pa.Schema, columns: Sequence[str]) -> Iterable[pa.Field]:
     members: dict[str, list[Member]] = {}
     for name in dict.fromkeys(columns):
         paths = [(name,)] if name in known else _members_named(whole, name)
+        if not paths and (spelled := in_any_case(name, names)) is not None:
+            paths = [(spelled,)]
         if not paths:
             raise unknown_column(name, names)
         for path in paths:

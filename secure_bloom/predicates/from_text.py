@@ -76,6 +76,8 @@ _VALUES = {
 #: Parameters begin with these, here and in other languages.  Taken as texts, they would match no
 #: row.
 _PLACEHOLDERS = (":", "?", "$", "%", "@")
+#: A parameter is written as in SQLite, or as in DuckDB.
+_PARAMETER = (":", "$")
 _NO_PARAMETERS = (
     "write a text in single quotes; values come from --parameters FILE,"
     ' in Python from a structure: [("email", "=", value)]'
@@ -103,7 +105,8 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
     """Return the predicate in a text.
 
     Raises PolicyError, which quotes no value, for an invalid text.  With ``parameters``, ``:name``
-    in place of a value, or of a list with its brackets, means that parameter's value or list.
+    or ``$name`` in place of a value, or of a list with its brackets, means that parameter's value
+    or list.
     """
     parser = None
     try:
@@ -459,7 +462,7 @@ class _Parser:
     @property
     def _is_parameter(self) -> bool:
         is_word = self._parameters is not None and self._next.kind == "word"
-        return is_word and self._next.text.startswith(":")
+        return is_word and self._next.text.startswith(_PARAMETER)
 
     def _parameter(self) -> object:
         token = self._take()

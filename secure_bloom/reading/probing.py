@@ -27,6 +27,7 @@ from secure_bloom.parquet.literals import BeyondColumnError, physical_values, py
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
     Leaf,
+    in_any_case,
     require_filterable,
     select,
     unknown_column,
@@ -72,7 +73,10 @@ class TableProbe:
         # A column that was added to a table is in none of the files that were written before.
         self._known |= files.listing.column_names()
         if self._known and self._column not in self._known:
-            raise unknown_column(self._column, self._known, files.paths)
+            spelled = in_any_case(self._column, self._known)
+            if spelled is None:
+                raise unknown_column(self._column, self._known, files.paths)
+            return TableProbe(files, spelled, self._values, self._kept).report()
         warn_unverified(report.path for report in reports if not report.verified)
         return ProbeReport(column=self._column, files=reports)
 

@@ -60,6 +60,9 @@ _ALIKE: Final = ("Candidate bindings", "Did you mean")
 _QUOTED = re.compile(r'"([^"]*)"')
 #: How DuckDB names parameters of the query without a value.
 _LACKING = re.compile(r"not provided for the following parameters: (\w+(?:, \w+)*)")
+#: A parameter as a condition may have it, and DuckDB not.
+_COLON_NAME: Final = re.compile(r"(?<![:\w])\s:[A-Za-z_]\w*")
+_OF_CONDITIONS: Final = "write a parameter as $name"
 _HINT: Final = "write texts in single quotes, names of columns in double quotes"
 
 
@@ -167,7 +170,8 @@ class OpenQuery:
                     "the statement is not a query", hint="write SELECT ... FROM 'TABLE'"
                 )
             message = _shown(parsed["error_message"])
-            raise PolicyError(f"the query cannot be parsed: {message}", hint=_HINT)
+            hint = _OF_CONDITIONS if _COLON_NAME.search(self._text) else _HINT
+            raise PolicyError(f"the query cannot be parsed: {message}", hint=hint)
         if (count := len(parsed["statements"])) != 1:
             raise PolicyError(f"the text has {count} statements, wanted one query")
         node: dict[str, Any] = parsed["statements"][0]["node"]

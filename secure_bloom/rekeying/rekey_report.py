@@ -56,6 +56,10 @@ class RekeyedFile:
         """Whether the file was changed."""
         return self.status not in ("unchanged", "failed")
 
+    def planned(self) -> RekeyedFile:
+        """Return the report of a dry run: only a file that is written shows its new size."""
+        return replace(self, bytes_after=None) if self.changes else self
+
     def taken_meanwhile(self) -> RekeyedFile:
         """Return the report of a file that another writer removed from its table meanwhile."""
         return replace(

@@ -140,7 +140,7 @@ def add_bloom_filters(
         job = BesideJob(
             schema=add_task.REPORT,
             rewrite=functools.partial(file_task.process, shared=shared, failed=Rewriter.failed),
-            rows=add_task.rows,
+            rows=functools.partial(add_task.rows, dry_run=dry_run),
             after_loss=dict.fromkeys(add_task.FILTER_FIELDS),
         )
         return rewrite_table(spark, run, job, wanted, dry_run=dry_run)
@@ -159,8 +159,8 @@ def add_bloom_filters(
                 file_task.process_path,
                 functools.partial(file_task.process, shared=shared, failed=Rewriter.failed),
             ),
-            rows=add_task.rows,
+            rows=functools.partial(add_task.rows, dry_run=dry_run),
             writes_into=None if dry_run else files.first_folder,
-            what="got filters",
+            what=None if dry_run else "got filters",
         )
         return plain_report(files, plain, wanted)

@@ -40,18 +40,19 @@ REPORT = RowSchema(
         "hint": "string",
         "causes": "array<string>",
         "notes": "array<string>",
+        "dry_run": "boolean",
     }
 )
 
 
-def rows(report: FileAddReport) -> Iterator[Row]:
+def rows(report: FileAddReport, *, dry_run: bool) -> Iterator[Row]:
     """Yield a file's report as rows."""
     file = asdict(report)
     for filter_ in file.pop("filters") or [{}]:
         fpp = filter_.get("fpp")
         # As people read it in `report.show()`.
         rounded = {} if fpp is None else {"fpp": float(f"{fpp:.3g}")}
-        yield REPORT.row({**file, **filter_, **rounded})
+        yield REPORT.row({**file, **filter_, **rounded, "dry_run": dry_run})
         file["notes"] = ()
 
 

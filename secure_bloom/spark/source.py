@@ -30,7 +30,7 @@ from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
-from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.parquet.schema import in_any_case, unknown_column
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.bound_request import left_out
 from secure_bloom.reading import ReadPlan
@@ -241,10 +241,11 @@ def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
     """Return the wanted columns, or all if none is named."""
-    for name in wanted:
-        if name not in names:
+    chosen = [name if name in names else in_any_case(name, names) for name in wanted]
+    for name, found in zip(wanted, chosen, strict=True):
+        if found is None:
             raise unknown_column(name, names)
-    return list(dict.fromkeys(wanted)) or names
+    return list(dict.fromkeys(filter(None, chosen))) or names
 
 
 @opened_once

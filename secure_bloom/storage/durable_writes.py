@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from secure_bloom.errors import FileChangedError
+from secure_bloom.errors import FileChangedError, refused_by_system
 from secure_bloom.storage.open_folder import OpenFolder, pread
 
 #: Buffers one pwritev takes: IOV_MAX of limits.h on Linux, macOS and the BSDs.
@@ -68,7 +68,7 @@ def _drop(pending: deque[memoryview], written: int) -> None:
 
 
 def make_folders(path: str) -> None:
-    """Create the folder and its missing parents, durably."""
+    """Create the folder and its missing parents, durably. Raise PolicyError if one cannot be."""
     missing = []
     while path and not os.path.isdir(path):  # noqa: PTH112
         missing.append(path)
@@ -76,8 +76,14 @@ def make_folders(path: str) -> None:
     # From the top down, each durable in the one above it: else a power cut could lose a whole
     # branch.
     for folder in reversed(missing):
-        # Another process may be making the same folders.
-        os.makedirs(folder, exist_ok=True)
+        try:
+            # Another process may be making the same folders.
+            os.makedirs(folder, exist_ok=True)
+        except OSError as exc:
+            why = (exc.strerror or "it failed").lower()
+            raise refused_by_system(
+                exc, f"the folder cannot be made: {why}", hint="name another folder", path=folder
+            ) from exc
         with OpenFolder(os.path.dirname(folder)) as parent:
             parent.sync()
 

@@ -106,7 +106,10 @@ class LocalFile(InputFile):
         if self.is_locked:
             yield
             return
-        with system_errors(self.path), exclusive_lock(self._fd) as self.is_locked:
+        with contextlib.ExitStack() as held:
+            # Only the lock: an error of the block may be about another file, such as the output.
+            with system_errors(self.path):
+                self.is_locked = held.enter_context(exclusive_lock(self._fd))
             try:
                 yield
             finally:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.schema import in_any_case
 from secure_bloom.tracing.forms import moments, other_notations, plain_texts
 
 if TYPE_CHECKING:
@@ -123,8 +124,9 @@ class _TableColumn:
 
     @classmethod
     def of(cls, table: Table, column: str) -> _TableColumn:
-        path = column.split(".")
         names = table.schema.names
+        column = column if column in names else in_any_case(column, names) or column
+        path = column.split(".")
         # The name of a top-level column may have dots.
         depth = next((n for n in range(len(path), 0, -1) if ".".join(path[:n]) in names), 1)
         return cls(table=table, name=column, top=".".join(path[:depth]), members=path[depth:])

@@ -149,8 +149,8 @@ def test_hard_links_that_a_replace_leaves_behind_are_told(tmp_path: Path) -> Non
     old = path.read_bytes()
     assert _add(path, dry_run=True).notes == ()
     report = _add(path)
-    assert report.notes == (f"{path}: the old content is still under 1 other name (hard link)",)
-    assert report.files[0].notes == ("the old content is still under 1 other name (hard link)",)
+    assert report.notes == (f"{path}: the old content stays under 1 other name (hard link)",)
+    assert report.files[0].notes == ("the old content stays under 1 other name (hard link)",)
     assert other.read_bytes() == old
 
 

@@ -31,5 +31,5 @@ def test_a_note_is_told_with_its_file() -> None:
         FileAddReport(path="b.parquet", status="added"),
     ]
     assert list(file_notes(files)) == [
-        "a.parquet: the old content is still under 2 other names (hard link)"
+        "a.parquet: the old content stays under 2 other names (hard link)"
     ]

@@ -99,7 +99,7 @@ def test_what_still_shows_the_old_content_is_told(file: Path, signed: Path) -> N
     report = sb.reencrypt(file, policy=signed, keys=KEYS)
     stays = "stays unchanged, and shows values in clear: remove it, or build it anew"
     assert report.notes == (
-        f"{file}: the old content is still under 1 other name (hard link)",
+        f"{file}: the old content stays under 1 other name (hard link)",
         f"{file}: x.parquet.index {stays}",
     )
     assert sb.reencrypt(file, policy=signed, keys=KEYS).notes == ()

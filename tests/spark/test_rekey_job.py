@@ -50,7 +50,7 @@ def test_spark_reads_the_same_rows_before_and_after(
     files = write_lake(tmp_path / "lake")
     before = seen(spark, tmp_path / "lake")
     os.link(files[0], tmp_path / "other name")
-    with pytest.warns(UserWarning, match="the old content is still under 1 other name"):
+    with pytest.warns(UserWarning, match="the old content stays under 1 other name"):
         report = reencrypt(spark, str(tmp_path / "lake"), policy(tmp_path, "k_pii"))
     assert {row.status for row in report.select("status").collect()} == {"reencrypted"}
     assert all(path.read_bytes()[-4:] == b"PARE" for path in files)

@@ -300,6 +300,5 @@ def _unavailable(owner: str, name: str | None) -> KeyUnavailableError:
     return KeyUnavailableError(
         f"key {name!r} of {owner} is not available",
         hint="give a keyring that has it, or the KMS that the file was written with: --keyring "
-        "FILE or --policy FILE, in Python keys= or policy=; to read other columns: --columns, or "
-        "missing_keys='drop' or --missing-keys drop",
+        "FILE or --policy FILE, in Python keys= or policy=",
     )

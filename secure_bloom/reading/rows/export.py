@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secure_bloom.errors import FormatError
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.texts import temporal_text
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
     """Write the batches to an open file, in clear. Return the number of rows."""
-    with pq.ParquetWriter(file, schema) as writer:
+    try:
+        writer = pq.ParquetWriter(file, schema)
+    except pa.ArrowNotImplementedError:
+        raise UnsupportedFeatureError(
+            "a file of Parquet has no column of this type: "
+            + ", ".join(f"{field.name} {field.type}" for field in schema if _is_refused(field)),
+            hint="give it another type in the query, such as cast(it as varchar)",
+        ) from None
+    with writer:
         return _written(writer, batches)
+
+
+def _is_refused(field: pa.Field) -> bool:
+    try:
+        pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
+    except pa.ArrowNotImplementedError:
+        return True
+    return False
 
 
 def write_arrow(

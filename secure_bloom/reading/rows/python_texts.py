@@ -21,6 +21,8 @@ def text_of(value: object) -> str:
     form = _FORMS.get(type(value))
     if form is not None:
         return form(value)
+    if type(value).__name__ == "MonthDayNano":
+        return _interval(value)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
@@ -28,6 +30,17 @@ def _duration(value: timedelta) -> str:
     from secure_bloom.parquet.texts import duration_text
 
     return duration_text(value // timedelta(microseconds=1) * 1000)
+
+
+def _interval(value: Any) -> str:
+    """Return an interval of SQL, pyarrow's ``MonthDayNano``, in ISO 8601."""
+    from secure_bloom.parquet.texts import duration_text
+
+    days = f"{value.months}M" if value.months else ""
+    days += f"{value.days}D" if value.days else ""
+    clock = duration_text(abs(value.nanoseconds)).partition("T")[2] if value.nanoseconds else ""
+    sign = "-" if value.nanoseconds < 0 else ""
+    return f"P{days}" + (f"T{sign}{clock}" if clock else "") if days or clock else "PT0S"
 
 
 #: Types whose ``str()`` a condition would not take, and ``str``, which is the commonest.

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from secure_bloom.encryption.kms import KeyMisfitError
+from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
 from secure_bloom.reading.rows.file_reader import FileReader, Parts
 
 #: Row groups are decoded together up to this many uncompressed bytes.
 _UNIT_BYTES = 64 * 1024 * 1024
+_OTHER_COLUMNS = "to read other columns: --columns, or missing_keys='drop' (--missing-keys drop)"
 #: Most rows of a batch.
 BATCH_ROWS = 128 * 1024
 
@@ -40,8 +43,14 @@ class Unit:
 
         If they would take too much memory, they are returned in parts that are decoded later.
         """
-        unit = self.narrowed()
-        return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
+        try:
+            unit = self.narrowed()
+            return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
+        except KeyUnavailableError as error:
+            # A key that does not fit is no missing one: no option leaves its column out.
+            if not isinstance(error, KeyMisfitError):
+                error.hint = f"{error.hint}; {_OTHER_COLUMNS}" if error.hint else _OTHER_COLUMNS
+            raise
 
 
 def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:

@@ -1,0 +1,156 @@
+"""Hints and notes say what is true for the verb that gives them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from testing.command_line import run
+from testing.project import ROOT
+from testing.tables import Mode, customers, keyring_json, write
+from tests.cli.conftest import assert_clean, assert_error
+
+#: Root without its right to pass over permissions.
+_PLAIN_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+
+def _in_clear(folder: Path) -> Path:
+    """A file in clear, a policy with a keyring of its own, and another keyring."""
+    (folder / "plain").mkdir()
+    pq.write_table(customers(50), folder / "plain" / "a.parquet")
+    for name in ("keyring.json", "other.json"):
+        (folder / name).write_text(keyring_json())
+        (folder / name).chmod(0o600)
+    rules = '[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\nbloom = true\n'
+    kms = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+    (folder / "policy.toml").write_text(kms + rules)
+    (folder / "no-kms.toml").write_text(rules)
+    return folder / "plain"
+
+
+@pytest.mark.parametrize("verb", ["reencrypt", "rotate"])
+def test_a_verb_that_makes_new_keys_says_what_its_keyring_is_for(verb: str) -> None:
+    shown = " ".join(run(verb, "--help").stdout.split())
+    assert "File with the keys of the old files. New keys come from the policy's [kms]" in shown
+    assert "else the policy's [kms]" not in shown
+
+
+def test_the_hint_of_add_says_where_new_keys_come_from(tmp_path: Path) -> None:
+    plain, other = _in_clear(tmp_path), ("--keyring", tmp_path / "other.json")
+    done = run("add", plain, "--policy", tmp_path / "policy.toml", *other)
+    assert_error(done, "secure-bloom reencrypt", "whose new keys come from the policy's [kms]")
+    done = run("add", plain, "--policy", tmp_path / "no-kms.toml", *other)
+    assert_error(done, "secure-bloom reencrypt")
+    assert "[kms]" not in done.stderr
+
+
+def test_add_offers_weaker_files_for_columns_without_a_key_alone(tmp_path: Path) -> None:
+    plain = _in_clear(tmp_path)
+    policy = ("--policy", tmp_path / "policy.toml")
+    done = run("add", plain, *policy)
+    assert_error(done, "for filters of columns without a key alone: allow_unprotected=True")
+    assert "to read it as it is" not in done.stderr
+    # What the hint offers works.
+    assert run("add", plain, "--column", "id", *policy, "--allow-unprotected").returncode == 0
+    assert_error(run("read", plain, *policy), "to read it as it is: allow_unprotected=True")
+
+
+def test_a_missing_key_is_passed_over_only_where_rows_are_read(lake: Path) -> None:
+    for words in (
+        ("add", lake / "out", "--column", "email"),
+        ("probe", lake / "out", "email", "x"),
+    ):
+        assert "--missing-keys" not in run(*words).stderr
+    # Without the footer's key no column is known.
+    done = run("read", lake / "out")
+    assert_error(done, "key 'k_footer' of the footer is not available")
+    assert "--missing-keys" not in done.stderr
+    few = lake / "few.json"
+    few.write_text(keyring_json({"k_footer": b"0123456789012345"}))
+    few.chmod(0o600)
+    write(lake / "clear.parquet", customers(20), Mode.SIGNED)
+    done = run("read", lake / "clear.parquet", "--keyring", few, "--allow-unverified")
+    assert "--missing-keys drop" in done.stderr
+
+
+def test_the_note_on_replaced_filters_says_what_a_later_run_drops(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(300), Mode.PLAIN, row_group_size=100)
+    email, both = ("-c", "email"), ("-c", "email", "-c", "iban")
+    sb.add_bloom_filters(path, columns=["email", "iban"])
+    first = path.stat().st_size
+    planned = run("add", path, *email, "--replace-filters", "--in-place", "--dry-run")
+    assert "1 file would grow by" in planned.stdout
+    assert path.stat().st_size == first
+    done = run("add", path, *both, "--replace-filters", "--in-place")
+    assert "1 file grew by" in done.stdout
+    assert (
+        "drops what appends have written, if it is the next run and replaces all filters"
+        in done.stdout
+    )
+    run("add", path, *both, "--replace-filters", "--in-place")
+    run("add", path, *email, "--replace-filters", "--in-place")
+    appended = path.stat().st_size
+    other = tmp_path / "y.parquet"
+    other.write_bytes(path.read_bytes())
+    # Filters of ibans, which stay, are behind what the first appends have written.
+    run("add", other, *email, "--replace-filters")
+    run("add", path, *both, "--replace-filters")
+    assert first < path.stat().st_size < other.stat().st_size
+    assert path.stat().st_size < appended
+
+
+def test_a_dry_run_states_no_size_that_only_a_written_file_shows(tmp_path: Path) -> None:
+    plain, policy = _in_clear(tmp_path), ("--policy", tmp_path / "policy.toml")
+    for verb in ("reencrypt", "rotate"):
+        (planned,) = (sb.reencrypt if verb == "reencrypt" else sb.rotate_keys)(
+            plain,
+            policy=tmp_path / "policy.toml",
+            keys=sb.Keyring.load(tmp_path / "keyring.json"),
+            dry_run=True,
+        ).files
+        assert (planned.changes, planned.bytes_after) in {
+            (True, None),
+            (False, planned.bytes_before),
+        }
+    done = run("reencrypt", plain, *policy, "--dry-run")
+    assert_clean(done)
+    assert "KiB" not in done.stdout
+
+
+def test_a_dry_run_in_place_has_no_notes_on_what_it_did(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    (tmp_path / "_metadata").write_bytes(b"of another writer")
+    planned = run("add", tmp_path / "a.parquet", "-c", "id", "-n").stdout
+    assert "_metadata describes files that would change" in planned
+    assert "would be out of date" in planned
+    assert "got filters" in run("add", tmp_path / "a.parquet", "-c", "id").stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lay rights down")
+@pytest.mark.parametrize("verb", ["add", "decrypt"])
+def test_a_folder_that_may_not_be_written_is_the_one_that_is_named(
+    tmp_path: Path, verb: str
+) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    words = [sys.executable, "-m", "secure_bloom", verb, "a.parquet"]
+    words += ["--column", "id"] if verb == "add" else []
+    for output, place in (("closed", "closed/a.parquet"), ("closed/x", f"{closed}/x")):
+        done = subprocess.run(
+            [*_PLAIN_USER, *words, "--output", output],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2
+        assert f"error: {place}: " in done.stderr
+        assert "permission denied" in done.stderr
