@@ -78,6 +78,8 @@ class Table:
         self._files: TableFiles | None = TableFiles(
             self._given, self._access.resolver(), asked.at(), self._memory, grant=grant
         )
+        #: Bounds and filters in memory, once the table was asked; one read keeps none.
+        self._columns: KeptColumns | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -400,11 +402,11 @@ class Table:
         from secure_bloom.reading.table_read import TableRead
 
         files = self._current()
-        self._kept(files)
         return TableRead(
             files,
             self._access,
             question,
+            self._kept(files),
             missing_keys=self.missing_keys(question.missing_keys),
             explain=explain,
         )
@@ -425,11 +427,11 @@ class Table:
             PolicyError: The table is gone, or the version that was asked for.
         """
         with self._lock:
-            self._files = self._opened().renewed(listed=False)
+            self._renew(self._opened(), listed=False)
 
     def close(self) -> None:
         """Drop keys, footers and filters. A read that has begun continues to its end."""
-        self._files = None
+        self._files = self._columns = None
         self._access = replace(self._access, keys=None)
 
     def __enter__(self) -> Self:
@@ -460,8 +462,7 @@ class Table:
         shown = counted(len(self._files), "file")
         if self._memory is None:
             return shown
-        kept = self._files.kept_columns
-        filters = 0 if kept is None else kept.memory
+        filters = 0 if self._columns is None else self._columns.memory
         footers = self._memory.used - filters
         return (
             f"{shown}, {human_bytes(footers)} of footers and {human_bytes(filters)} of filters kept"
@@ -502,14 +503,18 @@ class Table:
         return files.hidden([name for name in wanted if name not in own])
 
     def _kept(self, files: TableFiles) -> KeptColumns | None:
-        """Return the columns that are kept; None for a table that is opened for one question."""
+        """Return the columns that are kept of this state of the files.
+
+        Return None for a table that is opened for one question, or if the state is an older one.
+        """
         if self._memory is None:
             return None
         from secure_bloom.reading.pruning.kept_columns import KeptColumns
 
         with self._lock:
-            files.kept_columns = files.kept_columns or KeptColumns(files)
-        return files.kept_columns
+            if self._columns is None:
+                self._columns = KeptColumns(files)
+            return self._columns if self._columns.files is files else None
 
     def _current(self) -> TableFiles:
         """Return the files; those of a bare folder that changed meanwhile are read anew.
@@ -534,8 +539,12 @@ class Table:
         with self._lock:
             # Another thread may have been first.
             if self._files is files:
-                self._files = files.renewed(listed=True)
+                self._renew(files, listed=True)
             return self._opened()
+
+    def _renew(self, files: TableFiles, *, listed: bool) -> None:
+        self._files = new = files.renewed(listed=listed)
+        self._columns = None if self._columns is None else self._columns.moved(new)
 
     def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
         """Return the answer; once more if a file of a bare folder was changed while it was read."""

@@ -29,11 +29,11 @@ from secure_bloom.reading.read_request import Question
 if TYPE_CHECKING:
     import polars as pl
 
-    from secure_bloom.reading.kept_table import Table
+    from secure_bloom.reading.table_read import AskedTable
 
 
 def scan(
-    table: Table,
+    table: AskedTable,
     missing_keys: MissingKeys = MissingKeys.ERROR,
     failed: Callable[[SecureBloomError], object] | None = None,
     *,
@@ -96,7 +96,7 @@ def _refuse_hidden(
 
 
 def _question(
-    table: Table,
+    table: AskedTable,
     schema: pl.Schema,
     columns: list[str] | None,
     predicate: pl.Expr | None,

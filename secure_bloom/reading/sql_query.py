@@ -4,7 +4,7 @@
         query.table_names             ["out/"]: the tables that are to be opened
         query.run({"out/": table})    the rows of the answer, as an Arrow stream
 
-DuckDB plans the query.  It pushes columns and comparisons down to :meth:`Table.scan_polars`, which
+DuckDB plans the query.  It pushes columns and comparisons down to :meth:`.Table.scan_polars`, which
 skips row groups as every read does.  Other conditions, such as functions of columns, are applied by
 DuckDB to the rows that are left.
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from secure_bloom.parquet.members import Member
-    from secure_bloom.reading.kept_table import Table
+    from secure_bloom.reading.table_read import AskedTable
 
 Item = TypeVar("Item")
 #: DuckDB reads and writes no file, not even for what does not fit into memory.  Times are shown in
@@ -104,13 +104,13 @@ class OpenQuery:
 
     def run(
         self,
-        tables: Mapping[str, Table],
+        tables: Mapping[str, AskedTable],
         parameters: Mapping[str, object] | None = None,
         missing_keys: str | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of the answer, which can be read once, while this query is open.
 
-        ``missing_keys`` is that of :meth:`Table.sql`.
+        ``missing_keys`` is that of :meth:`.Table.sql`.
 
         ``tables`` has the open table of each name. ``parameters`` are the values of ``$name`` in
         the query.  Raises PolicyError for a query that DuckDB refuses, and the error of a table
@@ -148,7 +148,7 @@ class OpenQuery:
         )
         rows.project(f"* REPLACE ({casts})").create_view(name)
 
-    def _scanned(self, table: Table, missing_keys: MissingKeys) -> pl.LazyFrame:
+    def _scanned(self, table: AskedTable, missing_keys: MissingKeys) -> pl.LazyFrame:
         hidden = table.hidden(missing_keys)
         self.hidden = list(dict.fromkeys((*self.hidden, *hidden.names)))
         # DuckDB does not say what a column is for, and an answer must not depend on hidden values.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from secure_bloom.predicates.bound_request import HiddenColumns, request, with_h
 from secure_bloom.predicates.tree import leaves
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.pruning.kept_columns import KeptColumns
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.read_report import ReadReport
@@ -43,6 +44,25 @@ _FEW, _NARROWED_TOGETHER = 0.25, 16
 _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 
 
+class AskedTable(Protocol):
+    """What Polars' and DuckDB's scans ask of an open table; see :class:`.Table`."""
+
+    def ask(self, question: Question) -> TableRead:
+        """Return one read."""
+
+    def countable(self, names: Sequence[str]) -> str:
+        """Return a column by which rows are counted."""
+
+    def hidden(self, missing_keys: MissingKeys) -> HiddenColumns:
+        """Return the columns whose key is missing, as a read sees them."""
+
+    def missing_keys(self, given: str | None) -> MissingKeys:
+        """Return what becomes of hidden columns."""
+
+    def shown_schema(self, hidden: HiddenColumns) -> pa.Schema:
+        """Return the columns as a read shows them."""
+
+
 class TableRead:
     """One read of a table: take its batches or its plan, then its report."""
 
@@ -51,6 +71,7 @@ class TableRead:
         files: TableFiles,
         access: Access,
         asked: Question,
+        kept: KeptColumns | None = None,
         *,
         missing_keys: MissingKeys = MissingKeys.ERROR,
         explain: bool = False,
@@ -59,7 +80,7 @@ class TableRead:
         self._limit = asked.whole_limit()
         wanted = asked.wanted_columns()
         self._predicate = asked.predicate()
-        self._files = files
+        self._files, self._kept = files, kept
         self._explain = explain
         self._clock = _Clock()
         self._reports: dict[str, FileReadReport] = {}
@@ -179,7 +200,7 @@ class TableRead:
 
     @functools.cached_property
     def _planned(self) -> PlannedFiles:
-        return PlannedFiles(self._files, self._context, self._files.kept_columns)
+        return PlannedFiles(self._files, self._context, self._kept)
 
     def _runs(self) -> Iterator[PlannedRun]:
         runs = iter(self._planned)

@@ -208,19 +208,16 @@ class KeptColumns:
     """The columns that were asked for, as far as there is memory; safe for threads."""
 
     def __init__(self, files: TableFiles) -> None:
-        self._files = files
+        self.files = files
         self._memory = files.memory
         self._columns: dict[tuple[int, int], KeptColumn] = {}
         self._lock = threading.Lock()
         #: What was taken for the column that is being loaded.
         self._taken = 0
 
-    def moved(self, files: TableFiles, ordinals: Sequence[int]) -> KeptColumns:
-        """Return what is kept, for ``files``, a newer state of the table.
-
-        ``ordinals`` maps each old ordinal of a file to the new one, or to -1 if the file changed.
-        """
-        new, numbers = KeptColumns(files), np.array(ordinals, np.int64)
+    def moved(self, files: TableFiles) -> KeptColumns:
+        """Return what is kept, for ``files``, a newer state of the table."""
+        new, numbers = KeptColumns(files), np.array(self.files.ordinals_in(files), np.int64)
         with self._lock:
             # Nothing is kept here any more: the account is closed.
             columns, self._columns = self._columns, {}
@@ -240,7 +237,7 @@ class KeptColumns:
     @property
     def schemas(self) -> Collection[FileColumns]:
         """The columns of all files, each schema once."""
-        return self._files.schemas
+        return self.files.schemas
 
     def column(self, columns: FileColumns, ordinal: int) -> KeptColumn:
         """Return one column of the files of a schema, once its bounds are in memory."""
@@ -249,7 +246,7 @@ class KeptColumns:
             # Taken out and put back: the column that was used last is the last of all.
             kept = self._columns.pop(key, None) or KeptColumn()
             self._columns[key] = kept
-            missing = self._files.schemas[columns] - kept.known - kept.refused
+            missing = self.files.schemas[columns] - kept.known - kept.refused
             if missing:
                 with self._counted(kept):
                     self._load(kept, sorted(missing), ordinal)
@@ -301,7 +298,7 @@ class KeptColumns:
         def loaded(file: int) -> Segment | None:
             return self._loaded(file, ordinal)
 
-        for file, part in zip(missing, in_order(loaded, missing, self._files.workers), strict=True):
+        for file, part in zip(missing, in_order(loaded, missing, self.files.workers), strict=True):
             if part is None or not self._reserve(kept, part.memory):
                 refused.append(file)
             else:
@@ -313,9 +310,9 @@ class KeptColumns:
 
     def _loaded(self, file: int, ordinal: int) -> Segment | None:
         try:
-            footer = self._files.kept(file)
+            footer = self.files.kept(file)
             if footer is None:
-                with self._files.opened(file) as (_, footer):
+                with self.files.opened(file) as (_, footer):
                     return _segment(file, footer, ordinal)
             return _segment(file, footer, ordinal)
         except (FormatError, IntegrityError, KeyUnavailableError, UnsupportedFeatureError):
@@ -333,7 +330,7 @@ class KeptColumns:
         if filters is None:
             return segment
         at, bounds = segment.used, segment.bounds.copy()
-        every = in_order(lambda group: self._filters(segment, group), groups, self._files.workers)
+        every = in_order(lambda group: self._filters(segment, group), groups, self.files.workers)
         for group, found in zip(groups, every, strict=True):
             bounds[group] = _UNUSUAL
             for chunk, content in zip(group.tolist(), found or (), strict=False):
@@ -349,7 +346,7 @@ class KeptColumns:
         file = int(segment.places[chunks[0], 0])
         places, ordinals = segment.fields[chunks][:, _FILTER], segment.ordinals[chunks].tolist()
         try:
-            with self._files.file(file) as opened:
+            with self.files.file(file) as opened:
                 return filters_in_clear(opened, places, segment.ciphers[file], ordinals)
         except (FormatError, IntegrityError, UnsupportedFeatureError):
             return None

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from secure_bloom.parquet.members import Member
-    from secure_bloom.reading.pruning.kept_columns import KeptColumns
     from secure_bloom.reading.rows.pyarrow_source import SourceOpener
     from secure_bloom.reading.table.table_schema import UnitedSchema
     from secure_bloom.reading.table.table_state import TableState
@@ -112,8 +111,6 @@ class TableFiles:
         self._aside: dict[int, InputFile] = {}
         self._ends: dict[str, InputFile] = {}
         self._most_aside = _MOST_ASIDE if memory is None else memory.most // _PART_OF_ENDS // END
-        #: Bounds and filters in memory, once the table was asked; one read keeps none.
-        self.kept_columns: KeptColumns | None = None
         #: The files of each schema.
         self.schemas: dict[FileColumns, frozenset[int]] = {}
         #: The columns of all files, once the footers were read.
@@ -197,11 +194,9 @@ class TableFiles:
             self.memory.reopen()
             raise
         new._before = {}
-        if self.kept_columns is not None:
-            new.kept_columns = self.kept_columns.moved(new, self._ordinals_in(new))
         return new
 
-    def _ordinals_in(self, new: TableFiles) -> list[int]:
+    def ordinals_in(self, new: TableFiles) -> list[int]:
         """Return the new ordinal of each file, or -1 for one that changed or is gone."""
         now = {new.paths[n]: (n, identity) for n, identity in new._identities.items()}
         found = [now.get(path, (-1, None)) for path in self.paths]

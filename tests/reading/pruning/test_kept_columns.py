@@ -108,7 +108,7 @@ def test_what_is_kept_is_shown_and_bounded(lake: Path) -> None:
         assert "0 bytes of filters kept" in repr(table)
         table.read("n = 999")
         table.read("text = 'user9999'")
-        kept = table._files.kept_columns  # type: ignore[union-attr]
+        kept = table._columns  # type: ignore[union-attr]
         assert isinstance(kept, KeptColumns)
         assert len(kept._columns) == 2
         both = kept.memory
@@ -121,7 +121,7 @@ def test_what_is_kept_is_shown_and_bounded(lake: Path) -> None:
             memory = table._memory
             assert memory is not None
             assert memory.used <= memory.most
-        (column,) = table._files.kept_columns._columns.values()  # type: ignore[union-attr]
+        (column,) = table._columns._columns.values()  # type: ignore[union-attr]
         assert len(column.known) == FILES
 
 
@@ -132,7 +132,7 @@ def test_of_filters_those_that_bounds_leave_are_loaded(tmp_path: Path) -> None:
     sb.add_bloom_filters(path, columns=["n", "m"])
 
     def loaded(table: sb.Table) -> list[int]:
-        columns = table._files.kept_columns._columns.values()  # type: ignore[union-attr]
+        columns = table._columns._columns.values()  # type: ignore[union-attr]
         every = [segment for column in columns for segment in column.segments.values()]
         return [int((segment.bounds[:, 0] >= 0).sum()) for segment in every]
 
@@ -171,7 +171,7 @@ def test_a_refresh_keeps_the_filters_of_files_that_did_not_change(lake: Path) ->
         write(lake / "0a.parquet", part(9), Mode.PLAIN, row_group_size=GROUP)
         (lake / "4.parquet").unlink()
         table.refresh()
-        (column,) = table._files.kept_columns._columns.values()  # type: ignore[union-attr]
+        (column,) = table._columns._columns.values()  # type: ignore[union-attr]
         assert len(column.known) == FILES - 1
         for where in ("n = 77", "n = 9", "n = 4"):
             assert table.read(where).equals(sb.read_table(lake, where=where, keys=KEYRING))
