@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _LENGTH_SIZE = 4
 _MAX_BIT_WIDTH = 8
-_OF_NO_LEVELS = {Encoding.RLE, Encoding.BIT_PACKED}
+#: The encodings that levels of a page of version 1 may name, if the column has levels, or has none.
+_OF_LEVELS, _OF_NO_LEVELS = {Encoding.RLE}, {Encoding.RLE, Encoding.BIT_PACKED}
 
 
 def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
@@ -139,11 +140,15 @@ def _levels_and_values(
     if page.type != PageType.DATA_PAGE:
         detail = page.header.data_page_header_v2
     if detail is None:
-        if not _has_known_levels(leaf, page):
+        encodings, is_required = page.level_encodings, leaf.max_definition_level == 0
+        if encodings is None or encodings[1] not in _OF_NO_LEVELS:
             return None
-        content = _bytes(decompressed(codec, body, size))
-        if leaf.max_definition_level == 0:
-            return content[:0], content
+        # Writers name either encoding for levels that a column does not have.
+        if encodings[0] not in (_OF_NO_LEVELS if is_required else _OF_LEVELS):
+            return None
+        content = np.frombuffer(decompressed(codec, body, size), np.uint8)
+        if is_required:
+            return _NO_LEVELS, content
         end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
         return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
     levels = detail.definition_levels_byte_length
@@ -158,19 +163,6 @@ def _levels_and_values(
     if is_compressed and len(values):
         return _bytes(body[:levels]), _bytes(decompressed(codec, values, size - levels))
     return _bytes(body[:levels]), _bytes(values)
-
-
-def _has_known_levels(leaf: Leaf, page: Page) -> bool:
-    """Return whether the levels of a page of version 1 are in the encoding that is read here.
-
-    Writers name either encoding for levels that a column does not have.
-    """
-    encodings = page.level_encodings
-    if encodings is None or encodings[1] not in _OF_NO_LEVELS:
-        return False
-    return encodings[0] == Encoding.RLE or (
-        encodings[0] in _OF_NO_LEVELS and leaf.max_definition_level == 0
-    )
 
 
 def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:

@@ -95,20 +95,17 @@ class FileReader:
         keys = () if self._equality is None else self._equality.needed
         plan.footer.refuse_clear(keys)
         self.plan = plan = with_read_columns(plan, request, keys)
+        self._looked_at = looked_at
         names = dict.fromkeys([*looked_at, *request.output])
         present = plan.footer.columns.names.intersection(names).difference(request.partitions)
         filtered = dict.fromkeys([*(n for n in looked_at if n in present), *keys])
         self._filtered = list(filtered)
         self._shown = [n for n in request.output if n in present]
         self._others = [n for n in self._shown if n not in filtered]
-        self._looked_at = request.compared_schema
-        if plan.unchecked:
-            compared = [column for column in self._looked_at if column.name in looked_at]
-            self._looked_at = pa.schema(compared)
         self._opened = OpenedFile(
             plan.footer,
             opener,
-            leaves=[i for name in self._decoded for i in plan.footer.columns.below(name)],
+            leaves=self._leaves,
             row_groups=[group.row_group for group in plan.surviving],
             count_bytes=count_bytes,
             open_file=open_file,
@@ -121,10 +118,22 @@ class FileReader:
         return np.cumsum([0, *self.plan.footer.rows], dtype=np.int64)
 
     @functools.cached_property
+    def _compared(self) -> pa.Schema:
+        """The columns of the conditions that are checked."""
+        schema = self._request.compared_schema
+        if not self.plan.unchecked:
+            return schema
+        return pa.schema([column for column in schema if column.name in self._looked_at])
+
+    @functools.cached_property
     def _deleted(self) -> Positions | None:
         """The positions of rows that the table has deleted, or None."""
         deleted = self.plan.deleted
         return None if deleted is None else deleted.positions(int(self._first_rows[-1]))
+
+    def _leaves(self) -> list[int]:
+        """Return the ordinals of the leaves that pyarrow sees."""
+        return [i for name in self._decoded for i in self.plan.footer.columns.below(name)]
 
     @property
     def _decoded(self) -> list[str]:
@@ -344,7 +353,7 @@ class FileReader:
         self, predicate: BoundPredicate, columns: Columns, count: int
     ) -> NDArray[np.bool_]:
         """Return a mask of the rows for which the predicate is true."""
-        table = conformed(self.plan, self._request, columns, count, self._looked_at)
+        table = conformed(self.plan, self._request, columns, count, self._compared)
         matches: NDArray[np.bool_] = (
             true_rows(predicate, table).fill_null(False).to_numpy(zero_copy_only=False)
         )

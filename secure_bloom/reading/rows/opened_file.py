@@ -19,8 +19,8 @@ from secure_bloom.storage.inputs import Extent
 class OpenedFile:
     """The file whose footer was read. Raises FileChangedError if another file is there by now.
 
-    ``leaves`` and ``row_groups`` are those that pyarrow sees.  ``open_file`` opens a path: the file
-    itself, or a file with the same pages and planned filters.
+    ``leaves`` returns the leaves that pyarrow sees, and ``row_groups`` are its row groups.
+    ``open_file`` opens a path: the file itself, or a file with the same pages and planned filters.
     """
 
     def __init__(
@@ -28,14 +28,14 @@ class OpenedFile:
         footer: Footer,
         opener: SourceOpener,
         *,
-        leaves: Sequence[int],
+        leaves: Callable[[], list[int]],
         row_groups: Sequence[int],
         count_bytes: bool = True,
         open_file: Callable[[str], InputFile] = open_input,
     ) -> None:
         self.footer = footer
         self._opener = opener
-        self._leaves = list(leaves)
+        self._leaves = leaves
         self._row_groups = list(row_groups)
         self._count_bytes = count_bytes
         self._open_input = open_file
@@ -76,6 +76,9 @@ class OpenedFile:
 
         It is the same one until it is forgotten, so that what was found is not read again.
         """
+        known = self._columns.get((row_group, ordinal))
+        if known is not None:
+            return known
         chunk = self.footer.chunk_to_read(row_group, ordinal)
         with self._lock:
             known = self._columns.get((row_group, ordinal))
@@ -100,7 +103,7 @@ class OpenedFile:
         """Return the file as pyarrow opens it."""
         if self._source is None:
             file = self.file()
-            source = self._opener.open(self.footer, self._leaves, self._row_groups, file)
+            source = self._opener.open(self.footer, self._leaves(), self._row_groups, file)
             if not file.is_pinned:
                 file.check_unchanged()
             self._source = source

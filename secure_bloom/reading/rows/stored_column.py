@@ -198,11 +198,13 @@ class StoredColumn:
 
         Its bytes may be given to :meth:`hold` before.
         """
-        with suppress(FormatError, UnsupportedFeatureError):
-            if self._every is None and self._is_walked(rows):
-                start, length = chunk_extent(self._chunk)
-                return None if length > _LARGEST_POOLED else (start, length)
-        return None
+        try:
+            if self._every is not None or not self._is_walked(rows):
+                return None
+            start, length = chunk_extent(self._chunk)
+        except (FormatError, UnsupportedFeatureError):
+            return None
+        return None if length > _LARGEST_POOLED else (start, length)
 
     def hold(self, stored: memoryview) -> None:
         """Keep the bytes of the chunk until its pages are walked."""

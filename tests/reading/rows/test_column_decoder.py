@@ -32,7 +32,7 @@ def opened(path: Path) -> OpenedFile:
     with open_input(str(path)) as file:
         footer = read_footer(file, resolver, SchemaCache())
     leaves = [i for name in [*NAMES, "iban"] for i in footer.columns.below(name)]
-    return OpenedFile(footer, SourceOpener(resolver), leaves=leaves, row_groups=[0, 1])
+    return OpenedFile(footer, SourceOpener(resolver), leaves=lambda: leaves, row_groups=[0, 1])
 
 
 def decoder(path: Path) -> ColumnDecoder:
