@@ -8,6 +8,7 @@ Parquet, "Page Index".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet.chunk_contradictions import in_offset_index
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.structures.declarations import Structure
-from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex
+from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex, RowGroup
 from secure_bloom.parquet.structures.records import decode_record
 
 V = TypeVar("V", bound=Structure)
@@ -25,6 +26,8 @@ OffsetAndLength = tuple[int, int]
 
 #: Far more than the index of any chunk; its length is a number of the footer.
 _MAX_INDEX = 64 * 1024 * 1024
+#: Page indexes of an object are fetched together up to this many bytes.
+_MOST_FETCHED = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,26 @@ def _extent(offset: int | None, length: int | None, size: int) -> OffsetAndLengt
     # No error, because an index only saves work: readers of the chunk do without it.
     is_inside = offset >= 0 and 0 < length <= min(_MAX_INDEX, size - offset)
     return (offset, length) if is_inside else None
+
+
+def indexes_extent(row_groups: Sequence[RowGroup], size: int) -> OffsetAndLength | None:
+    """Return offset and length of all page indexes of a file of ``size`` bytes.
+
+    Writers place them together, behind the pages, in the order of row groups and columns.  Return
+    None if the first and the last column do not show that, and for more than 1 MiB.
+    """
+    if not row_groups or not row_groups[0].columns:
+        return None
+    first, last = row_groups[0].columns[0], row_groups[-1].columns[-1]
+    group, places = row_groups[-1], (first.column_index_offset, first.offset_index_offset)
+    starts = [place for place in places if place is not None]
+    end = (last.offset_index_offset or 0) + (last.offset_index_length or 0)
+    if not starts or group.file_offset is None or group.total_compressed_size is None:
+        return None
+    start = min(starts)
+    is_behind = start >= group.file_offset + group.total_compressed_size > 0
+    is_inside = 0 < end - start <= _MOST_FETCHED and end <= size
+    return (start, end - start) if is_behind and is_inside else None
 
 
 def decode_column_index(chunk: Chunk, content: bytes | memoryview) -> ColumnIndex:

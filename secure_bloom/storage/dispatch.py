@@ -82,16 +82,16 @@ def open_pinned(path: str, listed_size: int | None = None) -> InputFile:
 
 
 def reopen_pinned(
-    path: str, size: int, identity: tuple[object, ...], end: bytes = b""
+    path: str, size: int, identity: tuple[object, ...], held: tuple[int, bytes] = (0, b"")
 ) -> InputFile:
     """Open a file of this size and identity once more; an object without a request.
 
-    Reads of an object's last bytes, ``end``, make no request either.
+    Reads of bytes of an object that are ``held``, from an offset on, make no request either.
     """
     if is_object_uri(path):
         from secure_bloom.storage.pinned_objects import reopen_pinned_object
 
-        if (found := reopen_pinned_object(path, size, identity, end)) is not None:
+        if (found := reopen_pinned_object(path, size, identity, held)) is not None:
             return found
     return open_input(path)
 

@@ -97,11 +97,11 @@ def _end(path: str, listed_size: int | None) -> Extent | None:
 
 
 def reopen_pinned_object(
-    path: str, size: int, identity: tuple[object, ...], end: bytes = b""
+    path: str, size: int, identity: tuple[object, ...], held: tuple[int, bytes] = (0, b"")
 ) -> PinnedObject | None:
     """Open an object that was opened before, without a request, or return None as above.
 
-    Reads of its last bytes, ``end``, make no request.
+    Reads of bytes that are ``held``, from an offset on, make no request.
     """
     try:
         found = _stored_at(path)
@@ -110,8 +110,8 @@ def reopen_pinned_object(
     if found is None or store_of(arrow_location(path)[0]).mark(identity) is None:
         return None
     file = PinnedObject(*found, size, identity)
-    if end:
-        file.hold(size - len(end), end)
+    if held[1]:
+        file.hold(*held)
     return file
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.errors import IntegrityError
-from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
+from secure_bloom.parquet.page_index import (
+    column_index_extent,
+    indexes_extent,
+    offset_index_extent,
+    page_spans,
+)
 from secure_bloom.parquet.pages import read_pages
 from testing.surgery import Opened
 from tests.parquet.conftest import ROWS
@@ -59,3 +64,21 @@ def test_an_index_outside_of_the_file_is_none(
         else:
             setattr(chunk.column_chunk, f"column_index_{name}", value)
     assert column_index_extent(chunk, paged_file.file.size) is None
+
+
+def test_the_indexes_of_a_file_are_fetched_together_only_behind_the_pages(
+    paged_file: Opened,
+) -> None:
+    size, groups = paged_file.file.size, paged_file.footer.row_groups
+    found = indexes_extent(groups, size)
+    assert found is not None
+    start, end = found[0], sum(found)
+    for name in (leaf.name for leaf in paged_file.footer.leaves):
+        for extent in (column_index_extent, offset_index_extent):
+            each = extent(paged_file.chunk(0, name), size)
+            assert each is not None
+            assert start <= each[0] < sum(each) <= end
+    assert indexes_extent(groups, end - 1) is None
+    # A footer that names a place among the pages.
+    groups[0].columns[0].column_index_offset = groups[0].file_offset
+    assert indexes_extent(groups, size) is None

@@ -305,9 +305,16 @@ def test_an_object_that_was_replaced_beneath_a_version_is_an_error(
         assert "refresh()" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
+@pytest.mark.parametrize(
+    ("dictionary", "fpp"),
+    [
+        pytest.param(True, 0.01, id="dictionary"),
+        pytest.param(False, 0.01, id="plain"),
+        pytest.param(False, 1e-8, id="filters that lie between the indexes and the end"),
+    ],
+)
 def test_a_present_key_takes_a_page_a_column_and_all_of_them_at_once(
-    own_port: str, s3_rights: None, tmp_path: Path, log: Path, dictionary: bool
+    own_port: str, s3_rights: None, tmp_path: Path, log: Path, dictionary: bool, fpp: float
 ) -> None:
     """First the column that is looked in, then one page of each other column; no index again."""
     bucket, count = Bucket(own_port), 20_000
@@ -324,12 +331,18 @@ def test_a_present_key_takes_a_page_a_column_and_all_of_them_at_once(
         compression="none",
         use_dictionary=["email"] if dictionary else False,
     )
-    assert not sb.add_bloom_filters(path, columns=["email"]).failed
+    options = sb.BloomFilterOptions(fpp=fpp)
+    assert not sb.add_bloom_filters(path, columns={"email": options}).failed
     group = pq.read_metadata(path).row_group(0)
     email, *others = (group.column(ordinal).total_compressed_size for ordinal in range(3))
     bucket.put("lake/0.parquet", body=path.read_bytes())
     with sb.open_table(bucket.uri("lake")) as table:
         assert table.read("email = 'user0@nowhere'").num_rows == 0
+        if fpp < 0.01:
+            asked(log)
+            assert table.read(f"email = '{texts[9]}'").num_rows == 1
+            # The filters, the indexes of all row groups, and three columns.
+            assert len(asked(log)["0.parquet"]) == 5
         for number in (10, 9_000, 11_000):
             asked(log)
             assert table.read(f"email = '{texts[number]}'").equals(rows.slice(number, 1))

@@ -23,6 +23,7 @@ from secure_bloom.lakes import TableListing, TableVersion, list_tables
 from secure_bloom.parquet.footer.columns import FileColumns, SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
+from secure_bloom.parquet.page_index import indexes_extent
 from secure_bloom.running.memory_budget import MemoryShare
 from secure_bloom.running.ordered_pool import TINY, in_order
 from secure_bloom.storage import (
@@ -110,6 +111,8 @@ class TableFiles:
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
         self._ends: dict[str, InputFile] = {}
+        #: The page indexes of objects of which rows were read, by their paths.
+        self._page_indexes: dict[str, tuple[int, int] | None] = {}
         self._most_aside = _MOST_ASIDE if memory is None else memory.most // _PART_OF_ENDS // END
         #: The files of each schema.
         self.schemas: dict[FileColumns, frozenset[int]] = {}
@@ -285,7 +288,10 @@ class TableFiles:
         Raises FileChangedError if the file was changed since its footer was read.
         """
         with self.file(ordinal) as file:
-            yield CountedFile(file), self.kept(ordinal) or self._footer_of(file)
+            footer = self.kept(ordinal)
+            if footer is not None:
+                self._fetch_indexes(footer)
+            yield CountedFile(file), footer or self._footer_of(file)
 
     @contextmanager
     def file(self, ordinal: int) -> Iterator[InputFile]:
@@ -313,19 +319,30 @@ class TableFiles:
             return open_input(path)
         return reopen_pinned(path, footer.size, footer.identity, self._indexes(footer))
 
-    def _indexes(self, footer: Footer) -> bytes:
-        """Return the end of an object from its offset indexes on, as far as it is in memory.
+    def _indexes(self, footer: Footer) -> tuple[int, bytes]:
+        """Return where the page indexes of an object start, and their bytes, if they are kept."""
+        extent = self._fetch_indexes(footer)
+        return (0, b"") if extent is None else (extent[0], self._ends[footer.path].read_at(*extent))
 
-        No pages: a request for these shows whether the object is still the same.
+    def _fetch_indexes(self, footer: Footer) -> tuple[int, int] | None:
+        """Keep the page indexes of an object beside its end, and return their offset and length.
+
+        They are fetched once, in one request: otherwise each lookup makes three for the indexes.
+        No page is kept, because a request for pages shows whether the object is still the same.
+        Return None for a local file, and where there is no room.
         """
         end = self._ends.get(footer.path)
-        chunks = footer.row_groups[0].columns if end is not None and footer.row_groups else ()
-        places = [chunk.offset_index_offset for chunk in chunks]
-        starts = [place for place in places if place is not None and 0 < place < footer.size]
-        if end is None or not starts or end.identity != footer.identity:
-            return b""
-        start = max(min(starts), footer.size - END)
-        return end.read_at(start, footer.size - start)
+        if end is None or self._forgets or end.identity != footer.identity:
+            return None
+        with self._lock:
+            if footer.path not in self._page_indexes:
+                extent = indexes_extent(footer.row_groups, footer.size)
+                if extent is not None and not self.memory.take(extent[1]):
+                    extent = None
+                if extent is not None:
+                    end.read_ahead([(extent[0], sum(extent))])
+                self._page_indexes[footer.path] = extent
+            return self._page_indexes[footer.path]
 
     def _footer_of(self, file: InputFile) -> Footer:
         known = self._before.get(file.path)
