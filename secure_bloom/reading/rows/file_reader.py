@@ -102,10 +102,12 @@ class FileReader:
         self._filtered = list(filtered)
         self._shown = [n for n in request.output if n in present]
         self._others = [n for n in self._shown if n not in filtered]
+        decoded, below = self._decoded, plan.footer.columns.below
         self._opened = OpenedFile(
             plan.footer,
             opener,
-            leaves=self._leaves,
+            # Without this object: a cycle would be left to the garbage collector.
+            leaves=lambda: [ordinal for name in decoded for ordinal in below(name)],
             row_groups=[group.row_group for group in plan.surviving],
             count_bytes=count_bytes,
             open_file=open_file,
@@ -130,10 +132,6 @@ class FileReader:
         """The positions of rows that the table has deleted, or None."""
         deleted = self.plan.deleted
         return None if deleted is None else deleted.positions(int(self._first_rows[-1]))
-
-    def _leaves(self) -> list[int]:
-        """Return the ordinals of the leaves that pyarrow sees."""
-        return [i for name in self._decoded for i in self.plan.footer.columns.below(name)]
 
     @property
     def _decoded(self) -> list[str]:
