@@ -66,7 +66,7 @@ def _extent(offset: int | None, length: int | None, size: int) -> OffsetAndLengt
 def indexes_extent(row_groups: Sequence[RowGroup], size: int) -> OffsetAndLength | None:
     """Return offset and length of all page indexes of a file of ``size`` bytes.
 
-    Writers place them together, behind the pages, in the order of row groups and columns.  Return
+    Writers place them together, after the pages, by row group and column.  Return
     None if the first and the last column do not show that, and for more than 1 MiB.
     """
     if not row_groups or not row_groups[0].columns:
