@@ -128,10 +128,10 @@ FILTER = encode_bloom_filter(SplitBlockBloomFilter.from_bytes(bytes(64)), None)
 
 
 def _is_found(path: Path, column: str, values: list[object]) -> bool:
-    return all(
-        sb.read_table(path, where=[(column, "=", value)], columns=[column], keys=KEYRING).num_rows
-        for value in values
-    )
+    [verdicts] = sb.probe(path, column, values, keys=KEYRING).files[0].row_groups
+    where = [(column, "in", values)]
+    rows = sb.read_table(path, where=where, columns=[column], keys=KEYRING)
+    return {*verdicts.verdicts.values()} == {sb.Verdict.MAYBE} and len(rows) == len(values)
 
 
 def _point(path: Path, column: str, extent: tuple[int, int]) -> None:

@@ -51,7 +51,8 @@ def test_kernels_read_and_write_nothing_beside_their_buffers(tmp_path: Path) -> 
     libraries = [library("libasan.so"), library("libubsan.so")]
     if None in libraries:
         pytest.skip("needs gcc with ASan and UBSan")
-    left_out = shutil.ignore_patterns("*.so", "__pycache__")
+    # With bytecode: to compile under the sanitizers takes longer than the tests do.
+    left_out = shutil.ignore_patterns("*.so")
     for name in ("campaigns", "secure_bloom", "testing", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
     for name in ("hatch_build.py", "pyproject.toml"):

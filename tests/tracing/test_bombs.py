@@ -69,7 +69,7 @@ def arrow(array: pa.Array, *, is_file: bool = True) -> bytes:
 
 
 def zeros() -> pa.Array:
-    return pa.array(np.zeros(64 * MIB, np.int64))
+    return pa.array(np.zeros(40 * MIB, np.int64))
 
 
 def views() -> pa.Array:

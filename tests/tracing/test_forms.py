@@ -132,7 +132,7 @@ def findings(values: list[Any], written: bytes) -> list[tuple[Meaning, bool]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_a_form_is_found_and_is_of_one_value_alone(form: str, data: st.DataObject) -> None:
     strategy, write = FORMS[form]
