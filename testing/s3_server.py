@@ -6,9 +6,11 @@ are noted in the file that is named as its argument, one a line: method, path, r
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 from werkzeug.serving import WSGIRequestHandler
 
@@ -27,6 +29,9 @@ def note_requests(log: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         note_requests(Path(sys.argv[1]))
+    # Which service a host is, moto finds out by listing its folder, at each request twice.
+    find = DomainDispatcherApplication.get_backend_for_host
+    DomainDispatcherApplication.get_backend_for_host = functools.cache(find)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     print(server.get_host_and_port()[1], flush=True)
