@@ -24,8 +24,16 @@ import secure_bloom
 COMMAND = [sys.executable, "-m", "secure_bloom"]
 #: Python reads these when it starts: a process that is given one cannot be forked.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
-_IMPORTS = ["pyarrow.parquet", "rich.console", "secure_bloom.cli"]
-_NAMES = ["add_bloom_filters", "audit", "inspect", "read_table"]
+_IMPORTS = [
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "gzip",
+    "pyarrow.parquet",
+    "rich.console",
+    "secure_bloom.cli",
+    "secure_bloom.reading.kept_table",
+    "secure_bloom.reading.table_read",
+    "tomllib",
+]
 _SECONDS = 120
 
 Done = subprocess.CompletedProcess[str]
@@ -89,7 +97,7 @@ def _serve() -> None:
     """Fork a process for each line of standard input, and print its exit code."""
     for module in _IMPORTS:
         import_module(module)
-    for name in _NAMES:
+    for name in secure_bloom.__all__:
         getattr(secure_bloom, name)
     gc.freeze()
     for line in sys.stdin:
