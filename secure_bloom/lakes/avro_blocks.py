@@ -20,7 +20,8 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, Final
+from functools import lru_cache
+from typing import Any, BinaryIO, Final, TypeVar
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.lakes.avro_costs import AvroCost
@@ -35,6 +36,9 @@ _PIECE: Final = 1 << 20
 _LONGEST_NUMBER: Final = 10
 #: The memory that a dictionary of xz may take.
 _MOST_DICTIONARY: Final = 64 << 20
+#: A table may have thousands of manifests, with a few schemas of some kilobytes.
+_KEPT_SCHEMAS, _MOST_KEPT = 8, 1 << 16
+A = TypeVar("A")
 
 
 class AvroBlocks:
@@ -47,8 +51,11 @@ class AvroBlocks:
         if self._take(len(MAGIC)) != MAGIC:
             raise FormatError("not an Avro file: it does not begin with Obj and 1")
         header = self._header()
-        self.schema = _schema(header)
-        self.cost = AvroCost.of(self.schema)
+        if "avro.schema" not in header:
+            raise FormatError("an Avro file has no schema")
+        #: The schema as the file has it; files of one text share ``schema`` and ``cost``.
+        self.schema_text = header["avro.schema"]
+        self.schema, self.cost = schema_of(self.schema_text)
         codec = header.get("avro.codec", b"null").decode("ascii", "replace")
         if codec not in _UNPACK:
             raise UnsupportedFeatureError(
@@ -122,14 +129,20 @@ class AvroBlocks:
         return found
 
 
-def _schema(header: Mapping[str, bytes]) -> Any:
+def kept_by_text(read: Callable[[bytes], A]) -> Callable[[bytes], A]:
+    """Return ``read``, which keeps its results for the last few schemas that are not large."""
+    kept = lru_cache(maxsize=_KEPT_SCHEMAS)(read)
+    return lambda text: kept(text) if len(text) <= _MOST_KEPT else read(text)
+
+
+@kept_by_text
+def schema_of(text: bytes) -> tuple[Any, AvroCost]:
+    """Return the parsed schema of a text, and its cost. Do not change them."""
     try:
-        schema = parsed_json(header["avro.schema"], "the schema of an Avro file")
-    except KeyError:
-        raise FormatError("an Avro file has no schema") from None
+        schema = parsed_json(text, "the schema of an Avro file")
     except (ValueError, RecursionError):
         raise FormatError("the schema of an Avro file is not JSON") from None
-    return schema
+    return schema, AvroCost.of(schema)
 
 
 def _varint(data: bytes) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from secure_bloom.errors import FormatError, imported_for
-from secure_bloom.lakes.avro_blocks import AvroBlocks
+from secure_bloom.lakes.avro_blocks import AvroBlocks, kept_by_text, schema_of
 from secure_bloom.running.memory_budget import MemoryShare, memory_budget, refuse_beyond
 
 _WHAT: Final = "the metadata of the table"
@@ -89,6 +89,19 @@ def _without_fields(schema: Any) -> Any:
     return {**schema, "fields": []} if isinstance(schema, dict) else schema
 
 
+@kept_by_text
+def _for_fastavro(text: bytes) -> tuple[Any, Any]:
+    """Return the schema of a text as fastavro reads by it, and one that passes over records."""
+    import fastavro
+
+    schema = _without_logical_types(schema_of(text)[0])
+    try:
+        # A record that is read as one without fields is passed over.
+        return fastavro.parse_schema(schema), fastavro.parse_schema(_without_fields(schema))
+    except Exception as exc:
+        raise FormatError("the schema of an Avro file is not one") from exc
+
+
 class RecordReader:
     """Reads the records of blocks by fastavro, one at a time.
 
@@ -97,13 +110,7 @@ class RecordReader:
 
     def __init__(self, blocks: AvroBlocks, fastavro: Any) -> None:
         self._cost, self._read = blocks.cost, fastavro.schemaless_reader
-        schema = _without_logical_types(blocks.schema)
-        try:
-            self._schema = fastavro.parse_schema(schema)
-            # A record that is read as one without fields is passed over.
-            self._nothing = fastavro.parse_schema(_without_fields(schema))
-        except Exception as exc:
-            raise FormatError("the schema of an Avro file is not one") from exc
+        self._schema, self._nothing = _for_fastavro(blocks.schema_text)
 
     def records(self, number: int, data: bytes) -> Iterator[dict[str, Any]]:
         """Yield the records of a block. Raises FormatError if they are damaged."""

@@ -209,7 +209,14 @@ def build_table(
     wanted = options_of_table(table) if columns is None else as_options(columns)
     selection = IndexSelection(where=asked.where, since=asked.since)
     target = open_run(table, wanted, selection, commit_every=asked.commit_every)
-    open_work = partial(table_work, threshold_of(table), asked.access(), **asked.of_work())
+    open_work = partial(
+        table_work,
+        threshold_of(table),
+        asked.access(),
+        **asked.of_work(),
+        # One sync of a folder is enough for the processes of this machine.
+        syncs_folders=not isinstance(runner, LocalRunner),
+    )
     done = run(open_work, target, runner)
     # A file that was done again has two reports, and the later one counts.
     reports = {it.path: it.report for it in done.reports} | {

@@ -262,25 +262,18 @@ def build_filter(file: InputFile, source: ColumnSource) -> tuple[ColumnReport, I
         bloom_filter.insert_hashes(batch)
     # EMPTY, and not a filter without bits: it also rules out ranges and IS NOT NULL.
     body = bloom_filter.to_bytes() if hashes.count else None
-    report = _report(source, bloom_filter, items=items, values=hashes.count)
-    return report, Index(type=BLOOM_FILTER, body=body)
-
-
-def _report(
-    source: ColumnSource, bloom_filter: BloomFilter64, *, items: int, values: int
-) -> ColumnReport:
-    is_empty = not values
-    return ColumnReport(
+    report = ColumnReport(
         column=source.column.name,
         items=items,
-        values=values,
-        bytes=0 if is_empty else len(bloom_filter.to_bytes()),
-        hash_functions=None if is_empty else bloom_filter.hash_functions,
-        fpp_requested=source.options.fpp,
-        fpp=None if is_empty else bloom_filter.fpp(),
+        values=hashes.count,
+        bytes=0 if body is None else len(body),
+        hash_functions=None if body is None else bloom_filter.hash_functions,
+        fpp_requested=options.fpp,
+        fpp=None if body is None else bloom_filter.fpp(),
         encrypted=source.is_encrypted,
         shows=_shows(bloom_filter) if source.is_encrypted else None,
     )
+    return report, Index(type=BLOOM_FILTER, body=body)
 
 
 def _shows(bloom_filter: BloomFilter64) -> str:

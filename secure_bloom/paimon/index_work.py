@@ -27,8 +27,9 @@ from secure_bloom.paimon.index_files import MAX_INDEX_BYTES, index_path
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.runs.column_check import require_in_one
 from secure_bloom.runs.work import FileTask, Steps
-from secure_bloom.storage import InputFile, name_of, open_input, replace_tail
+from secure_bloom.storage import InputFile, name_of, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.storage.dispatch import create_like
 from secure_bloom.storage.paths import without_links
 
 #: The note of a file whose index has all wanted filters.
@@ -178,10 +179,13 @@ class TableFile:
 class TableWork(IndexWork):
     """Builds indexes for the manifests of a table: of up to ``threshold`` bytes inside of them.
 
-    A larger one is written beside the data file.  ``task.listed`` is a :class:`TableFile`.
+    A larger one is written beside the data file.  ``task.listed`` is a :class:`TableFile`.  With
+    ``syncs_folders`` each name is durable at once; else the run makes all names durable before it
+    commits.
     """
 
     threshold: int
+    syncs_folders: bool
 
     def build(self, task: FileTask) -> IndexResult:
         """Build one index. Write it if it is too large for the manifest."""
@@ -206,7 +210,7 @@ class TableWork(IndexWork):
         content = merged.to_bytes()
         is_embedded = len(content) <= self.threshold and content not in listed.taken
         if not is_embedded and not self.dry_run:
-            _write_once(file, content, listed)
+            self._write_once(file, content, listed)
         report = IndexReport(
             path=task.path,
             status="built",
@@ -220,18 +224,18 @@ class TableWork(IndexWork):
             return IndexResult(report=report, embedded=content)
         return IndexResult(report=report, name=name_of(listed.target))
 
+    def _write_once(self, file: InputFile, content: bytes, listed: TableFile) -> None:
+        """Write an index file, below the table's folder and through no link.
 
-def _write_once(file: InputFile, content: bytes, listed: TableFile) -> None:
-    """Write an index file, below the table's folder and through no link.
-
-    The same index by another attempt at the task is accepted.
-    """
-    target = without_links(listed.target, listed.root)
-    try:
-        replace_tail(file, 0, (content,), output=target, must_be_new=True)
-    except FileChangedError:
-        if file.read_sibling(name_of(target), limit=len(content) + 1) != content:
-            raise
+        The same index by another attempt at the task is accepted.
+        """
+        target = without_links(listed.target, listed.root)
+        file.check_unchanged()
+        try:
+            create_like(file, target, content, is_name_durable=self.syncs_folders)
+        except FileChangedError:
+            if file.read_sibling(name_of(target), limit=len(content) + 1) != content:
+                raise
 
 
 def _index_before(listed: TableFile, file: InputFile) -> FileIndex:
@@ -274,9 +278,14 @@ def table_work(
     allow_clear_index: bool,
     replace_damaged: bool,
     dry_run: bool,
+    syncs_folders: bool,
 ) -> TableWork:
     """Return the work on files of a table, with its keys, in this process or another."""
     builder = FilterBuilder(access.resolver(), allow_clear_index=allow_clear_index)
     return TableWork(
-        threshold=threshold, builder=builder, replace_damaged=replace_damaged, dry_run=dry_run
+        threshold=threshold,
+        builder=builder,
+        replace_damaged=replace_damaged,
+        dry_run=dry_run,
+        syncs_folders=syncs_folders,
     )

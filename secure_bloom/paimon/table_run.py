@@ -40,6 +40,7 @@ from secure_bloom.paimon.table_files import (
 from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage import sibling
+from secure_bloom.storage.dispatch import make_names_durable
 from secure_bloom.storage.paths import without_links
 
 #: How often a file is done again because another run gave it another index meanwhile.
@@ -151,6 +152,8 @@ class IndexPublication:
         if self.is_dry:
             self._report(None, indexes)
         elif indexes:
+            # A snapshot must not name files that a power cut takes away.
+            make_names_durable(self._written(path for path, it in indexes.items() if it.name))
             done = self._committed(list(indexes.values()))
             listed = {id(it) for it in done.indexes}
             self._late = frozenset(path for path, it in indexes.items() if id(it) not in listed)
@@ -226,8 +229,13 @@ class IndexPublication:
         return replace(paimon_table(self.run.table.folder), schema=self.run.table.schema)
 
     def _remove(self, paths: Iterable[str]) -> None:
-        listed = [self._tasks[path].listed for path in paths if path in self._tasks]
-        remove(without_links(it.target, it.root) for it in listed)
+        remove(self._written(path for path in paths if path in self._tasks))
+
+    def _written(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths of the index files of data files, which lead through no link."""
+        for path in paths:
+            listed = self._tasks[path].listed
+            yield without_links(listed.target, listed.root)
 
 
 def _embedded_before(table: PaimonTable) -> Mapping[Identity, set[bytes | None]]:

@@ -241,19 +241,26 @@ def create_file(path: str, content: bytes, *, like: str) -> None:
     file only if it is new.
     """
     with open_input(like) as pattern:
-        if is_object_uri(path):
-            if not object_uri(path).kind.takes_commits:
-                raise UnsupportedFeatureError(
-                    "commits are written to S3 and to local disks, not to other stores",
-                    hint="use the table's own engine for other stores",
-                    path=path,
-                )
-            replace_tail(pattern, 0, [content], output=path, must_be_new=True)
-        else:
-            _create_local(path, content, pattern)
+        create_like(pattern, path, content)
 
 
-def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
+def create_like(
+    pattern: InputFile, path: str, content: bytes, *, is_name_durable: bool = True
+) -> None:
+    """Create ``path`` as :func:`create_file` does, with the permissions of an open file.
+
+    Unless ``is_name_durable``, a power cut may take the file's name away until
+    :func:`make_names_durable` is called.
+    """
+    if is_object_uri(path):
+        if not object_uri(path).kind.takes_commits:
+            raise UnsupportedFeatureError(
+                "commits are written to S3 and to local disks, not to other stores",
+                hint="use the table's own engine for other stores",
+                path=path,
+            )
+        replace_tail(pattern, 0, [content], output=path, must_be_new=True)
+        return
     target = path if fenced_parts(path) else os.path.realpath(local_path(path))
     with system_errors(shown_path(path)), staged_file(target) as staged:
         pattern.carry_attributes(staged.fd)
@@ -262,12 +269,23 @@ def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
         # for every reader.
         staged.sync()
         with may_write():
-            _publish(staged, path)
+            _publish(staged, path, is_name_durable=is_name_durable)
 
 
-def _publish(staged: StagedFile, path: str) -> None:
+def make_names_durable(paths: Iterable[str]) -> None:
+    """Make the names of new files durable, with one sync of each folder.
+
+    Processes of this machine may have created the files. Names in stores are durable already.
+    """
+    one_of_each = {path.rpartition("/")[0]: path for path in paths if not is_object_uri(path)}
+    for path in one_of_each.values():
+        with system_errors(shown_path(path)), open_folder_of(path) as folder:
+            folder.sync()
+
+
+def _publish(staged: StagedFile, path: str, *, is_name_durable: bool) -> None:
     try:
-        staged.publish_if_absent()
+        staged.publish_if_absent(is_durable=is_name_durable)
     except OSError as exc:
         if exc.errno not in NO_LINKS:
             raise

@@ -123,12 +123,19 @@ class OpenFolder:
 
     def inside(self, name: str, *, make: bool) -> OpenFolder:
         """Open a folder in this one. A symbolic link is an error."""
-        if make:
-            try:
-                os.mkdir(name, dir_fd=self._fd)
-                self.sync()
-            except FileExistsError:
-                pass
+        try:
+            return self._inside(name)
+        except FileNotFoundError:
+            if not make:
+                raise
+        try:
+            os.mkdir(name, dir_fd=self._fd)
+            self.sync()
+        except FileExistsError:
+            pass
+        return self._inside(name)
+
+    def _inside(self, name: str) -> OpenFolder:
         found = OpenFolder.__new__(OpenFolder)
         found._fd = os.open(
             name, os.O_RDONLY | os.O_DIRECTORY | CLOEXEC | NOFOLLOW, dir_fd=self._fd

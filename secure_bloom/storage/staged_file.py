@@ -122,10 +122,11 @@ class StagedFile:
                 raise
             self.publish()
 
-    def publish_if_absent(self) -> None:
+    def publish_if_absent(self, *, is_durable: bool = True) -> None:
         """Like :meth:`publish_new`, but raises an OSError on file systems without hard links.
 
-        On such file systems, two writers could both believe that they created the file.
+        On such file systems, two writers could both believe that they created the file.  Unless
+        ``is_durable``, the name alone is not: the caller syncs the folder later.
         """
         try:
             # Unlike a rename, a link takes no other file's place.
@@ -139,7 +140,8 @@ class StagedFile:
             # The next writer may have removed the name as a leftover, and given it to its own file.
             if self._named and self.folder.holds(self._temporary, self.fd):
                 self.folder.unlink(self._temporary)
-        self._sync_folder()
+        if is_durable:
+            self._sync_folder()
 
     def _exchange(self, over: tuple[object, ...]) -> bool:
         """Exchange names with the file ``over`` and remove it.

@@ -16,7 +16,9 @@ from secure_bloom.runs.work import FileTask
 @pytest.fixture
 def work() -> TableWork:
     access = Access.of(None, None, allow_unverified=False, allow_unprotected=False)
-    return table_work(0, access, allow_clear_index=False, replace_damaged=False, dry_run=False)
+    return table_work(
+        0, access, allow_clear_index=False, replace_damaged=False, dry_run=False, syncs_folders=True
+    )
 
 
 @pytest.fixture

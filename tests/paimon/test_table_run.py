@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,3 +228,31 @@ def test_nothing_is_written_through_a_link_below_the_table(lake: Warehouse, tmp_
     before = files_below(str(aside))
     assert statuses(build(folder, lambda: None)) == ["failed"]
     assert files_below(str(aside)) == before
+
+
+def test_names_of_indexes_are_durable_before_a_snapshot_has_them(
+    lake: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut must not take away the name of an index that a snapshot lists."""
+    folder = lake.create("id bigint, name string", file_index__in_manifest_threshold="0 b")
+    for number in range(5):
+        lake.insert([(number, "a")])
+    events: list[str] = []
+    link, fsync = os.link, os.fsync
+
+    def linking(source: str, name: str, **options: Any) -> None:
+        events.append("snapshot" if name.startswith("snapshot-") else Path(name).suffix)
+        link(source, name, **options)
+
+    def syncing(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            events.append(f"sync {Path(f'/proc/self/fd/{fd}').readlink().name}")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "link", linking)
+    monkeypatch.setattr(os, "fsync", syncing)
+    sb.paimon.build_index(folder, ["id"], jobs=1)
+    last = max(at for at, event in enumerate(events) if event == ".index")
+    assert events.count(".index") == 5
+    assert events.count("sync bucket-0") == 1
+    assert last < events.index("sync bucket-0") < events.index("snapshot")
