@@ -7,9 +7,6 @@ entry of a megabyte.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
 from secure_bloom.parquet.footer.chunks import Chunk
@@ -44,7 +41,7 @@ def measured(chunk: Chunk, pages: Sequence[Page], harmless: int) -> tuple[int, B
     entries = _entries(chunk, pages) if size > harmless else None
     if entries is None:
         return size, None
-    return _sum(chunk, pages, int(np.diff(entries.offsets).max())), entries
+    return _sum(chunk, pages, entries.longest), entries
 
 
 def heaviest_value(chunk: Chunk, pages: Sequence[Page], harmless: int) -> int:
@@ -56,7 +53,7 @@ def heaviest_value(chunk: Chunk, pages: Sequence[Page], harmless: int) -> int:
     entries = _entries(chunk, pages) if found > harmless else None
     if entries is None:
         return found
-    return _heaviest(chunk, pages, int(np.diff(entries.offsets).max()))
+    return _heaviest(chunk, pages, entries.longest)
 
 
 def _heaviest(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
@@ -103,6 +100,5 @@ def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
     if len(dictionaries) != 1:
         return None
     # A dictionary page has no levels, also of a list.
-    leaf = replace(chunk.leaf, repetitions=())
-    entries = plain_entries(leaf, chunk.meta_data.codec, dictionaries[0])
+    entries = plain_entries(chunk.leaf.required, chunk.meta_data.codec, dictionaries[0])
     return entries if isinstance(entries, Binary) and len(entries) else None

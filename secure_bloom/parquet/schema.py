@@ -12,7 +12,7 @@ and maps keep their names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from secure_bloom.calling.close_names import CloseNames
@@ -109,10 +109,15 @@ class Leaf:
         is_decimal = self.converted_type is ConvertedType.DECIMAL
         return self.element.precision if is_decimal else None
 
-    @property
+    @cached_property
     def is_required(self) -> bool:
         """Whether every row holds a value of this column."""
         return all(it is FieldRepetitionType.REQUIRED for it in self.repetitions)
+
+    @cached_property
+    def required(self) -> Leaf:
+        """The column as if every row had one value: its values without levels."""
+        return replace(self, repetitions=())
 
     @cached_property
     def is_repeated(self) -> bool:

@@ -5,6 +5,7 @@ The arrays are views on the memory of Arrow or of a Parquet page. Nothing is cop
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: the longest value is looked for once.
+@dataclass(frozen=True, kw_only=True)
 class Binary:
     """Values of any length: value ``i`` is ``data[offsets[i] + prefix:offsets[i + 1]]``.
 
@@ -33,6 +35,11 @@ class Binary:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """The bytes of the longest value with its prefix, 0 without values."""
+        return int((self.offsets[1:] - self.offsets[:-1]).max()) if len(self) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

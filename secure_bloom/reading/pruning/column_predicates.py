@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.file_ciphers import bounds_of
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values
 from secure_bloom.parquet.logical_types import Kind
 from secure_bloom.parquet.schema import Leaf
@@ -195,5 +196,5 @@ class ProbeValues:
             order=order,
             path=predicate.leaf.encoded_path,
             values=b"".join(encodings),
-            offsets=np.cumsum([0, *map(len, encodings)], dtype=np.int64),
+            offsets=bounds_of(encodings),
         )

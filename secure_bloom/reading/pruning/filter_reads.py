@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,31 +204,46 @@ def ask_filters(
     return answers
 
 
-def filters_in_clear(
+def store_filters(
     file: InputFile,
     places: NDArray[np.int64],
     cipher: ColumnCipher | None,
     ordinals: Sequence[int],
-) -> list[bytes | memoryview] | None:
-    """Return the filters at ``places`` in clear, each a header and a bitset.
+    into: NDArray[np.uint8],
+) -> list[int] | None:
+    """Store the filters at ``places`` in clear, each a header and a bitset, one after the other.
 
-    Return None if filters are out of order or damaged.
+    ``into`` has room for their stored bytes.  Return the length of each, or None if filters are out
+    of order or damaged.
     """
-    found: list[bytes | memoryview] = []
+    offsets, lengths = places.T
+    if cipher is None and (offsets[1:] == offsets[:-1] + lengths[:-1]).all():
+        file.read_into(int(offsets[0]), into[: lengths.sum()].data)
+        return cast("list[int]", lengths.tolist())
+    stored, at = list[int](), 0
     for run in filter_runs(file, places, cipher, ordinals):
         if run is None:
             return None
-        view, bounds = memoryview(run.data), (run.bounds - run.base).tolist()
-        if not run.is_opened:
-            found += [view[start:end] for start, end in bounds]
-            continue
-        for start, middle, end in zip(bounds[:-1:2], bounds[1::2], bounds[2::2], strict=True):
-            header = encoded_header(end - middle)
-            # Writers may pad a header; nothing else may be there.
-            if bytes(view[start:middle])[: len(header)] != header:
+        for content in _in_clear(run):
+            if content is None:
                 return None
-            found.append(header + bytes(view[middle:end]))
-    return found
+            into[at : at + len(content)] = np.frombuffer(content, np.uint8)
+            stored.append(len(content))
+            at += len(content)
+    return stored
+
+
+def _in_clear(run: FilterRun) -> Iterator[bytes | memoryview | None]:
+    """Yield header and bitset of each filter of a run, or None for a header in an unusual form."""
+    view, bounds = memoryview(run.data), (run.bounds - run.base).tolist()
+    if not run.is_opened:
+        yield from (view[start:end] for start, end in bounds)
+        return
+    for start, middle, end in zip(bounds[:-1:2], bounds[1::2], bounds[2::2], strict=True):
+        header = encoded_header(end - middle)
+        # Writers may pad a header; nothing else may be there.
+        is_usual = bytes(view[start:middle])[: len(header)] == header
+        yield header + bytes(view[middle:end]) if is_usual else None
 
 
 def joined_extents(

@@ -47,7 +47,7 @@ from secure_bloom.reading.pruning.filter_reads import (
     ANSWER_UNUSUAL,
     Hashes,
     ask_filters,
-    filters_in_clear,
+    store_filters,
 )
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
@@ -162,27 +162,27 @@ def _packed(filters: Bytes, bounds: Numbers) -> tuple[Bytes, Numbers]:
 
 def joined(parts: Sequence[Segment]) -> Segment:
     """Return one segment of several; only the first may have filters in memory."""
-    fields, size = [], 0
-    for part in parts:
-        fields.append(_shifted(part.fields, _TEXTS, size))
-        size += len(part.plain)
+    plain = [part.plain for part in parts]
+    by = np.repeat(bounds_of(plain)[:-1], [len(part.fields) for part in parts])
     return replace(
         parts[0],
         places=np.concatenate([part.places for part in parts]),
         ordinals=np.concatenate([part.ordinals for part in parts]),
         ciphers={file: it for part in parts for file, it in part.ciphers.items()},
         rows=np.concatenate([part.rows for part in parts]),
-        plain=b"".join(part.plain for part in parts),
-        fields=np.concatenate(fields),
+        plain=b"".join(plain),
+        fields=_shifted(np.concatenate([part.fields for part in parts]), by),
         bounds=np.concatenate([part.bounds for part in parts]),
     )
 
 
-def _shifted(fields: Numbers, slots: Sequence[int], by: Numbers | int) -> Numbers:
-    """Return the fields with the places in some slots moved; below zero there is none."""
-    moved = fields.copy()
-    texts = fields[:, slots]
-    moved[:, slots] = np.where(texts < 0, texts, texts + by)
+def _shifted(fields: Numbers, by: Numbers) -> Numbers:
+    """Return the fields of chunks, each with the places of its texts moved by a number.
+
+    Below zero there is no text.
+    """
+    moved, texts = fields.copy(), fields[:, _TEXTS]
+    moved[:, _TEXTS] = np.where(texts < 0, texts, texts + by[:, None])
     return moved
 
 
@@ -329,25 +329,32 @@ class KeptColumns:
             groups = groups if filters is not None else groups[:-1]
         if filters is None:
             return segment
-        at, bounds = segment.used, segment.bounds.copy()
-        every = in_order(lambda group: self._filters(segment, group), groups, self.files.workers)
-        for group, found in zip(groups, every, strict=True):
+        bounds, sums = segment.bounds.copy(), [int(sizes[group].sum()) for group in groups]
+        ends = segment.used + np.cumsum(sums)
+        rooms = np.split(filters[segment.used : ends[-1]], ends[:-1] - segment.used)
+        every = in_order(
+            lambda it: self._filters(segment, *it),
+            zip(groups, rooms, strict=True),
+            self.files.workers,
+        )
+        for group, start, found in zip(groups, (ends - sums).tolist(), every, strict=True):
             bounds[group] = _UNUSUAL
-            for chunk, content in zip(group.tolist(), found or (), strict=False):
-                filters[at : at + len(content)] = np.frombuffer(content, np.uint8)
-                bounds[chunk] = at, at + len(content)
-                at += len(content)
-        return replace(segment, filters=filters, used=at, bounds=_usual(filters, bounds, chunks))
+            if found is not None:
+                last = start + np.cumsum(found)
+                bounds[group] = np.column_stack([last - found, last])
+        used, bounds = int(ends[-1]), _usual(filters, bounds, chunks)
+        return replace(segment, filters=filters, used=used, bounds=bounds)
 
-    def _filters(
-        self, segment: Segment, chunks: NDArray[np.intp]
-    ) -> Sequence[bytes | memoryview] | None:
-        """Return the filters of chunks of one file, or None if one is damaged or unusual."""
+    def _filters(self, segment: Segment, chunks: NDArray[np.intp], into: Bytes) -> list[int] | None:
+        """Store the filters of chunks of one file, and return their lengths.
+
+        Return None if one is damaged or unusual.
+        """
         file = int(segment.places[chunks[0], 0])
         places, ordinals = segment.fields[chunks][:, _FILTER], segment.ordinals[chunks].tolist()
         try:
             with self.files.file(file) as opened:
-                return filters_in_clear(opened, places, segment.ciphers[file], ordinals)
+                return store_filters(opened, places, segment.ciphers[file], ordinals, into)
         except (FormatError, IntegrityError, UnsupportedFeatureError):
             return None
 
@@ -496,6 +503,6 @@ def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
             footer.metadata.column_orders, ordinal, footer.leaves[ordinal]
         ),
         plain=b"".join(plain),
-        fields=_shifted(fields, _TEXTS, moved[:, None]),
+        fields=_shifted(fields, moved),
         bounds=np.column_stack([states, states]),
     )

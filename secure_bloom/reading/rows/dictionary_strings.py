@@ -118,8 +118,7 @@ _SPARE = 2
 
 def _most_bytes(parts: Sequence[_Part]) -> int:
     """Return how many bytes the values take if each is as long as the longest entry."""
-    longest = ((int(np.diff(it.offsets).max()), count) for _, it, count in parts if len(it))
-    return sum(count * length for length, count in longest)
+    return sum(count * entries.longest for _, entries, count in parts)
 
 
 def _copied(parts: Sequence[_Part], offsets: NDArray[np.int32], into: NDArray[np.uint8]) -> int:
