@@ -35,6 +35,7 @@ from secure_bloom.errors import (
 from secure_bloom.runs.work import FileTask
 from secure_bloom.spark import add_bloom_filters, add_job, add_task, file_task, job_files, tasks
 from secure_bloom.spark.file_task import Shipped
+from secure_bloom.spark.jvm import spark_jars
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
@@ -309,7 +310,9 @@ class TestRefusals:
         few: bool,
     ) -> None:
         python = tmp_path / "python"
-        python.write_text(f'#!/bin/sh\ncd / && exec {sys.executable} -S "$@"\n')
+        # PySpark alone: the caller's environment may have the package on its path.
+        path = ":".join(map(str, (spark_jars()[0].parents[1] / "python" / "lib").glob("*.zip")))
+        python.write_text(f'#!/bin/sh\ncd / && PYTHONPATH="{path}" exec {sys.executable} -S "$@"\n')
         python.chmod(0o755)
         monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
         if not few:
