@@ -142,7 +142,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") and config.option.verbose < 0:
         _tell_less(config)
     if is_quick(config):
-        settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=15)
+        settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=10)
         settings.load_profile("quick")
 
 
