@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.arrow_schemas import check_arrow_texts
 from secure_bloom.parquet.footer.locate import MAGIC, with_trailer
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import (
@@ -218,6 +219,7 @@ def arrow_schema(schema: Sequence[SchemaElement], marks: Sequence[KeyValue]) -> 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    check_arrow_texts(mark.value for mark in marks)
     kept = [encoded(KeyValue, key=mark.key, value=mark.value or "") for mark in marks]
     footer = _footer([node.encoded for node in schema], [], 0, kept)
     file = pa.BufferReader(without_data(footer))

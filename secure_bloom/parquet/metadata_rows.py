@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import FormatError, SecureBloomError
+from secure_bloom.parquet.arrow_schemas import check_arrow_texts
 from secure_bloom.parquet.decoded_bounds import OFFSET_SIZE, harmless_size, measured
 from secure_bloom.parquet.dictionary_pages import read_headers
 from secure_bloom.parquet.footer.chunks import Chunk
@@ -48,11 +49,12 @@ def metadata_rows(
     """
     file = BytesFile(path, content)
     try:
+        footer = read_footer(file, KeyResolver(None), SchemaCache())
+        check_arrow_texts(mark.value for mark in footer.columns.marks)
         source = pq.ParquetFile(pa.BufferReader(content), read_dictionary=list(dictionaries))
         columns = choose(source.schema_arrow)
         if columns is None:
             return
-        footer = read_footer(file, KeyResolver(None), SchemaCache())
         for number, rows in enumerate(footer.rows):
             size = _size(file, footer, number, columns, dictionaries)
             refuse_beyond(size // max(rows, 1), "a row of the metadata")

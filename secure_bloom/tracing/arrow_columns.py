@@ -8,13 +8,18 @@ Interprocess Communication"; the metadata are FlatBuffers tables of Message.fbs 
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterable, Iterator
-from struct import unpack_from
+from contextlib import suppress
+from itertools import islice
 from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.arrow_schemas import message_size, schema_size
+from secure_bloom.parquet.flat_tables import root, scalar, table_at, vector
 from secure_bloom.tracing.packed import Budget, UnreadError, check_at_once
 from secure_bloom.tracing.tabular import Column, damage
 
@@ -24,9 +29,10 @@ _CONTINUES: Final = b"\xff\xff\xff\xff"
 _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
 _NODES, _BUFFERS, _COMPRESSION = 1, 2, 3
 _DATA = 1
-_DICTIONARIES, _BATCHES = 2, 3
+_SCHEMA, _DICTIONARIES, _BATCHES = 1, 2, 3
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _NODE, _BUFFER, _BLOCK = 16, 16, 24
+_SCHEMA_OF: Final = "the schema of an Arrow file"
 #: What a file may take decoded to be decoded once for all columns.
 _HELD: Final = 64 << 20
 #: Bytes, and rows, of one column that are searched at a time.
@@ -43,6 +49,14 @@ def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
         while start < end and _bytes_at(file, start, 4) == _CONTINUES:
             yield from _stream(file, start, budget)
             start = file.seek(_end_of_stream(file, start))
+
+
+def size_of_schema(file: BinaryIO, start: int) -> int:
+    """Return about what the schema takes decoded with which a stream begins, or 0 without one."""
+    with suppress(UnreadError, FormatError, struct.error):
+        for first in islice(_messages(file, start), 1):
+            return message_size(_bytes_at(file, first.metadata, first.length))
+    return 0
 
 
 def _file(file: BinaryIO, budget: Budget) -> Iterator[Column]:
@@ -103,29 +117,31 @@ def _pieces(array: pa.Array) -> Iterator[pa.Array]:
 def _check(file: BinaryIO, batch: _Message, budget: Budget) -> int:
     """Count what a batch takes decoded, and return it. Raises UnreadError for too much."""
     metadata = _bytes_at(file, batch.metadata, batch.length)
-    message = _root(metadata)
-    kind = _scalar(metadata, message, _HEADER_TYPE, "<B")
-    header = _table(metadata, message, _HEADER)
+    message = root(metadata)
+    check_at_once(message_size(metadata), _SCHEMA_OF)
+    kind = scalar(metadata, message, _HEADER_TYPE, "<B")
+    header = table_at(metadata, message, _HEADER)
     if kind == _DICTIONARY_BATCH and header is not None:
-        header = _table(metadata, header, _DATA)
+        header = table_at(metadata, header, _DATA)
     elif kind != _RECORD_BATCH:
         return 0
     if header is None:
         raise UnreadError("an Arrow file with a batch that has no metadata")
     size: int = 0
-    start, count = _vector(metadata, header, _BUFFERS)
-    is_packed = _table(metadata, header, _COMPRESSION) is not None
+    start, count = vector(metadata, header, _BUFFERS)
+    is_packed = table_at(metadata, header, _COMPRESSION) is not None
     for number in range(count):
-        offset, stored = unpack_from("<qq", metadata, start + number * _BUFFER)
+        offset, stored = struct.unpack_from("<qq", metadata, start + number * _BUFFER)
         unpacked = stored
         if is_packed and stored:
-            (unpacked,) = unpack_from("<q", _bytes_at(file, batch.body + offset, 8))
+            (unpacked,) = struct.unpack_from("<q", _bytes_at(file, batch.body + offset, 8))
         size += max(stored, unpacked)
         check_at_once(size, "a batch of an Arrow file")
     # Some types take no byte of a buffer for a row.
-    start, count = _vector(metadata, header, _NODES)
+    start, count = vector(metadata, header, _NODES)
     size += sum(
-        max(0, unpack_from("<q", metadata, start + number * _NODE)[0]) for number in range(count)
+        max(0, struct.unpack_from("<q", metadata, start + number * _NODE)[0])
+        for number in range(count)
     )
     check_at_once(size, "a batch of an Arrow file")
     budget.take(size)
@@ -143,13 +159,16 @@ class _Message(NamedTuple):
 def _blocks_of_file(file: BinaryIO) -> list[_Message]:
     """Return the batches that the footer of a file names."""
     end = file.seek(0, io.SEEK_END) - len(_MAGIC) - 4
-    (length,) = unpack_from("<i", _bytes_at(file, end, 4))
+    (length,) = struct.unpack_from("<i", _bytes_at(file, end, 4))
     footer = _bytes_at(file, end - length, length)
-    root, found = _root(footer), []
+    tables, found = root(footer), list[_Message]()
+    schema = table_at(footer, tables, _SCHEMA)
+    if schema is not None:
+        check_at_once(schema_size(footer, schema), _SCHEMA_OF)
     for field in (_DICTIONARIES, _BATCHES):
-        start, count = _vector(footer, root, field)
+        start, count = vector(footer, tables, field)
         for number in range(count):
-            at, size = unpack_from("<qi", footer, start + number * _BLOCK)
+            at, size = struct.unpack_from("<qi", footer, start + number * _BLOCK)
             skipped = 8 if _bytes_at(file, at, 4) == _CONTINUES else 4
             found.append(_Message(at + skipped, size - skipped, at + size))
     return found
@@ -158,7 +177,7 @@ def _blocks_of_file(file: BinaryIO) -> list[_Message]:
 def _messages(file: BinaryIO, start: int) -> Iterator[_Message]:
     """Yield the messages of the stream that begins at an offset."""
     while _bytes_at(file, start, 4) == _CONTINUES:
-        (length,) = unpack_from("<i", _bytes_at(file, start + 4, 4))
+        (length,) = struct.unpack_from("<i", _bytes_at(file, start + 4, 4))
         if not length:
             return
         found = _Message(start + 8, length, start + 8 + length)
@@ -170,7 +189,7 @@ def _messages(file: BinaryIO, start: int) -> Iterator[_Message]:
 
 def _end(file: BinaryIO, message: _Message) -> int:
     metadata = _bytes_at(file, message.metadata, message.length)
-    size = _scalar(metadata, _root(metadata), _BODY_LENGTH, "<q")
+    size = scalar(metadata, root(metadata), _BODY_LENGTH, "<q")
     if size < 0:
         raise UnreadError("an Arrow stream with a message of a negative length")
     return message.body + size
@@ -193,32 +212,3 @@ def _bytes_at(file: BinaryIO, at: int, length: int) -> bytes:
     if len(found) != length:
         raise UnreadError("an Arrow file that is cut short")
     return found
-
-
-def _root(data: bytes) -> int:
-    return int(unpack_from("<I", data)[0])
-
-
-def _field(data: bytes, table: int, field: int) -> int:
-    """Return where a field of a FlatBuffers table is, or 0 if the table lacks it."""
-    vtable: int = table - unpack_from("<i", data, table)[0]
-    if vtable < 0 or 4 + 2 * field >= unpack_from("<H", data, vtable)[0]:
-        return 0
-    offset: int = unpack_from("<H", data, vtable + 4 + 2 * field)[0]
-    return table + offset if offset else 0
-
-
-def _scalar(data: bytes, table: int, field: int, kind: str) -> int:
-    at = _field(data, table, field)
-    return int(unpack_from(kind, data, at)[0]) if at else 0
-
-
-def _table(data: bytes, table: int, field: int) -> int | None:
-    at = _field(data, table, field)
-    return at + int(unpack_from("<I", data, at)[0]) if at else None
-
-
-def _vector(data: bytes, table: int, field: int) -> tuple[int, int]:
-    """Return where the items of a vector begin, and their number."""
-    at = _table(data, table, field)
-    return (0, 0) if at is None else (at + 4, int(unpack_from("<I", data, at)[0]))

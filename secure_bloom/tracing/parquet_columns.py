@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 
 from secure_bloom.encryption.file_keys import KeyResolver
+from secure_bloom.parquet.arrow_schemas import check_arrow_texts
 from secure_bloom.parquet.decoded_bounds import heaviest_value, size_of_pages
 from secure_bloom.parquet.dictionary_pages import read_headers
 from secure_bloom.parquet.footer.columns import SchemaCache
@@ -35,6 +36,7 @@ def parquet_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
     with damage("a Parquet file"):
         source = StreamFile(file)
         footer = read_footer(source, KeyResolver(None), SchemaCache())
+        check_arrow_texts(mark.value for mark in footer.columns.marks)
         opened = pq.ParquetFile(file)
     for ordinal, leaf in enumerate(footer.leaves):
         yield Column(leaf.name, _values(opened, source, footer, ordinal, budget))

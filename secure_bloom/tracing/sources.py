@@ -22,8 +22,9 @@ from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 
+from secure_bloom.running.memory_budget import memory_budget
 from secure_bloom.tracing.apart import SectionWriter, sections_of
-from secure_bloom.tracing.arrow_columns import arrow_columns
+from secure_bloom.tracing.arrow_columns import arrow_columns, size_of_schema
 from secure_bloom.tracing.packed import (
     FOREIGN,
     PIECE,
@@ -667,6 +668,9 @@ def _begins_stream(file: BinaryIO, start: int) -> bool:
     """Return whether a stream of Arrow with a schema begins at a place."""
     # Arrow closes the file.
     window = pa.PythonFile(window_of(file, start, _size(file)), mode="r")
+    if size_of_schema(file, start) > memory_budget():
+        # Its reader refuses it, so that it is listed.
+        return True
     with suppress(pa.ArrowException, OSError, ValueError):
         pa.ipc.read_schema(window)
         return True

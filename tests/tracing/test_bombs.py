@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -15,12 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+import secure_bloom as sb
+from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing.arrow_columns import arrow_columns
 from secure_bloom.tracing.forms import plain_texts
 from secure_bloom.tracing.packed import Budget, UnreadError
 from secure_bloom.tracing.parquet_columns import parquet_columns
 from secure_bloom.tracing.sources import Opened, parts_of
 from secure_bloom.tracing.tabular import Columns, orc_columns
+from testing.arrow_bombs import arrow_file, parquet_with, shared_children
 
 MIB = 1 << 20
 LONG = "x" * MIB
@@ -141,6 +145,26 @@ def test_members_of_a_7z_archive_are_not_kept() -> None:
     assert sizes[2:] == [150 * MIB]
     assert not opened.unread
     assert peak < 60 * MIB
+
+
+@pytest.mark.parametrize("kind", ["file", "stream", "Parquet"])
+def test_a_schema_of_many_fields_is_listed_as_not_read(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has 131,071 fields in 110 KB: all structures have the same members."""
+    monkeypatch.setenv(VARIABLE, "64MiB")
+    message = shared_children(16, 100_000)
+    content = {
+        "file": arrow_file(16, 100_000),
+        "stream": message + b"\xff" * 4 + bytes(4),
+        "Parquet": parquet_with(message),
+    }[kind]
+    (tmp_path / "x").write_bytes(content)
+    pq.write_table(pa.table({"a": ["alice@example.com"]}), tmp_path / "values.parquet")
+    report = sb.trace(tmp_path / "x", values_of=f"{tmp_path}/values.parquet:a")
+    reasons = [it.reason for file in report.files for it in file.unread]
+    wanted = "the writer's Arrow schema" if kind == "Parquet" else "the schema of an Arrow file"
+    assert any(reason.startswith(wanted) for reason in reasons), reasons
 
 
 def test_offsets_of_an_arrow_file_are_checked() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.arrow_schemas import check_arrow_texts
 from secure_bloom.running.bounded_documents import parsed_json
 
 #: Metadata that the tools add by themselves, and that the Parquet schema has too.
@@ -96,10 +98,11 @@ def _arrow_schema(text: str | bytes) -> Any | None:
     import pyarrow as pa
 
     try:
+        check_arrow_texts([text if isinstance(text, str) else text.decode("ascii", "replace")])
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
         # Names are decoded here, and may not be valid text.
         return schema if all(True for field in schema for _ in _fields(field)) else None
-    except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException):
+    except (ValueError, OSError, EOFError, RecursionError, FormatError, pa.ArrowException):
         return None
 
 
