@@ -43,7 +43,12 @@ from pyiceberg.schema import Schema
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.deletes import FILE_PATH_FIELD, only_path, partition_of
-from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
+from secure_bloom.lakes.iceberg.kept_entries import KeptFile
+from secure_bloom.lakes.iceberg.metadata_files import (
+    counted_by_block,
+    counted_together,
+    manifest_entries,
+)
 from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
 from secure_bloom.predicates.from_text import from_text
@@ -72,9 +77,13 @@ _EXPRESSIONS: Final[dict[Operator, _Build]] = {
 
 @dataclass(slots=True)
 class Manifests:
-    """The manifests of snapshots, and their entries. Each file is read once: none ever changes."""
+    """The manifests of snapshots, and their entries. Each file is read once: none ever changes.
+
+    What is kept of all of them counts in one budget.
+    """
 
     io: Any
+    _kept: DecodedBytes = field(default_factory=lambda: DecodedBytes("the table's metadata"))
     _lists: dict[str, list[ManifestFile]] = field(default_factory=dict)
     _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
     #: The data files that position delete files name, as far as these were read.
@@ -85,7 +94,8 @@ class Manifests:
         name = snapshot.manifest_list
         if name not in self._lists:
             with damaged_metadata():
-                self._lists[name] = list(snapshot.manifests(self.io))
+                files = counted_together(self.io, self._kept)
+                self._lists[name] = list(snapshot.manifests(files))
         return [it for it in self._lists[name] if it.content == content]
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
@@ -96,8 +106,12 @@ class Manifests:
         """Return the entries of a manifest, also those of files that a snapshot has deleted."""
         path = manifest.manifest_path
         if path not in self._entries:
+            found, files = list[ManifestEntry](), counted_by_block(self.io)
             with damaged_metadata():
-                self._entries[path] = list(manifest_entries(manifest, self.io, with_deleted=True))
+                for entry in manifest_entries(manifest, files, with_deleted=True, kind=KeptFile):
+                    self._kept.add(entry.data_file.pack())
+                    found.append(entry)
+            self._entries[path] = found
         return self._entries[path]
 
     def live(self, snapshot: Any) -> dict[str, ManifestEntry]:

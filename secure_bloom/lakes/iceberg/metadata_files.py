@@ -248,15 +248,15 @@ class _Upload(io.BytesIO):
         self._write = None
 
 
-def counted_together(files: Any) -> Any:
-    """Return the files of a table with one budget for all of them, as its reader keeps all."""
+def counted_together(files: Any, decoded: DecodedBytes) -> Any:
+    """Return the files of a table for a reader that keeps all of what is in them."""
     found = copy(files)
-    found.check = partial(check_decoded_size, decoded=DecodedBytes("the table's metadata"))
+    found.check = partial(check_decoded_size, decoded=decoded)
     return found
 
 
 def counted_by_block(files: Any) -> Any:
-    """Return the files of a table for a reader that keeps no entry of a manifest.
+    """Return the files of a table for a reader that keeps no entry of a manifest as it is decoded.
 
     A block of a manifest is decoded at a time.
     """
@@ -266,7 +266,11 @@ def counted_by_block(files: Any) -> Any:
 
 
 def manifest_entries(
-    manifest: ManifestFile, files: FileIO, *, with_deleted: bool = False
+    manifest: ManifestFile,
+    files: FileIO,
+    *,
+    with_deleted: bool = False,
+    kind: type[DataFile] = DataFile,
 ) -> Iterator[ManifestEntry]:
     """Yield the entries of a manifest one by one, with the fields of deletion vectors.
 
@@ -275,7 +279,7 @@ def manifest_entries(
     with AvroFile[ManifestEntry](
         files.new_input(manifest.manifest_path),
         MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
-        read_types={-1: ManifestEntry, 2: DataFile},
+        read_types={-1: ManifestEntry, 2: kind},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as reader:
         for entry in reader:

@@ -19,7 +19,6 @@ from secure_bloom.lakes.iceberg.commit import commit
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from secure_bloom.lakes.iceberg.live_files import Chosen, IcebergSelection, Manifests
 from secure_bloom.lakes.iceberg.locations import opened_location
-from secure_bloom.lakes.iceberg.metadata_files import counted_together
 from secure_bloom.lakes.iceberg.position_deletes import DeleteCarrier
 from secure_bloom.lakes.iceberg.replacing_snapshot import (
     Changes,
@@ -294,7 +293,7 @@ def open_run(
     with ``needs_all`` for a data file that cannot get a new file.
     """
     check_commit_every(commit_every)
-    manifests = Manifests(counted_together(table.io))
+    manifests = Manifests(table.io)
     found = chosen.files(table, manifests)
     if needs_all:
         for path, reason in found.skipped.items():

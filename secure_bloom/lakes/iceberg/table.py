@@ -378,24 +378,44 @@ def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
 
     Every metadata file beside the table's own is read, with all snapshots that it names.
     """
-    live, found = frozenset(table.files), dict[str, set[str]]()
+    live, seen = frozenset(table.files), set[str]()
+    # A folder may have the metadata of another table, whose fields have the same ids.
+    fields: dict[str, set[tuple[str, int]]] = {}
+    names: dict[tuple[str, int], set[str]] = {}
     tree = tree_of(table.path)
     folder = tree.parents(table.path)[0]
     for name in sorted(tree.names(folder)):
         if name.endswith(METADATA_SUFFIX):
             location = tree.join(folder, name)
-            for path, columns in _entries(_opened(location), opener(location)):
+            one = _opened(location)
+            uuid = str(one.metadata.table_uuid)
+            for schema in one.schemas().values():
+                for number in schema.field_ids:
+                    names.setdefault((uuid, number), set()).update(_names_in(schema, number))
+            for path, ids in _entries(one, opener(location), seen):
                 if path not in live:
-                    found.setdefault(path, set()).update(columns)
-    return Counter(column for columns in found.values() for column in columns)
+                    fields.setdefault(path, set()).update((uuid, it) for it in ids)
+    return Counter(
+        column
+        for found in fields.values()
+        for column in {name for it in found for name in names.get(it, ())}
+    )
 
 
-def _entries(table: Any, opened: Callable[[str], str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the files of all entries of all snapshots, each with its columns that have bounds."""
+def _entries(
+    table: Any, opened: Callable[[str], str], seen: set[str]
+) -> Iterator[tuple[str, set[int]]]:
+    """Yield the files of all entries of all snapshots, each with the fields that have bounds.
+
+    Manifests, and lists of them, that were ``seen`` are left out: each metadata file names those of
+    the one before.
+    """
     from secure_bloom.lakes.iceberg.metadata_files import manifest_entries
 
-    seen: set[str] = set()
     for snapshot in table.snapshots():
+        if snapshot.manifest_list in seen:
+            continue
+        seen.add(snapshot.manifest_list)
         try:
             manifests = snapshot.manifests(table.io)
             for manifest in manifests:
@@ -404,10 +424,7 @@ def _entries(table: Any, opened: Callable[[str], str]) -> Iterator[tuple[str, tu
                 seen.add(manifest.manifest_path)
                 for entry in manifest_entries(manifest, table.io, with_deleted=True):
                     file = entry.data_file
-                    yield (
-                        opened(file.file_path),
-                        tuple(_names(table, _bounded_fields(file))),
-                    )
+                    yield opened(file.file_path), _bounded_fields(file)
         except PolicyError:
             # Expired: its manifests are gone.
             continue
@@ -443,8 +460,12 @@ def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
     """Yield the dotted names of columns: the current name, and those of older schemas."""
     schemas = [table.schema(), *reversed(table.schemas().values())]
     for number in ids:
-        names = (schema.find_column_name(number) for schema in schemas)
-        yield from dict.fromkeys(filter(None, names))
+        yield from dict.fromkeys(name for it in schemas for name in _names_in(it, number))
+
+
+def _names_in(schema: Any, number: int) -> tuple[str, ...]:
+    """Return the dotted name of a field in a schema, or nothing."""
+    return tuple(filter(None, [schema.find_column_name(number)]))
 
 
 def _opened(path: str) -> Any:

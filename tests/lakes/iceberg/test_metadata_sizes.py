@@ -14,12 +14,24 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    write_manifest,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
 
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg import table as iceberg_reader
 from secure_bloom.lakes.iceberg.live_files import Manifests
-from secure_bloom.lakes.iceberg.metadata_files import CheckedFiles, counted_together
+from secure_bloom.lakes.iceberg.metadata_files import CheckedFiles
 from secure_bloom.lakes.iceberg.metadata_sizes import check_decoded_size as counted
 from secure_bloom.running.memory_budget import VARIABLE, DecodedBytes, MemoryBudgetError
 from testing.iceberg_tables import iceberg
@@ -129,16 +141,48 @@ def test_a_run_counts_all_manifests_together_and_a_read_what_it_keeps(
         decoded = DecodedBytes("it")
         counted(Path(name.removeprefix("file://")).read_bytes(), decoded)
         sizes.append(decoded._size)
-    # pyiceberg has read the list already, and keeps it.
-    monkeypatch.setenv(VARIABLE, str(sum(sizes[2:]) - 1))
-    assert max(sizes) < sum(sizes[2:]) - 1
+    kept = Manifests(CheckedFiles(table.io))
+    assert len(kept.live(snapshot)) == 62
+    # Less than pyiceberg's objects: what is looked at rarely is packed.
+    monkeypatch.setenv(VARIABLE, str(kept._kept._size))
+    assert kept._kept._size < sum(sizes[2:])
+    assert len(Manifests(CheckedFiles(table.io)).live(snapshot)) == 62
+    monkeypatch.setenv(VARIABLE, str(kept._kept._size - 1))
     with pytest.raises(MemoryBudgetError, match="the table's metadata"):
-        Manifests(counted_together(CheckedFiles(table.io))).live(snapshot)
+        Manifests(CheckedFiles(table.io)).live(snapshot)
+    monkeypatch.setenv(VARIABLE, str(sum(sizes[2:]) - 1))
     assert len(sb.inspect(table.metadata_location).files) == 62
     # 62 files with a value of the partition column each.
     monkeypatch.setattr(iceberg_reader, "_FILE_BYTES", sum(sizes) // 62)
     with pytest.raises(MemoryBudgetError, match="the data files of the table"):
         sb.inspect(table.metadata_location)
+
+
+def test_lists_of_many_entries_are_refused_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each entry is small enough; all of them are not, and the file is 1/1000 of them."""
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    files = PyArrowFileIO()
+    with write_manifest(
+        2, PartitionSpec(), Schema(), files.new_output(f"{tmp_path}/m.avro"), 1, "deflate"
+    ) as writer:
+        for n in range(40):
+            file = DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=f"f{n}",
+                file_format=FileFormat.PARQUET,
+                partition=Record(),
+                record_count=1,
+                file_size_in_bytes=1,
+                split_offsets=[4] * 100_000,
+            )
+            status = ManifestEntryStatus.ADDED
+            writer.add_entry(ManifestEntry.from_args(status=status, data_file=file))
+    assert (tmp_path / "m.avro").stat().st_size < 16_000
+    manifests = Manifests(files)
+    with pytest.raises(MemoryBudgetError, match="the table's metadata"):
+        manifests.entries(writer.to_manifest_file())
 
 
 def test_files_of_pyiceberg_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

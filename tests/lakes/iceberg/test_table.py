@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.lakes.iceberg.table import iceberg_table
+from secure_bloom.lakes.iceberg import metadata_files
+from secure_bloom.lakes.iceberg.table import bounds_of_old_files, iceberg_table
 from testing.iceberg_tables import iceberg, with_delete_file
 
 
@@ -49,6 +51,24 @@ def test_verbs_look_at_the_data_files_that_are_planned(table: Any) -> None:
     assert list(sb.audit(path, policy=policy).paths) == wanted
     with pytest.raises(PolicyError, match="no column s"):
         sb.probe(path, "s", "u1")
+
+
+def test_a_manifest_of_many_snapshots_is_read_once_for_the_bounds_of_old_files(
+    tmp_path: Path,
+) -> None:
+    table = iceberg(tmp_path)
+    for n in range(4):
+        day = pa.array([dt.date(2026, 1, 1)])
+        table.overwrite(pa.table({"id": [n], "day": day, "text": ["x"]}))
+    found = iceberg_table(table.metadata_location)
+    with mock.patch.object(
+        metadata_files, "manifest_entries", wraps=metadata_files.manifest_entries
+    ) as read:
+        bounds = bounds_of_old_files(found)
+    places = [call.args[0].manifest_path for call in read.call_args_list]
+    assert len(places) == len(set(places)) > 4
+    # Under both of its names: those of the schemas when the files were written, and now.
+    assert bounds["s"] == bounds["text"] == bounds["id"] > 4
 
 
 def test_an_older_metadata_file_is_an_older_table(table: Any) -> None:
