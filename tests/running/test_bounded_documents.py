@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -210,7 +211,14 @@ def test_a_document_is_refused_before_it_is_parsed(
         tracemalloc.stop()
 
 
-def test_the_file_of_properties_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_properties_is_refused_by_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sparse file, which a reader without a bound would take to be properties."""
     monkeypatch.setenv(VARIABLE, "16MiB")
-    with pytest.raises(MemoryBudgetError):
-        audit_verb._properties(Path("/dev/zero"))
+    path = tmp_path / "x.properties"
+    for size in (1 << 20, 12 << 20):
+        with path.open("wb") as file:
+            file.truncate(size)
+        with pytest.raises(MemoryBudgetError) if size > 8 << 20 else nullcontext():
+            assert audit_verb._properties(path) is not None
