@@ -166,6 +166,9 @@ def _advice_notes(
     paths: tuple[str, ...], columns: Mapping[str, float], **access: Any
 ) -> Iterator[str]:
     """Yield sentences on whether lookups gain from filters of these columns with their fpp."""
+    if not columns:
+        yield "every wanted filter is there: `secure-bloom advise` says what lookups gain by them"
+        return
     # Imported here: it takes the reader too.
     from secure_bloom.api.advise import advise
 

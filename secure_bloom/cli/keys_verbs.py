@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,14 @@ from secure_bloom.cli.shared_arguments import (
     with_table_version,
 )
 from secure_bloom.cli.terminal_tables import print_json
-from secure_bloom.cli.verbosity import VERBOSE, print_line, say, with_verbosity
+from secure_bloom.cli.verbosity import VERBOSE, print_line, print_note, say, with_verbosity
+from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, legible
 
 if TYPE_CHECKING:
+    from secure_bloom.encryption.policy import KeyPolicy
     from secure_bloom.inspecting.key_use import KeyUseReport
 
 EXIT_RETIRED = 1
@@ -135,12 +138,29 @@ def new_command(
         add_master_keys(file, set(added), bits=bits)
         print_line(f"{file}: added {', '.join(sorted(set(added)))}")
         return 0
-    wanted = set(names)
+    wanted, notes = set(names), list[str]()
     if policy_path is not None:
-        wanted |= KeyPolicy.load(policy_path).master_keys()
+        policy = KeyPolicy.load(policy_path)
+        wanted |= policy.master_keys()
+        notes = _notes_on_new(file, names, policy)
     new_keyring(file, wanted, bits=bits)
     print_line(f"{file}: {', '.join(sorted(wanted))}")
+    for note in notes:
+        print_note(note)
     return 0
+
+
+def _notes_on_new(file: Path, names: Sequence[str], policy: KeyPolicy) -> list[str]:
+    """Return what of a new keyring the policy does not use."""
+    unnamed = sorted(set(names) - policy.named_keys())
+    notes = [
+        f"the policy does not name {legible(name)}: {close_match(name, policy.named_keys())}"
+        for name in unnamed
+    ]
+    own = policy.keyring_path()
+    if own is not None and own.absolute() != file.absolute():
+        notes.append(f"the policy's keyring is {legible(str(own))}, and not this file")
+    return notes
 
 
 @keys.command("jar", short_help="Print the path of the jar for Spark's JVM.")

@@ -26,6 +26,7 @@ from secure_bloom.cli.terminal_tables import print_table, short_names
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import print_line, print_note
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.schema import in_any_case
 from secure_bloom.reports.text import counted
 
 
@@ -94,6 +95,10 @@ def _lines(source: str) -> list[str]:
     if separator is None:
         return read_lines(source)
     text = read_text(path if is_named else source)
+    first = text.partition("\n")[0]
+    if separator not in first and ";" in first:
+        # As spreadsheets write it where the comma is in numbers.
+        separator = ";"
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     if is_named:
         return _column(rows, column, path)
@@ -108,11 +113,19 @@ def _lines(source: str) -> list[str]:
 
 def _column(rows: Sequence[Sequence[str]], column: str, path: str) -> list[str]:
     names = rows[0] if rows else ()
-    if names.count(column) != 1:
+    if names.count(column) > 1:
         raise PolicyError(
             f"the first line names {names.count(column)} columns {column}, wanted 1", path=path
         )
-    place = names.index(column)
+    found = column if column in names else in_any_case(column, names)
+    if found is None:
+        # Not what the line has: a file without names begins with values.
+        raise PolicyError(
+            f"the first line names no column {column}",
+            hint=f"name one of its {counted(len(names), 'column')}, as it is written there",
+            path=path,
+        )
+    place = names.index(found)
     return [row[place] for row in rows[1:] if len(row) > place and row[place]]
 
 

@@ -192,7 +192,14 @@ def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
 
 def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...] | None]:
     require_filterable(leaf)
-    encoded = {value: _encodings(leaf, value) for value in values}
+    encoded: dict[object, tuple[bytes, ...] | None] = {}
+    for number, value in enumerate(values, 1):
+        try:
+            encoded[value] = _encodings(leaf, value)
+        except PolicyError as error:
+            if len(values) > 1:
+                error.message = f"value {number:,} of {len(values):,}: {error.message}"
+            raise
     # A reader rounds the value that it looks for, so the exact one may be absent where rows match.
     return dict.fromkeys(encoded) if leaf.type is Type.INT96 else encoded
 

@@ -450,9 +450,8 @@ def _members_of_7z(file: BinaryIO, emit: SectionWriter) -> None:
         archive.extractall(factory=_Members(emit))  # noqa: S202, into messages
     except UnreadError:
         raise
-    except Exception as error:
-        kind = type(error).__name__
-        raise UnreadError(f"a 7z archive that cannot be read ({kind})") from None
+    except Exception:
+        raise UnreadError("a 7z archive that cannot be read") from None
 
 
 class _Members:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
+from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.lakes.avro_blocks import AvroBlocks
 from secure_bloom.lakes.avro_files import RecordReader
 from secure_bloom.running.memory_budget import MemoryBudgetError, memory_budget
@@ -268,4 +269,6 @@ class damage:  # noqa: N801
             return
         if isinstance(error, MemoryBudgetError):
             raise UnreadError(error.message) from None
-        raise UnreadError(f"{self._what} that cannot be read ({kind.__name__})") from None
+        if isinstance(error, KeyUnavailableError):
+            raise UnreadError(f"{self._what} that is encrypted: {error.message}") from None
+        raise UnreadError(f"{self._what} that cannot be read") from None

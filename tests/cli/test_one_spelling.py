@@ -139,3 +139,50 @@ def test_columns_with_personal_names_are_drafted_with_a_key(table: Path) -> None
     drafted = run("policy", "init", table).stdout
     assert '\n[columns."Email"]' in drafted
     assert '\n# [columns."id"]' in drafted
+
+
+def test_values_come_from_a_file_whose_columns_have_semicolons_between_them(
+    table: Path, tmp_path: Path
+) -> None:
+    given = tmp_path / "wanted.csv"
+    given.write_text("mail;n\nb@x.example;1,5\n")
+    assert_error(run("probe", table, "Email", "--from", given), "lines have several columns")
+    assert run("probe", table, "Email", "--from", f"{given}:MAIL").returncode == 0
+    done = run("probe", table, "Email", "--from", f"{given}:mial")
+    assert_error(done, "the first line names no column mial", "name one of its 2 columns")
+
+
+def test_of_many_values_the_one_that_does_not_fit_is_counted(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "wanted.txt").write_text("5\nsecret\n6\n")
+    done = run("probe", table, "id", "--from", tmp_path / "wanted.txt")
+    assert_error(done, "value 2 of 3: the value is not one the column can hold")
+    assert "secret" not in done.stderr
+
+
+def test_a_dry_run_with_advice_says_that_every_filter_is_there(table: Path) -> None:
+    done = run("add", table, "--column", "Email", "--dry-run", "--advise")
+    assert "every wanted filter is there" in done.stdout
+
+
+def test_new_keys_are_compared_with_the_policy(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    kms = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+    policy.write_text(f'{kms}{FOOTER}[columns.email]\nkey = "k_pii"\n')
+    done = run("keys", "new", tmp_path / "other.json", "k_pi", "--policy", policy)
+    assert done.returncode == 0
+    assert "the policy does not name k_pi: did you mean 'k_pii'?" in done.stdout
+    assert f"the policy's keyring is {tmp_path / 'keyring.json'}" in done.stdout
+    assert "note" not in run("keys", "new", tmp_path / "keyring.json", "--policy", policy).stdout
+
+
+def test_a_search_in_an_encrypted_lake_names_no_class(lake: Path) -> None:
+    words = ("--values-of", f"{lake / 'out'}:email", "--policy", lake / "policy.toml")
+    done = run("trace", lake / "out", *words)
+    assert "is encrypted: key 'k_footer' of the footer is not available" in done.stdout
+    assert "Error" not in done.stdout + done.stderr
+
+
+def test_the_fix_for_an_unclassified_column_is_one_sentence(lake: Path) -> None:
+    done = run("audit", lake / "out", "--policy", lake / "policy.toml", "--strict")
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "*" not in lines

@@ -78,7 +78,7 @@ COLUMN_UNCLASSIFIED = Rule(
     meaning="With `--strict`: a column is in clear, or partitions the table, and the policy says "
     "nothing about it. It may have come after the policy was written.",
     fix="give the column a key, or say that it may be in clear: a rule without a key, its name in "
-    '[classified] clear = [...], where `*` is any text, or [columns."*"] for all others',
+    '[classified] clear = [...], where * is any text, or [columns."*"] for all others',
 )
 COLUMN_LOOKS_SENSITIVE = Rule(
     id="policy-column-looks-sensitive",
