@@ -187,7 +187,8 @@ def _add_to_files(asked: AddRequest) -> AddReport:
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
     left = left_filters_notes(done.reports, dry_run=asked.dry_run) if asked.in_place else ()
     summaries = summary_notes(done.changed, dry_run=asked.dry_run)
-    notes = (*file_notes(done.reports), *left, *summaries, *_sample_note(target))
+    taken = files.notes(dry_run=asked.dry_run)
+    notes = (*file_notes(done.reports), *left, *summaries, *taken, *_sample_note(target))
     return AddReport(
         files=done.reports,
         notes=notes,

@@ -117,7 +117,8 @@ def reencrypt(
         target = FilesTarget(paths=every, output=output)
         wanted = loaded_policy(policy, every)
         open_work = partial(setting, wanted, needs_columns=not allow_missing_columns)
-        return _files_report(run(open_work, target, LocalRunner(jobs=jobs), progress))
+        done = run(open_work, target, LocalRunner(jobs=jobs), progress)
+        return _files_report(done, target.notes(dry_run=dry_run))
     table, wanted = open_reencryption(
         *found, policy, choice, allow_missing_columns=allow_missing_columns
     )
@@ -221,7 +222,8 @@ def decrypt(
         if found is None
         else BareFolder(paths=every, output=output, folder=found[1])
     )
-    return _files_report(run(setting, target, runner, progress))
+    done = run(setting, target, runner, progress)
+    return _files_report(done, target.notes(dry_run=dry_run))
 
 
 @checked_arguments

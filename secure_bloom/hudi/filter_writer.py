@@ -142,7 +142,8 @@ def add_record_key_filter(
     target = FilesTarget(paths=paths, in_place=in_place, output=output)
     done = run(open_rewriter, target, LocalRunner(jobs=jobs))
     summaries = summary_notes(done.changed, dry_run=dry_run)
-    notes = (*_notes(done.reports), *file_notes(done.reports), *summaries)
+    taken = target.notes(dry_run=dry_run)
+    notes = (*_notes(done.reports), *file_notes(done.reports), *summaries, *taken)
     return AddReport(files=done.reports, notes=notes, dry_run=dry_run, seconds=done.seconds)
 
 

@@ -11,15 +11,18 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.lakes.managed_tables import refuse_managed
 from secure_bloom.parquet.footer.locate import read_tail
+from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import DirectPublication, Publication
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage import (
     file_keys,
     find_files,
+    is_object_uri,
     open_input,
     refuse_append,
     sibling,
@@ -37,6 +40,8 @@ class FilesTarget:
     in_place: bool = False
     output: str | PathLike[str] | None = None
     tasks: Sequence[FileTask] = field(default=(), init=False)
+    #: Files that are at the new paths before the run.
+    taken: int = field(default=0, init=False)
 
     def listed(self) -> Sequence[str]:
         """Return the files. Raises the errors of :func:`files_to_write`."""
@@ -44,9 +49,19 @@ class FilesTarget:
         self.tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
         return files
 
+    def notes(self, *, dry_run: bool) -> tuple[str, ...]:
+        """Return the note on files below ``output`` that new ones take the place of."""
+        if not self.taken:
+            return ()
+        be = "would be" if dry_run else "were" if self.taken > 1 else "was"
+        place = as_path(self.output or "")
+        return (f"{counted(self.taken, 'file')} below {place} {be} replaced",)
+
     def publishing(self, *, dry_run: bool) -> AbstractContextManager[Publication]:
         """Return a publication that does nothing: each file is visible when it is written."""
         del dry_run
+        places = [task.target for task in self.tasks if task.target is not None]
+        self.taken = sum(not is_object_uri(it) and Path(it).exists() for it in places)
         return nullcontext(DirectPublication(self.tasks))
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:

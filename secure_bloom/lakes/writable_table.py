@@ -46,7 +46,8 @@ class TableChoice:
                 raise PolicyError(
                     f"{name} is for the folder of a Delta table, or for a table of an Iceberg "
                     "catalog, given alone",
-                    hint="name the files or folders that are wanted instead",
+                    hint="name the files or folders that are wanted instead, such as "
+                    "TABLE/day=2026-11-20",
                 )
 
 

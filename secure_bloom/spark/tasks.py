@@ -283,11 +283,22 @@ def executors_errors() -> Iterator[None]:
 
 
 def _unfit(lacks: str) -> SparkUnavailableError:
+    module = re.search(r"the module (\w+)", lacks)
+    wanted = "install the driver's version there" if module is None else _install(module[1])
     return SparkUnavailableError(
         f"the Python of the executors {lacks}",
-        hint="install the driver's version there, or set PYSPARK_PYTHON, before the session "
-        "starts, to a Python that has it",
+        hint=f"{wanted}, or set PYSPARK_PYTHON, before the session starts, to a Python that has it",
     )
+
+
+def _install(module: str) -> str:
+    """Return how a module comes onto executors. Packages of SDKs are called otherwise."""
+    name = module if module in _SAME_NAME else "'secure-bloom[EXTRA]' with the driver's extras"
+    return f"install it there, pip install {name}"
+
+
+#: Modules whose packages have their name.
+_SAME_NAME = frozenset({"click", "cryptography", "numpy", "pyarrow"})
 
 
 def freeze_imports() -> None:

@@ -29,7 +29,10 @@ def test_values_come_from_the_named_column(tmp_path: Path, ending: str, separato
     assert "lines have several columns, wanted one value a line" in done.stderr
     assert f"--from {wanted}:COLUMN" in done.stderr
     assert "user7" not in done.stderr
-    assert "the first line names no column nothing" in run(*probe, "--from", f"{wanted}:nothing").stderr
+    assert (
+        "the first line names no column nothing"
+        in run(*probe, "--from", f"{wanted}:nothing").stderr
+    )
 
 
 def test_a_file_of_one_column_has_a_value_a_line(tmp_path: Path) -> None:

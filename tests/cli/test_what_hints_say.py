@@ -154,3 +154,22 @@ def test_a_folder_that_may_not_be_written_is_the_one_that_is_named(
         assert done.returncode == 2
         assert f"error: {place}: " in done.stderr
         assert "permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["add", "reencrypt", "decrypt"])
+def test_files_that_are_replaced_below_an_output_folder_are_told(tmp_path: Path, verb: str) -> None:
+    plain, output = _in_clear(tmp_path), tmp_path / "out"
+    words = [verb, plain, "--output", output]
+    words += ["--column", "id"] if verb == "add" else ["--policy", tmp_path / "policy.toml"]
+    words += ["--allow-unprotected"] if verb == "decrypt" else []
+    note = f"1 file below {output} "
+    first = run(*words)
+    assert first.returncode == 0, first.stderr
+    assert note not in first.stdout
+    assert f"{note}would be replaced" in run(*words, "--dry-run").stdout
+    assert f"{note}was replaced" in run(*words).stdout
+
+
+def test_a_condition_on_a_plain_folder_gets_the_folder_to_name(tmp_path: Path) -> None:
+    done = run("add", _in_clear(tmp_path), "--column", "id", "--where", "day = '1'")
+    assert_error(done, "such as TABLE/day=2026-11-20")

@@ -98,3 +98,13 @@ def test_a_module_that_is_missing_in_mid_work_is_named() -> None:
         "it has secure-bloom without the module no_such_module, which it needs"
     ]
     assert done("colorsys") == [("colorsys",)]
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("numpy", "pip install numpy"), ("hvac.api", "pip install 'secure-bloom[EXTRA]'")],
+)
+def test_the_hint_on_a_missing_module_is_what_installs_it(module: str, command: str) -> None:
+    error = tasks._unfit(f"has secure-bloom without the module {module}, which it needs")
+    assert command in (error.hint or "")
+    assert "pip" not in (tasks._unfit("does not have secure-bloom").hint or "")
