@@ -13,15 +13,17 @@ import codecs
 import html
 import quopri
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
+import pyarrow as pa
 
 from secure_bloom.kernels.words import find_runs
 from secure_bloom.tracing.forms import DIGESTS
@@ -30,11 +32,34 @@ from secure_bloom.tracing.forms import DIGESTS
 _SHORTEST_RUN: Final = 16
 _MOST_RUNS: Final = 1 << 16
 _HEX: Final = re.compile(rb"[0-9a-fA-F]+")
-_BASE32: Final = re.compile(rb"[A-Z2-7]{16,}={0,6}")
+#: What begins hexadecimal digits in programs and in SQL.
+_PREFIX: Final = re.compile(rb"^0?x(?=[0-9a-fA-F]+$)")
+_BASE32: Final = re.compile(rb"(?:[A-Z2-7]{16,}|[a-z2-7]{16,})={0,6}")
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
+_IN_RTF: Final = re.compile(rb"\\'([0-9a-fA-F]{2})")
+#: Letters of East Asian width, U+FF01 to U+FF5E.
+_EAST: Final = re.compile(rb"(?:\xef[\xbc\xbd][\x80-\xbf]){4}")
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
+#: Colours of a terminal, and tags inside a word.
+_COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_INLINE: Final = re.compile(
+    rb"(?<=[\w@.-])(?:</?(?:b|i|u|em|strong|span|a|r|t|wbr|font|mark|code|small|text:span"
+    rb"|[aw]:(?:r|t|rPr|proofErr))(?:\s[^<>]{0,200})?/?>)+(?=[\w@.-])"
+)
+#: Bytes as numbers: in hexadecimal with a mark between two, in dumps with offsets, in decimals.
+_SPACED: Final = re.compile(rb"(?:(?:0x)?[0-9A-Fa-f]{2}[ ,:-]{1,2}){7,}(?:0x)?[0-9A-Fa-f]{2}\b")
+_DUMPED: Final = re.compile(
+    rb"^[0-9a-fA-F]{6,}:?[ \t]+((?:[0-9a-fA-F]{2} {0,2}){2,32})(?= |\||\r?$)", re.MULTILINE
+)
+_DECIMALS: Final = re.compile(rb"(?:\b\d{1,3}, ?){8,}\d{1,3}\b")
+_PAIR: Final = re.compile(rb"(?:0x)?([0-9A-Fa-f]{2})")
+#: Base85 and Ascii85: runs of their characters, of which some are no characters of Base64.
+_BASE85: Final = re.compile(rb"[!-~]{25,}")
+_ADOBE: Final = re.compile(rb"<~([!-uz\s]{10,})~>")
+_IN_85: Final = b"!#$%&()*;<>?@^`{|}~"
+_OBFUSCATED: Final = re.compile(rb"\s*[\[(] ?(?:(at)|dot) ?[\])]\s*", re.IGNORECASE)
 _UUENCODED: Final = re.compile(rb"^begin [0-7]{3,4} .*\n((?:[!-M][ -`]{1,84}\r?\n)+)", re.MULTILINE)
 _OPCODES: Final = re.compile(rb"\n[as]*V")
 _LINE_ENDS: Final = (b"\n", b"\r\n", b"\\n", b"\n ")
@@ -65,6 +90,7 @@ def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
         if has(text):
             yield decode(text)
     yield from _wide(text)
+    yield from _pairs(text, digest)
     yield from _runs(text, digest)
 
 
@@ -149,6 +175,79 @@ def _from_uu(text: bytes) -> bytes:
     return b"".join(found)
 
 
+def _has(pattern: re.Pattern[bytes], text: bytes) -> bool:
+    """Return whether a text has a pattern; of a long one a part is looked at, for speed."""
+    return any(pattern.search(it) for it in _samples(text))
+
+
+def _samples(text: bytes) -> list[bytes]:
+    starts = range(0, len(text), _SAMPLED_EVERY)
+    return [text] if len(starts) == 1 else [text[at : at + _SAMPLE] for at in starts]
+
+
+#: Of a long text this many first bytes of each part are looked at, and the size of a part.
+_SAMPLE, _SAMPLED_EVERY = 1 << 8, 1 << 17
+
+
+def _pairs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Yield the bytes that are written in hexadecimal one by one, as in dumps and programs."""
+    if _has(_DUMPED, text):
+        yield _of_pairs(b"".join(_DUMPED.findall(text)))
+    elif _has(_SPACED, text):
+        found = [_of_pairs(match[0]) for match in _SPACED.finditer(text)]
+        for plain in found:
+            if len(plain) in _SIZES:
+                digest(plain)
+        yield b"\n".join(found)
+
+
+def _of_pairs(text: bytes) -> bytes:
+    return bytes.fromhex(b"".join(_PAIR.findall(text)).decode())
+
+
+def _from_decimals(text: bytes) -> bytes:
+    rows = ([int(it) for it in match[0].split(b",")] for match in _DECIMALS.finditer(text))
+    return b"\n".join(bytes(row) for row in rows if max(row) < 256)
+
+
+def _has_85(text: bytes) -> bool:
+    return any(_may_be_85(match[0]) for it in _samples(text) for match in _BASE85.finditer(it))
+
+
+def _may_be_85(run: bytes) -> bool:
+    odd = len(run) - len(run.translate(None, _IN_85))
+    return len(run) < 20 * odd < 10 * len(run)
+
+
+def _from_85(text: bytes) -> bytes:
+    """Return the texts in runs of Base85 and of Ascii85."""
+    found = []
+    runs = (match[0] for match in _BASE85.finditer(text))
+    for run in islice(filter(_may_be_85, runs), _MOST_RUNS):
+        for decode in (base64.b85decode, base64.a85decode):
+            with suppress(ValueError):
+                # Most runs are something else.
+                if _is_text(decode(run[:20])):
+                    found.append(decode(run))
+    return b"\n".join(found)
+
+
+def _from_adobe(text: bytes) -> bytes:
+    found = []
+    for packed in _ADOBE.findall(text):
+        with suppress(ValueError):
+            found.append(base64.a85decode(packed))
+    return b"\n".join(found)
+
+
+def _from_rtf(text: bytes) -> bytes:
+    return _IN_RTF.sub(lambda match: bytes.fromhex(match[1].decode()), text)
+
+
+def _narrow(text: bytes) -> bytes:
+    return unicodedata.normalize("NFKC", text.decode("utf-8", "ignore")).encode()
+
+
 def _unescaped(text: bytes) -> bytes:
     def character(match: re.Match[bytes]) -> bytes:
         code = int(match[1] or match[2] or match[3], 8 if match[3] else 16)
@@ -168,6 +267,10 @@ def _from_html(text: bytes) -> bytes:
     return html.unescape(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogatepass")
 
 
+def _without_words(text: bytes) -> bytes:
+    return _OBFUSCATED.sub(lambda match: b"@" if match[1] else b".", text)
+
+
 def _from_latin(text: bytes) -> bytes:
     return text.decode("cp1252", "replace").encode()
 
@@ -178,12 +281,20 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
     (b"=", _QUOTED, quopri.decodestring),
     (b"\\", _ESCAPE, _unescaped),
     (b"&", _ENTITY, _from_html),
+    (b"\x1b", _COLOUR, partial(_COLOUR.sub, b"")),
+    (b"\xef", _EAST, _narrow),
+    (b"<", _INLINE, partial(_INLINE.sub, b"")),
 )
-_WHOLE: Final[tuple[tuple[Callable[[bytes], bool], Callable[[bytes], bytes]], ...]] = (
+_WHOLE: Final[tuple[tuple[Callable[[bytes], object], Callable[[bytes], bytes]], ...]] = (
     (_is_latin, _from_latin),
     (_has_glued, partial(_GLUED.sub, rb"\1 ")),
     (_has_uu, _from_uu),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
+    (lambda text: _has(_DECIMALS, text), _from_decimals),
+    (lambda text: b"~" in text and b"<~" in text, _from_adobe),
+    (_has_85, _from_85),
+    (lambda text: text.startswith(b"{\\rtf"), _from_rtf),
+    (lambda text: b"@" not in text and _has(_OBFUSCATED, text), _without_words),
 )
 
 
@@ -260,7 +371,7 @@ def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
 
     What may be a digest is reported.
     """
-    run = run.removeprefix(b"0x")
+    run = run if _HEX.fullmatch(run) else _PREFIX.sub(b"", run)
     if run.isdigit() or _UUID.fullmatch(run):
         return
     inner: list[bytes] = []
@@ -291,18 +402,24 @@ def _plain_forms(run: bytes) -> Iterator[bytes]:
             yield plain
     if _BASE32.fullmatch(run):
         with suppress(binascii.Error, ValueError):
-            yield base64.b32decode(run + b"=" * (-len(run) % 8))
+            yield base64.b32decode(run.upper() + b"=" * (-len(run) % 8))
 
 
 def _inflated(plain: bytes) -> Iterator[bytes]:
-    """Yield what bytes hold that deflate packed without a header, as messages of SAML are."""
+    """Yield what bytes hold that deflate packed, as in messages of SAML, or brotli."""
     unpacker = zlib.decompressobj(wbits=-15)
     with suppress(zlib.error):
         content = unpacker.decompress(plain, _LONGEST_INFLATED)
         if unpacker.eof and not unpacker.unused_data and len(plain) >= _SHORTEST_RUN:
             yield content
+    if len(plain) >= _SHORTEST_BROTLI:
+        packed = pa.input_stream(pa.py_buffer(plain), compression="brotli")
+        with suppress(OSError):
+            yield packed.read(_LONGEST_INFLATED)
 
 
+#: Shorter bytes are keys and digests.
+_SHORTEST_BROTLI: Final = 65
 _LONGEST_INFLATED: Final = 1 << 20
 
 

@@ -16,7 +16,24 @@ import pyarrow.compute as pc
 import xxhash
 
 #: How dates are written, by ``strftime``: digits in three orders, with and without a name.
-_DATES: Final = ("%Y%m%d", "%d%m%Y", "%m%d%Y", "%d%b%Y", "%b%d%Y", "%d%B%Y", "%B%d%Y", "%y%m%d")
+_DATES: Final = (
+    "%Y%m%d", "%d%m%Y", "%m%d%Y", "%d%b%Y", "%b%d%Y", "%d%B%Y", "%B%d%Y", "%y%m%d", "%GW%V%u",
+    "%Y%j",
+)  # fmt: skip
+#: The months of languages, and what they write between day, month and year.
+_MONTHS: Final = {
+    ("", ""): (
+        "januar februar märz april mai juni juli august september oktober november dezember",  # codespell:ignore  # noqa: E501
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre "  # noqa: ISC004
+        "dicembre",
+        "januari februari maart april mei juni juli augustus september oktober november december",  # codespell:ignore  # noqa: E501
+    ),
+    ("de", "de"): (
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    ),
+}
 #: Whole numbers from here on may be written with an exponent, as Java writes doubles.
 _WITH_EXPONENT: Final = 10**7
 #: The digests without a salt that are looked for: name -> its bytes.
@@ -52,9 +69,17 @@ def plain_texts(array: pa.Array) -> Iterator[pa.Array]:
         yield from plain_texts(array.keys)
         yield from plain_texts(array.items)
     elif _is_list(kind):
+        if kind.value_type in (pa.uint8(), pa.int8()):
+            yield _bytes_of(array)
         yield from plain_texts(array.flatten())
     elif not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         yield _texts(array.drop_null())
+
+
+def _bytes_of(array: pa.Array) -> pa.Array:
+    """Return lists of bytes as texts."""
+    values = (bytes(it & 0xFF for it in row if it is not None) for row in array.to_pylist() if row)
+    return pa.array(values, pa.large_binary())
 
 
 def other_notations(array: pa.Array) -> Iterator[pa.Array]:
@@ -198,6 +223,22 @@ def _date_forms(values: pa.Array) -> Iterator[pa.Array]:
         yield _encoded([day.strftime(form).lstrip("0") for day in days if day.year >= 1000])
         if form[1] in "dm":
             yield _encoded([day.strftime(form) for day in days if day.year >= 1000])
+    for (before, after), languages in _MONTHS.items():
+        for names in map(str.split, languages):
+            yield _encoded(
+                [f"{it.day}{before}{names[it.month - 1]}{after}{it.year}" for it in days]
+            )
+    yield _encoded([f"{day:%B}{day.day}{_ordinal(day.day)}{day.year}" for day in days])
+    yield from _moment_forms(values.cast(pa.timestamp("s")))
+
+
+def _ordinal(day: int) -> str:
+    place = day % 10 if day % 10 <= 3 and day // 10 != 1 else 0
+    return _ORDINALS[2 * place : 2 * place + 2]
+
+
+#: What English writes after numbers that end with 0, 1, 2, 3.
+_ORDINALS: Final = "thstndrd"
 
 
 def _moment_forms(values: pa.Array) -> Iterator[pa.Array]:

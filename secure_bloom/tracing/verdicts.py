@@ -62,6 +62,7 @@ def verdict(
     if rare >= _RARE_IN_LONGER[0] and size <= room * rare:
         return Meaning.VALUES
     common = counts.get(COMMON, 0) + rare
-    if common >= _LEAST_COMMON and common >= _COMMON_SHARE * values:
+    # A column of short numbers has no values that count, and other notations of them.
+    if values and common >= _LEAST_COMMON and common >= _COMMON_SHARE * values:
         return Meaning.VALUES
     return Meaning.MENTION if certain else Meaning.NOTHING

@@ -1,0 +1,122 @@
+"""Copies in odd notations: dumps, colours, tags, Base85, lists of bytes, dates in words."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather
+
+from tests.tracing.people import PEOPLE, columns_found
+
+EMAILS = [str(it) for it in PEOPLE["email"][:40]]
+PLAIN = "\n".join(EMAILS).encode()
+PAIRS = [email.split("@") for email in EMAILS]
+
+
+def _dump(content: bytes, *, words: bool) -> bytes:
+    """As `hexdump -C` writes bytes, or as `xxd` does."""
+    lines = []
+    for start in range(0, len(content), 16):
+        row = content[start : start + 16]
+        shown = "".join(chr(it) if 0x20 <= it < 0x7F else "." for it in row)
+        if words:
+            lines.append(f"{start:08x}: {row.hex(' ', -2):<39}  {shown}")
+        else:
+            lines.append(f"{start:08x}  {row[:8].hex(' ')}  {row[8:].hex(' '):<23}  |{shown}|")
+    return "\n".join(lines).encode()
+
+
+def _document() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        spans = (f"<text:p>{it[:4]}<text:span>{it[4:]}</text:span></text:p>" for it in EMAILS)
+        archive.writestr("content.xml", "".join(spans))
+    return file.getvalue()
+
+
+def _bytes_in_lists(write: Callable[[pa.Table, io.BytesIO], object]) -> bytes:
+    file = io.BytesIO()
+    lists = pa.array([list(it.encode()) for it in EMAILS], pa.list_(pa.uint8()))
+    write(pa.table({"a": lists}), file)
+    return file.getvalue()
+
+
+FOUND: dict[str, bytes] = {
+    "Base85": base64.b85encode(PLAIN),
+    "Base85 of each": b"\n".join(base64.b85encode(it.encode()) for it in EMAILS),
+    "Ascii85": base64.a85encode(PLAIN),
+    "Ascii85 of Adobe": base64.a85encode(PLAIN, adobe=True, wrapcol=76),
+    "Base64 of brotli": base64.b64encode(pa.Codec("brotli").compress(PLAIN).to_pybytes()),
+    "Base32 in small letters": base64.b32encode(PLAIN).lower(),
+    "colours": "".join(
+        f"\x1b[32mINFO\x1b[0m \x1b[1;31m{local}\x1b[0m\x1b[33m@{domain}\x1b[0m\n"
+        for local, domain in PAIRS
+    ).encode(),
+    "hexdump": _dump(PLAIN, words=False),
+    "xxd": _dump(PLAIN, words=True),
+    "bytes of C": ("char d[] = {" + ", ".join(f"0x{it:02x}" for it in PLAIN) + "};").encode(),
+    "bytes as decimals": str(list(PLAIN)).encode(),
+    "bytea of PostgreSQL": "".join(f"1\t\\\\x{it.encode().hex()}\n" for it in EMAILS).encode(),
+    "digests with colons": "\n".join(
+        hashlib.md5(it.encode()).digest().hex(":").upper() for it in EMAILS
+    ).encode(),
+    "OpenDocument": _document(),
+    "tags in HTML": "".join(f"<b>{a}</b>@<i>{b}</i> " for a, b in PAIRS).encode(),
+    "breaks in HTML": "".join(f"{it[:5]}<wbr>{it[5:]}<br>" for it in EMAILS).encode(),
+    "RTF": ("{\\rtf1 " + "\\par ".join(f"{a}\\'40{b}" for a, b in PAIRS) + "}").encode(),
+    "wide letters": "\n".join(
+        "".join(chr(ord(letter) + 0xFEE0) for letter in it) for it in EMAILS
+    ).encode(),
+    "words for marks": "\n".join(
+        it.replace("@", " [at] ").replace(".", " (dot) ") for it in EMAILS
+    ).encode(),
+    "lists of bytes in Parquet": _bytes_in_lists(pq.write_table),
+    "lists of bytes in Arrow": _bytes_in_lists(feather.write_feather),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_copies_in_odd_notations_are_found(tmp_path: Path, what: str) -> None:
+    (tmp_path / "x").write_bytes(FOUND[what])
+    assert columns_found(tmp_path) == {"email"}
+
+
+def _epoch(day: datetime.date) -> int:
+    return (day - datetime.date(1970, 1, 1)).days * 86_400
+
+
+_GERMAN = "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
+_SPANISH = (
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
+)
+DATES: dict[str, Callable[[datetime.date], str]] = {
+    "German": lambda it: f"{it.day}. {_GERMAN.split()[it.month - 1]} {it.year}",
+    "Spanish": lambda it: f"{it.day} de {_SPANISH.split()[it.month - 1]} de {it.year}",
+    "with weekday": lambda it: f"{it:%A, %d %B %Y}",
+    "week": lambda it: f"{it:%G-W%V-%u}",
+    "day of the year": lambda it: f"{it:%Y-%j}",
+    "seconds": lambda it: str(_epoch(it)),
+    "milliseconds": lambda it: str(_epoch(it) * 1000),
+    "ordinal": lambda it: f"{it:%B} {it.day}{_end(it.day)}, {it.year}",
+}
+
+
+def _end(day: int) -> str:
+    place = day % 10 if day % 10 <= 3 and day not in (11, 12, 13) else 0
+    return "thstndrd"[2 * place : 2 * place + 2]
+
+
+@pytest.mark.parametrize("what", DATES)
+def test_dates_in_other_notations_are_found(tmp_path: Path, what: str) -> None:
+    born = [it for it in PEOPLE["born"][:1_500] if isinstance(it, datetime.date)]
+    (tmp_path / "x").write_text("\n".join(map(DATES[what], born)))
+    assert columns_found(tmp_path) == {"born"}
