@@ -65,8 +65,12 @@ def encode(schema: Any, records: Sequence[dict[str, Any]]) -> bytes:
     """
     with imported_for(PURPOSE, "paimon"):
         import fastavro
-    out = io.BytesIO()
-    fastavro.writer(out, schema, records, codec="deflate")
+    out, parsed = io.BytesIO(), fastavro.parse_schema(schema)
+    branches = parsed if isinstance(parsed, list) else ()
+    names = [it["name"] for it in branches if isinstance(it, dict) and it["type"] == "record"]
+    # With the name of its branch, a record is not validated against each branch of the union.
+    named = [(names[0], it) for it in records] if len(names) == 1 else records
+    fastavro.writer(out, schema, named, codec="deflate")
     return out.getvalue()
 
 
