@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from secure_bloom.errors import FileChangedError, UnfinishedWriteError
@@ -37,7 +37,13 @@ from secure_bloom.paimon.table_files import (
     choose,
     require_columns,
 )
-from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.target import (
+    Publication,
+    ReplacedFile,
+    TableCommit,
+    check_commit_every,
+    given_up_on_error,
+)
 from secure_bloom.runs.work import FileReport, FileTask
 from secure_bloom.storage import sibling
 from secure_bloom.storage.dispatch import make_names_durable
@@ -60,15 +66,10 @@ class IndexRun:
         """Return the data files that get an index."""
         return [each.file.path for each in self.chosen.wanted]
 
-    @contextmanager
-    def publishing(self, *, dry_run: bool) -> Iterator[IndexPublication]:
-        """Yield what commits the indexes. An exception removes those that are not committed."""
+    def publishing(self, *, dry_run: bool) -> AbstractContextManager[IndexPublication]:
+        """Return what commits the indexes. An exception removes those that are not committed."""
         publication = IndexPublication(run=self, is_dry=dry_run)
-        try:
-            yield publication
-        except BaseException:
-            publication.give_up()
-            raise
+        return given_up_on_error(publication, publication.give_up)
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
         """Return files, also failed ones, that other writers took out of the table."""

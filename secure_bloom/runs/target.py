@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.runs.work import FileReport, FileTask
@@ -77,6 +77,9 @@ class Publication(Protocol):
         """Make the new content of the last batch visible, by the reports of the run's work."""
 
 
+P = TypeVar("P", bound=Publication)
+
+
 class Target(Protocol):
     """The files of a run, and where their new content goes."""
 
@@ -135,6 +138,16 @@ class DirectPublication:
 
     def publish(self, reports: Sequence[FileReport]) -> None:
         """Do nothing: the files are visible."""
+
+
+@contextmanager
+def given_up_on_error(publication: P, give_up: Callable[[], None]) -> Iterator[P]:
+    """Yield a publication, and call ``give_up`` after any exception, Ctrl-C too."""
+    try:
+        yield publication
+    except BaseException:
+        give_up()
+        raise
 
 
 def check_commit_every(commit_every: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,7 +31,13 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import (
 )
 from secure_bloom.lakes.iceberg.shown_values import refuse_shown_values
 from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
-from secure_bloom.runs.target import Publication, ReplacedFile, TableCommit, check_commit_every
+from secure_bloom.runs.target import (
+    Publication,
+    ReplacedFile,
+    TableCommit,
+    check_commit_every,
+    given_up_on_error,
+)
 from secure_bloom.runs.work import FileReport, FileTask, new_sizes
 from secure_bloom.storage import name_of
 from secure_bloom.storage.column_mapping import ColumnMapping
@@ -98,15 +104,10 @@ class IcebergRun:
         for path, reason in self.chosen.skipped.items():
             yield opened_location(path), reason
 
-    @contextmanager
-    def publishing(self, *, dry_run: bool) -> Iterator[IcebergPublication]:
-        """Yield what commits the new files. An exception removes those that are not committed."""
+    def publishing(self, *, dry_run: bool) -> AbstractContextManager[IcebergPublication]:
+        """Return what commits the new files. An exception removes those that are not committed."""
         publication = IcebergPublication(run=self, is_dry=dry_run)
-        try:
-            yield publication
-        except BaseException:
-            publication.give_up()
-            raise
+        return given_up_on_error(publication, publication.give_up)
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
         """Return files, also failed ones, that other writers removed from the table."""
