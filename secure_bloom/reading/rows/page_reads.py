@@ -76,7 +76,7 @@ class Rows:
     def within(self, start: int, end: int) -> NDArray[np.int64]:
         """Return the rows from ``start`` to before ``end``, counted from ``start``."""
         if start <= self.starts[0] and self.ends[-1] <= end:
-            return self.positions - start
+            return self.positions - start if start else self.positions
         low, high = np.searchsorted(self.positions, (start, end))
         return self.positions[low:high] - start
 

@@ -136,3 +136,14 @@ def test_a_page_that_does_not_decode_is_named_by_its_column(tmp_path: Path) -> N
     path.write_bytes(data)
     with pytest.raises(FormatError, match="email"):
         decoder(path).rows([group(0)], ["email"])
+
+
+def test_chunks_that_lie_together_are_read_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", TABLE, row_group_size=GROUP)
+    file, group = opened(path), RowGroupPlan(row_group=0, rows=GROUP)
+    names = ["email", "iban", "id"]
+    found = ColumnDecoder(file, threads=False, count_bytes=True).slices(group, names, [(7, 8)])
+    assert {name: found[name].to_pylist() for name in names} == TABLE.slice(7, 1).select(
+        names
+    ).to_pydict()
+    assert len(file.close()) == 1
