@@ -12,6 +12,7 @@ import click
 
 from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.report_files import require_report_file, write_metrics
 from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.cli.shared_arguments import (
     load_keys,
@@ -27,7 +28,6 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.reports.prometheus import write_metrics
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def add_command(
         raise PolicyError(
             "--advise is for a dry run", hint="add --dry-run, or run `secure-bloom advise` alone"
         )
+    require_report_file(metrics, policy_path, keyring)
     access: dict[str, Any] = {
         "policy": load_policy(policy_path),
         "keys": load_keys(keyring),
@@ -125,11 +126,14 @@ def add_command(
             **options,
         )
     report = with_runnable_hints(report, paths, access["policy"], policy_path, keyring)
-    if metrics is not None:
-        write_metrics(metrics, "add", _numbers(report, time.perf_counter() - started))
+    numbers = _numbers(report, time.perf_counter() - started)
     if with_advice and not report.failed and not report.commits:
         report = _advised(report, paths, **access)
-    return print_and_exit_code(report, print_add_report, as_json=as_json, verbose=verbose)
+    try:
+        return print_and_exit_code(report, print_add_report, as_json=as_json, verbose=verbose)
+    finally:
+        if metrics is not None:
+            write_metrics(metrics, "add", numbers, done=None if dry_run else report)
 
 
 def _numbers(report: AddReport, seconds: float) -> dict[str, tuple[float, str]]:

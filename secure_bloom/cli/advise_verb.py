@@ -12,6 +12,7 @@ import click
 
 from secure_bloom.cli.audit_verb import write_text
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.report_files import require_report_file
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     with_access_to_sign,
@@ -208,6 +209,7 @@ def advise_command(
     """
     from secure_bloom.api.advise import advise
 
+    require_report_file(output, access.policy_path, access.keyring)
     with progress_bar("trying filters", quiet=as_json) as progress:
         wanted = {**options, "columns": columns or None, "progress": progress}
         advice = advise(paths, **access.arguments(), **wanted)

@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.report_files import (
+    require_report_file,
+    write_metrics,
+    write_report_file,
+)
 from secure_bloom.cli.shared_arguments import (
     load_keys,
     metrics_option,
@@ -26,7 +31,6 @@ from secure_bloom.cli.shared_arguments import (
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.cli.verbosity import is_quiet, print_note, say
 from secure_bloom.errors import PolicyError
-from secure_bloom.reports.prometheus import write_metrics
 from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
 
@@ -73,20 +77,19 @@ def write_text(text: str, output: Path | None, *, for_people: bool = False) -> N
 
     Raises PolicyError if that is not possible.
     """
+    if output is not None:
+        write_report_file(output, text + "\n", "the report")
+        return
     try:
-        if output is None:
-            if not (for_people and is_quiet()):
-                click.echo(text, color=True)
-        else:
-            output.write_text(text + "\n", encoding="utf-8")
+        if not (for_people and is_quiet()):
+            click.echo(text, color=True)
     except BrokenPipeError:
         raise
     except (OSError, UnicodeEncodeError) as exc:
         reason = (
             exc.strerror if isinstance(exc, OSError) else "it contains characters that are not text"
         )
-        path = "stdout" if output is None else str(output)
-        raise PolicyError(f"the report cannot be written: {reason}", path=path) from exc
+        raise PolicyError(f"the report cannot be written: {reason}", path="stdout") from exc
 
 
 def _text(report: AuditReport, page: _Page) -> str:
@@ -204,6 +207,8 @@ def audit_command(
     from secure_bloom.api.audit import audit
 
     started = time.perf_counter()
+    for file in (output, metrics):
+        require_report_file(file, policy_path, keyring, spark_properties)
     try:
         with progress_bar("auditing", quiet=as_json) as progress:
             report = audit(
@@ -219,9 +224,12 @@ def audit_command(
         say("error", "interrupted; an audit changes nothing")
         return EXIT_INTERRUPTED
     report = _with_keyring(report, keyring)
-    if metrics is not None:
-        write_metrics(metrics, "audit", _numbers(report, time.perf_counter() - started))
-    write_report("json" if as_json else form, report, paths, output, verbose=verbose)
+    numbers = _numbers(report, time.perf_counter() - started)
+    try:
+        write_report("json" if as_json else form, report, paths, output, verbose=verbose)
+    finally:
+        if metrics is not None:
+            write_metrics(metrics, "audit", numbers)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
 
 

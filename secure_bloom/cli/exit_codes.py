@@ -68,7 +68,8 @@ def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: 
         # Reports of verbs that only read have no dry run: nothing is lost with them.
         if getattr(report, "dry_run", True):
             raise
-        raise _lost(report, error) from error
+        lost = f"the report cannot be written: {error.strerror or 'it failed'}"
+        raise report_lost(report, lost) from error
     return print_failures(report.failed)
 
 
@@ -82,13 +83,14 @@ def _document(report: FilesReport) -> dict[str, Any]:
     return document
 
 
-def _lost(report: FilesReport, error: OSError) -> ReportLostError:
+def report_lost(report: FilesReport, lost: str) -> ReportLostError:
+    """Return the error that says what of a run is done, and what of its report is lost."""
     failed = sum(1 for _ in report.failed)
     outcome = (
         f"{counted(failed, 'file')} failed, and the others are done" if failed else "all is done"
     )
     return ReportLostError(
-        f"{outcome}, but the report cannot be written: {error.strerror or 'it failed'}",
+        f"{outcome}, but {lost}",
         hint="run again for a report: files that are done stay as they are",
         report=report,
     )

@@ -89,10 +89,14 @@ def init_command(
     if output is None:
         click.echo(text, nl=False)
         return 0
+    is_new = False
     try:
         with output.open("x", encoding="utf-8") as file:
+            is_new = True
             file.write(text)
     except OSError as exc:
+        if is_new:
+            output.unlink(missing_ok=True)
         raise PolicyError(
             f"the policy cannot be written: {exc.strerror}", path=str(output)
         ) from exc

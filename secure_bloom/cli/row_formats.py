@@ -124,14 +124,14 @@ def _resolved(paths: Sequence[str]) -> set[Path]:
 
 
 @contextmanager
-def replaced(output: Path) -> Iterator[BinaryIO]:
+def replaced(output: Path, *, mode: int = _PRIVATE) -> Iterator[BinaryIO]:
     """Yield a new file to write to.
 
     It replaces ``output`` at the end, or is removed after an error. A replaced file keeps its
-    permissions.  Only the owner may read a new file.
+    permissions.  A new file has those of ``mode``: its owner alone may read it.
     """
     target = output.resolve()
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else _PRIVATE
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else mode
     with staged_file(str(target)) as staged:
         os.fchmod(staged.fd, mode)
         with open(staged.fd, "wb", closefd=False) as file:

@@ -33,6 +33,7 @@ from secure_bloom.spark.add_job import add_bloom_filters
 from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
 from secure_bloom.spark.jvm import java, spark_jars
 from secure_bloom.spark.session import session_config
+from secure_bloom.storage.os_errors import system_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,13 +59,14 @@ def run_demo(folder: Path | None, rows: int, *, quiet: bool = False) -> None:
         raise PolicyError(f"{rows} rows do not fill {FILES} files", hint="give --rows more of them")
     java()
     spark_jars()
-    folder = _new_folder(folder)
-    keys = folder / "keys"
-    keys.mkdir()
-    source = next(path for path in _DEFAULT_KEYS if path.is_dir())
-    for name in ("policy.toml", "dev-keyring.json"):
-        shutil.copy(source / name, keys / name)
-        (keys / name).chmod(0o600)
+    with system_errors(str(folder or tempfile.gettempdir())):
+        folder = _new_folder(folder)
+        keys = folder / "keys"
+        keys.mkdir()
+        source = next(path for path in _DEFAULT_KEYS if path.is_dir())
+        for name in ("policy.toml", "dev-keyring.json"):
+            shutil.copy(source / name, keys / name)
+            (keys / name).chmod(0o600)
     policy = keys / "policy.toml"
     # Numbers from 0 on make the table's e-mails.
     emails = {"present": email(0), "absent": email(-2)}

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from secure_bloom.errors import PolicyError
-from secure_bloom.reports.prometheus import metrics_text, write_metrics
+from secure_bloom.reports.prometheus import metrics_text
 
 NUMBERS = {
     'files{status="added"}': (3, "Files of the run."),
@@ -26,16 +21,3 @@ def test_each_name_has_its_help_and_type_once() -> None:
         "# TYPE secure_bloom_add_seconds gauge\n"
         "secure_bloom_add_seconds 1.25\n"
     )
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "add.prom"
-    path.write_text("old")
-    write_metrics(path, "add", NUMBERS)
-    assert path.read_text() == metrics_text("add", NUMBERS)
-    with pytest.raises(TypeError):
-        write_metrics(path, "add", {"files": (object(), "No number.")})  # type: ignore[dict-item]
-    assert path.read_text() == metrics_text("add", NUMBERS)
-    assert [it.name for it in tmp_path.iterdir()] == ["add.prom"]
-    with pytest.raises(PolicyError, match="the metrics cannot be written"):
-        write_metrics(tmp_path / "gone" / "add.prom", "add", NUMBERS)

@@ -1,0 +1,157 @@
+"""Files that reports are written to: whole or not at all, and never in place of rows or keys."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.cli.report_files import require_report_file, write_metrics, write_report_file
+from secure_bloom.errors import PolicyError, ReportLostError
+from secure_bloom.reports.prometheus import metrics_text
+from testing.command_line import COMMAND, run
+
+NUMBERS = {"seconds": (1.25, "Duration.")}
+POLICY = '[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n'
+
+
+def limited(limit: int, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a verb. No file grows beyond ``limit`` bytes, as if the disk were full."""
+    return subprocess.run(
+        [*COMMAND, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"email": ["a@x.example"]}), tmp_path / "t" / "x.parquet")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "keys.json").write_text('{"version": 1, "master_keys": {}}')
+    return tmp_path
+
+
+@pytest.mark.parametrize("option", ["--output", "--metrics"])
+@pytest.mark.parametrize("name", ["t/x.parquet", "policy.toml", "keys.json", "link"])
+def test_no_report_replaces_rows_keys_or_the_policy(lake: Path, option: str, name: str) -> None:
+    (lake / "link").symlink_to("policy.toml")
+    before = (lake / name).read_bytes()
+    done = run("audit", lake / "t", "--policy", lake / "policy.toml", option, lake / name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "would replace a file that is no report" in done.stderr
+    assert (lake / name).read_bytes() == before
+
+
+def test_no_report_replaces_a_part_of_a_log(tmp_path: Path) -> None:
+    commit = tmp_path / "_delta_log" / "0.json"
+    commit.parent.mkdir()
+    commit.write_text("{}")
+    with pytest.raises(PolicyError, match="no report"):
+        require_report_file(commit)
+    require_report_file(tmp_path / "new.json")
+    require_report_file(None)
+
+
+def test_metrics_that_cannot_be_written_are_refused_before_files_change(lake: Path) -> None:
+    file = lake / "t" / "x.parquet"
+    before = file.read_bytes()
+    for place in (lake / "gone" / "m.prom", lake / "t"):
+        done = run("add", lake / "t", "--column", "email", "--metrics", place)
+        assert done.returncode == 2
+        assert "a report cannot be written" in done.stderr, done.stderr
+        assert file.read_bytes() == before
+
+
+def test_a_run_whose_metrics_are_lost_is_reported_and_said_to_be_done(lake: Path) -> None:
+    # The data file fits, its numbers do not.
+    place = lake / "m.prom"
+    done = limited(1024, "add", lake / "t", "--column", "email", "--metrics", place)
+    assert not place.exists()
+    assert done.returncode == 2
+    assert "1 file: 1 added" in done.stdout
+    first, hint = done.stderr.splitlines()
+    assert first.startswith("secure-bloom: error: all is done, but ")
+    assert "the metrics cannot be written" in first
+    assert hint.startswith("secure-bloom: hint: run again for a report")
+
+
+def test_a_report_that_does_not_fit_leaves_the_old_one(tmp_path: Path) -> None:
+    report = tmp_path / "audit.html"
+    report.write_text("old")
+    with pytest.raises(PolicyError, match="the report cannot be written"):
+        write_report_file(report, "\ud800", "the report")
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"email": ["a@x.example"]}), tmp_path / "t" / "x.parquet")
+    (tmp_path / "keys.json").write_text('{"version": 1, "master_keys": {}}')
+    kms = '[kms]\nclient = "keyring"\nkeyring = "keys.json"\n'
+    (tmp_path / "policy.toml").write_text(kms + POLICY)
+    words = ("audit", tmp_path / "t", "--policy", tmp_path / "policy.toml", "--format", "html")
+    done = limited(1024, *words, "--output", report)
+    assert done.returncode == 2
+    assert "the report cannot be written" in done.stderr
+    assert report.read_text() == "old"
+    assert {it.name for it in tmp_path.iterdir()} == {
+        "audit.html",
+        "keys.json",
+        "policy.toml",
+        "t",
+    }
+
+
+def test_a_policy_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:
+    schema = ", ".join(f"column_{i} string" for i in range(100))
+    done = limited(1024, "policy", "init", "--schema", schema, "-o", tmp_path / "p.toml")
+    assert done.returncode == 2
+    assert "the policy cannot be written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_takes_the_numbers_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        require_report_file(pipe)
+        write_metrics(pipe, "add", NUMBERS)
+        assert reader.stdout is not None
+        assert reader.stdout.read() == metrics_text("add", NUMBERS)
+    assert pipe.is_fifo()
+
+
+def test_numbers_replace_a_file_whole_and_follow_its_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "add.prom", tmp_path / "link.prom"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    write_metrics(link, "add", NUMBERS)
+    assert link.is_symlink()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (
+        metrics_text("add", NUMBERS),
+        0o600,
+    )
+    new = tmp_path / "new.prom"
+    write_metrics(new, "add", NUMBERS)
+    # The collector is another user.
+    assert new.stat().st_mode & 0o777 == 0o644
+    gone = tmp_path / "gone" / "add.prom"
+    with pytest.raises(PolicyError, match="the metrics cannot be written"):
+        write_metrics(gone, "add", NUMBERS)
+
+
+def test_numbers_of_a_run_that_has_written_files_are_lost_by_name(tmp_path: Path) -> None:
+    class Report:
+        failed = ()
+
+        def to_dict(self) -> dict[str, object]:
+            return {}
+
+    with pytest.raises(ReportLostError, match=r"all is done, but .*the metrics cannot be written"):
+        write_metrics(tmp_path / "gone" / "add.prom", "add", NUMBERS, done=Report())
