@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from secure_bloom.parquet.texts import SECOND, TICKS
 from secure_bloom.reading.rows.export import python_values
 from secure_bloom.reading.rows.python_texts import json_text, text_of
 from secure_bloom.reports.text import without_commands, written_out
@@ -29,14 +31,21 @@ _ROWS = 16 * 1024
 _FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 #: What may be a command to a CI runner.
 _COMMANDS = "::|##|\x7f"
-#: What JSON has between quotes as it is: printable ASCII without quotes and backslashes.
-_PLAIN = r"^[ !#-\[\]-~]*$"
+#: What JSON has between quotes, but for quotes and backslashes: ASCII, Latin, Cyrillic, Japanese,
+#: Chinese and Korean characters that every version of Unicode prints.
+_PLAIN = (
+    r"^[ -~\x{A1}-\x{AC}\x{AE}-\x{17F}\x{400}-\x{52F}\x{3041}-\x{3096}\x{30A1}-\x{30FA}"
+    r"\x{4E00}-\x{9FA5}\x{AC00}-\x{D7A3}]*$"
+)
 _PLAIN_BYTES = bytes(byte for byte in range(32, 127) if byte not in b'"\\')
 #: Doubles whose digits Arrow writes as Python does, but for ".0" after whole numbers.
 _LEAST, _MOST = 1e-4, 1e16
 #: The days of the years that Python has, from 0001-01-01 to 9999-12-31, and microseconds of a day.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY = 86_400_000_000
+_DAY_SECONDS = 86_400
+#: Days whose nanoseconds fit 64 bits. Longer durations are written one by one.
+_MOST_DAYS = 99_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +134,9 @@ def _quoted(texts: pa.Array, separator: str) -> pa.Array:
 
 def _content(texts: pa.Array) -> bytes:
     """Return the bytes of all texts: to search them once is faster than to search each text."""
-    _, offsets, data = texts.cast(_TEXT).buffers()
+    if not pa.types.is_large_binary(texts.type):
+        texts = texts.cast(_TEXT)
+    _, offsets, data = texts.buffers()
     if data is None:
         return b""
     ends = np.frombuffer(offsets, np.int64)
@@ -199,7 +210,8 @@ def _json_values(name: str, array: pa.Array) -> pa.Array:
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         offsets, start, length = _offsets(array)
         return _lists(offsets, json_texts(name, array.values.slice(start, length)))
-    if pa.types.is_nested(of) or isinstance(array, pa.ExtensionArray):
+    is_extension = isinstance(array, pa.ExtensionArray) and of != pa.uuid()
+    if pa.types.is_nested(of) or is_extension:
         return _by_python(name, array, json_text)
     if pa.types.is_integer(of) or pa.types.is_boolean(of):
         return array.cast(_TEXT)
@@ -220,8 +232,9 @@ def _json_leaves(name: str, array: pa.Array) -> pa.Array:
         return quoted
     if not _content(texts).translate(None, _PLAIN_BYTES):
         return quoted
+    escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     is_plain = pc.match_substring_regex(texts, _PLAIN)
-    return _replaced(quoted, pc.invert(is_plain), texts, json_text)
+    return _replaced(_together('"', escaped, '"'), pc.invert(is_plain), texts, json_text)
 
 
 def _replaced(
@@ -319,14 +332,58 @@ def _short(texts: pa.Array) -> pa.Array:
 
 def _hexadecimal(array: pa.Array) -> pa.Array:
     binary = array.cast(pa.large_binary())
-    _, offsets, data = binary.buffers()
-    length, start = len(binary), binary.offset
-    ends = pa.Array.from_buffers(pa.int64(), length + 1, [None, offsets], offset=start)
-    content = b"" if data is None else data.to_pybytes().hex().encode()
-    doubled = pc.multiply(ends, 2).buffers()[1]
-    digits = pa.Array.from_buffers(_TEXT, length, [None, doubled, pa.py_buffer(content)])
-    texts = _together("hex:", digits)
+    ends = np.frombuffer(binary.buffers()[1], np.int64)[binary.offset :][: len(binary) + 1]
+    # Of this part alone: its buffers are those of the whole batch.
+    digits = _content(binary).hex().encode()
+    texts = _together("hex:", _texts_of(digits, (ends - ends[:1]) * 2))
     return pc.if_else(binary.is_valid(), texts, pa.scalar(None, _TEXT))
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    content = _content(array.storage.cast(pa.large_binary()).fill_null(bytes(16)))
+    digits = np.frombuffer(content.hex().encode(), np.uint8).reshape(-1, 32)
+    # 8-4-4-4-12 digits, with hyphens between.
+    texts = np.insert(digits, (8, 12, 16, 20), ord("-"), axis=1)
+    found = _texts_of(texts.tobytes(), np.arange(len(array) + 1) * 36)
+    return pc.if_else(array.is_valid(), found, pa.scalar(None, _TEXT))
+
+
+def _texts_of(content: bytes, ends: NDArray[np.int64]) -> pa.Array:
+    """Return the texts that lie in ``content`` between one offset and the next."""
+    offsets = pa.py_buffer(ends.astype(np.int64))
+    return pa.Array.from_buffers(_TEXT, len(ends) - 1, [None, offsets, pa.py_buffer(content)])
+
+
+def _durations(array: pa.Array) -> pa.Array | None:
+    second = SECOND // TICKS[array.type.unit]
+    ticks = array.cast(pa.int64())
+    days = _MOST_DAYS * _DAY_SECONDS * second
+    if _is_far(ticks, -days, days):
+        return None
+    size = pc.abs(ticks)
+    seconds = pc.divide(size, second)
+    fraction = pc.multiply(_rest(size, second), TICKS[array.type.unit])
+    digits = pc.utf8_rtrim(pc.utf8_lpad(fraction.cast(_TEXT), 9, "0"), "0")
+    end = pc.if_else(pc.equal(fraction, 0), "", _together(".", digits))
+    has_seconds = pc.or_(pc.not_equal(_rest(seconds, 60), 0), pc.not_equal(fraction, 0))
+    clock = _together(
+        _counted(_rest(pc.divide(seconds, 3600), 24), "H"),
+        _counted(_rest(pc.divide(seconds, 60), 60), "M"),
+        pc.if_else(has_seconds, _together(_rest(seconds, 60), end, "S"), ""),
+    )
+    clock = pc.if_else(pc.equal(clock, ""), "", _together("T", clock))
+    sign = pc.if_else(pc.less(ticks, 0), "-", "")
+    texts = _together(sign, "P", _counted(pc.divide(seconds, _DAY_SECONDS), "D"), clock)
+    return pc.if_else(pc.equal(ticks, 0), "PT0S", texts)
+
+
+def _rest(numbers: pa.Array, divisor: int) -> pa.Array:
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, divisor), divisor))
+
+
+def _counted(numbers: pa.Array, unit: str) -> pa.Array:
+    """Return numbers with their unit, and nothing for zero."""
+    return pc.if_else(pc.equal(numbers, 0), "", _together(numbers, unit))
 
 
 #: How the values of a type are written; None if Python must write them.
@@ -341,6 +398,8 @@ _WRITERS: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Arra
     (pa.types.is_date, _days),
     (pa.types.is_timestamp, _timestamps),
     (pa.types.is_time, _times),
+    (pa.types.is_duration, _durations),
+    (lambda of: of == pa.uuid(), _uuids),
     (pa.types.is_binary, _hexadecimal),
     (pa.types.is_large_binary, _hexadecimal),
     (pa.types.is_fixed_size_binary, _hexadecimal),

@@ -16,6 +16,7 @@ from secure_bloom.reading.rows.export import python_rows
 from secure_bloom.reading.rows.python_texts import json_text, text_of
 from secure_bloom.reading.rows.value_texts import CsvForm, json_lines
 
+LONG = [10**9 + 1, -(10**9) - 500_000, 123_456_789_000, 10**12]
 NUMBERS = [0, 1, -1, 127, -128]
 REALS = [0.0, -0.0, 1.0, 0.1, 1e-4, 9.9e-5, 1e15, 1e16, 1.5e300, 5e-324, -2.5, float("inf")]
 CHANCE = random.Random(7)
@@ -65,6 +66,19 @@ COLUMNS: dict[str, pa.Array] = {
     "time us": pa.array([time(1, 2, 3), time(1, 2, 3, 4), None], pa.time64("us")),
     "time ns": pa.array([1, 0, None], pa.time64("ns")),
     "duration": pa.array([timedelta(days=-1, hours=3), None], pa.duration("us")),
+    **{
+        f"durations in {unit}": pa.array([0, 1, -1, 60, 3599, -3600, 86_400, *LONG, None]).cast(
+            pa.duration(unit)
+        )
+        for unit in ("s", "ms", "us", "ns")
+    },
+    "long durations": pa.array([2**62, -(2**63) + 1, None], pa.duration("us")),
+    "uuids": pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([CHANCE.randbytes(16), None, CHANCE.randbytes(16)], pa.binary(16))
+    ),
+    "printed texts": pa.array(
+        ['Zo\u00eb said "x"', "a\\b", "\u00adhidden", "\u3042\u4e00\uac00", None]
+    ),
     "duration ns": pa.array([1, None], pa.duration("ns")),
     "far timestamp": pa.array([2**60, -(2**60), None], pa.timestamp("us")),
     "far seconds": pa.array([2**60, None], pa.timestamp("s")),
