@@ -33,10 +33,12 @@ def with_runnable_hints(
     if _lacks_a_column(failed[0].path, policy, keyring):
         words.append("--allow-missing-columns")
     command = " ".join(map(shell_word, words))
-    if keyring is not None and policy.kms:
-        command = f"{command}, whose new keys come from the policy's [kms],"
+    # The keyring opens the old files alone then.
+    origin = "; new keys come from the policy's [kms]" if keyring and policy.kms else ""
     files = (
-        replace(file, hint=file.hint and file.hint.replace(REENCRYPT, command))
+        replace(file, hint=file.hint.replace(REENCRYPT, command) + origin)
+        if file.hint and REENCRYPT in file.hint
+        else file
         for file in report.files
     )
     return replace(report, files=tuple(files))

@@ -23,7 +23,7 @@ def test_paths_and_files_are_words_of_a_shell(tmp_path: Path) -> None:
     report = with_runnable_hints(AddReport(files=(failed,)), ["a b"], policy, place, keyring)
     assert report.files[0].hint == (
         f"secure-bloom reencrypt 'a b' --policy '{place}' --keyring keys/dev-keyring.json "
-        "--allow-missing-columns does it"
+        "--allow-missing-columns does it; new keys come from the policy's [kms]"
     )
     # A policy that was made in Python has no file to name.
     same = with_runnable_hints(AddReport(files=(failed,)), ["a b"], policy, None, None)

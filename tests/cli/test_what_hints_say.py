@@ -45,7 +45,7 @@ def test_a_verb_that_makes_new_keys_says_what_its_keyring_is_for(verb: str) -> N
 def test_the_hint_of_add_says_where_new_keys_come_from(tmp_path: Path) -> None:
     plain, other = _in_clear(tmp_path), ("--keyring", tmp_path / "other.json")
     done = run("add", plain, "--policy", tmp_path / "policy.toml", *other)
-    assert_error(done, "secure-bloom reencrypt", "whose new keys come from the policy's [kms]")
+    assert_error(done, "secure-bloom reencrypt", "; new keys come from the policy's [kms]")
     done = run("add", plain, "--policy", tmp_path / "no-kms.toml", *other)
     assert_error(done, "secure-bloom reencrypt")
     assert "[kms]" not in done.stderr
