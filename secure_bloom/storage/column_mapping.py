@@ -7,9 +7,9 @@ column each one is.  Names of nested columns are dotted paths, as everywhere her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 #: The name of a field in a file: its physical name, or its id.
 StoredName = str | int
@@ -35,6 +35,21 @@ class ColumnMapping:
 
     members: Mapping[StoredName, NamedField] = field(default_factory=dict)
     inner: Sequence[ColumnMapping | None] = ()
+    #: Made when they are first used: see :meth:`fields`.
+    _fields: dict[bool, dict[str, list[_Field]]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def fields(self, *, in_files: bool) -> Mapping[str, Sequence[_Field]]:
+        """Return the fields by their names in files, or by their names in the table."""
+        if in_files not in self._fields:
+            found: dict[str, list[_Field]] = {}
+            for position, (stored, member) in enumerate(self.members.items()):
+                own = member.physical_name or str(stored)
+                old, new = (own, member.name) if in_files else (member.name, own)
+                found.setdefault(old, []).append(_Field(position, new, member.inside))
+            self._fields[in_files] = found
+        return self._fields[in_files]
 
     @property
     def are_ids(self) -> bool:
@@ -51,7 +66,7 @@ class ColumnMapping:
 
         No field of the table has it.
         """
-        taken = {member.name for member in self.members.values()}
+        taken = self.fields(in_files=False)
         shown = f"{name}{_DROPPED}"
         while shown in taken:
             shown += "'"
@@ -59,30 +74,26 @@ class ColumnMapping:
 
     def shown(self, path: Path) -> Path:
         """Return the path that files show for one in the table's log, also of a dropped column."""
-        for member in self.members.values() if path else ():
-            if member.name == path[0]:
-                inside = member.inside or ColumnMapping()
-                return (path[0], *(inside.shown(path[1:]) if inside.members else path[1:]))
-        return (self.unused(path[0]), *path[1:]) if path else ()
+        if not path:
+            return ()
+        for found in self.fields(in_files=False).get(path[0], ()):
+            inside = found.inside or ColumnMapping()
+            return (path[0], *(inside.shown(path[1:]) if inside.members else path[1:]))
+        return (self.unused(path[0]), *path[1:])
 
     def stored(self, path: str) -> str | None:
         """Return the path that files have for a column, or None if the table has no such column."""
-        return _translated(self, path, lambda shown, stored: (shown, stored))
+        return _translated(self, path, in_files=False)
 
     def logical(self, path: str) -> str:
         """Return the table's path of a column of a file. An unknown path is returned as it is."""
-        return _translated(self, path, lambda shown, stored: (stored, shown)) or path
+        return _translated(self, path, in_files=True) or path
 
     def has_field(self, path: str) -> bool:
         """Return whether a path is a field of the table, not a level of a list or a map."""
         return any(
-            path == member.name
-            or (
-                path.startswith(f"{member.name}.")
-                and member.inside is not None
-                and member.inside.has_field(path[len(member.name) + 1 :])
-            )
-            for member in self.members.values()
+            rest is None or (found.inside is not None and found.inside.has_field(rest))
+            for found, rest in _beginnings(self, path, in_files=False)
         )
 
     def paths(self) -> list[tuple[str, ...]]:
@@ -93,10 +104,13 @@ class ColumnMapping:
             for path in ([()] if member.inside is None else member.inside.paths())
         ]
 
-    def pairs(self) -> Iterator[tuple[str, str, ColumnMapping | None]]:
-        """Yield the name of each field in the table and in files, and what is inside the field."""
-        for stored, member in self.members.items():
-            yield member.name, member.physical_name or str(stored), member.inside
+
+class _Field(NamedTuple):
+    """A field's place among its siblings, its other name, and the mapping of what is inside it."""
+
+    position: int
+    name: str
+    inside: ColumnMapping | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,35 +177,41 @@ def _older(
                 yield from _older(held, inner[position], column)
 
 
-#: Of a field's names in the table and in files, the one to look for, and the one to return.
-_Direction: TypeAlias = Callable[[str, str], tuple[str, str]]
+def _beginnings(
+    fields: ColumnMapping, path: str, *, in_files: bool
+) -> list[tuple[_Field, str | None]]:
+    """Return the fields with whose names a dotted path begins, each with the rest of the path.
+
+    They are in the order of the structure.  A name may hold dots itself.
+    """
+    known = fields.fields(in_files=in_files)
+    ends = [at for at, letter in enumerate(path) if letter == "."]
+    found = [(it, path[end + 1 :]) for end in ends for it in known.get(path[:end], ())]
+    whole = [(it, None) for it in known.get(path, ())]
+    return sorted((*found, *whole), key=lambda it: it[0].position)
 
 
-def _translated(fields: ColumnMapping, path: str, direction: _Direction) -> str | None:
-    """Return a dotted path with other names, or None if no field has it."""
-    for shown, stored, inside in fields.pairs():
-        old, new = direction(shown, stored)
-        # A name may hold dots itself, so each field is compared whole before its parts are looked
-        # at.
-        if path == old:
-            return new
-        if path.startswith(f"{old}."):
-            below = _below(inside, path[len(old) + 1 :], direction)
-            if below is not None:
-                return f"{new}.{below}"
+def _translated(fields: ColumnMapping, path: str, *, in_files: bool) -> str | None:
+    """Return a dotted path with the other names, or None if no field has it."""
+    for found, rest in _beginnings(fields, path, in_files=in_files):
+        if rest is None:
+            return found.name
+        below = _below(found.inside, rest, in_files=in_files)
+        if below is not None:
+            return f"{found.name}.{below}"
     return None
 
 
-def _below(inside: ColumnMapping | None, path: str, direction: _Direction) -> str | None:
+def _below(inside: ColumnMapping | None, path: str, *, in_files: bool) -> str | None:
     """Return the rest of a path, below a field, with other names."""
     if inside is None:
         return None
     if not inside.inner:
-        return _translated(inside, path, direction)
+        return _translated(inside, path, in_files=in_files)
     # Two levels of the file format that no field of the schema names: list.element and the like.
     group, _, rest = path.partition(".")
     level, _, rest = rest.partition(".")
     if not rest:
         return path
-    below = _below(inside.inner[0 if level == "key" else -1], rest, direction)
+    below = _below(inside.inner[0 if level == "key" else -1], rest, in_files=in_files)
     return None if below is None else f"{group}.{level}.{below}"

@@ -8,6 +8,7 @@ from secure_bloom.storage.column_mapping import (
     OlderColumn,
     older_columns,
 )
+from testing.growth import growth
 
 
 def test_a_field_is_found_by_name_or_id() -> None:
@@ -49,3 +50,18 @@ def test_older_columns_have_the_paths_that_files_show() -> None:
     assert older_columns(now, [now]) == []
     assert older_columns(now, [then])[0] == OlderColumn(("home",), ("address",))
     assert now.shown(("address", "col-z", "x")) == ("address", "col-z (not in the table)", "x")
+
+
+def test_names_of_a_wide_table_are_looked_up() -> None:
+    """Each one without going through all fields."""
+
+    def translated(columns: int) -> None:
+        members = {f"col-{n}": NamedField(name=f"c{n}") for n in range(columns)}
+        names = ColumnMapping(members=members)
+        for n in range(columns):
+            assert names.stored(f"c{n}") == f"col-{n}"
+            assert names.logical(f"col-{n}") == f"c{n}"
+            assert names.has_field(f"c{n}")
+            assert names.shown((f"c{n}",)) == (f"c{n}",)
+
+    assert growth(translated, 50) < 5
