@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, report_lost
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.report_files import require_report_file, write_metrics
 from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.cli.shared_arguments import (
     load_keys,
@@ -29,6 +29,7 @@ from secure_bloom.cli.terminal_tables import percent, print_files, print_table, 
 from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
+from secure_bloom.storage.output_files import require_report_file, write_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -133,7 +134,19 @@ def add_command(
         return print_and_exit_code(report, print_add_report, as_json=as_json, verbose=verbose)
     finally:
         if metrics is not None:
-            write_metrics(metrics, "add", numbers, done=None if dry_run else report)
+            _write_metrics(metrics, numbers, report)
+
+
+def _write_metrics(
+    target: Path, numbers: Mapping[str, tuple[float, str]], report: AddReport
+) -> None:
+    """Write the numbers. Raises ReportLostError if a run that has written files loses them."""
+    try:
+        write_metrics(target, "add", numbers)
+    except PolicyError as error:
+        if report.dry_run:
+            raise
+        raise report_lost(report, str(error)) from error
 
 
 def _numbers(report: AddReport, seconds: float) -> dict[str, tuple[float, str]]:

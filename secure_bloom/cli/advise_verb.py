@@ -12,7 +12,6 @@ import click
 
 from secure_bloom.cli.audit_verb import write_text
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.report_files import require_report_file
 from secure_bloom.cli.shared_arguments import (
     AccessOptions,
     with_access_to_sign,
@@ -21,6 +20,7 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.reports.text import counted, human_bytes, legible, without_commands
+from secure_bloom.storage.output_files import require_report_file
 
 if TYPE_CHECKING:
     from rich.console import Console

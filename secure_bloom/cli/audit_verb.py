@@ -15,11 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.report_files import (
-    require_report_file,
-    write_metrics,
-    write_report_file,
-)
 from secure_bloom.cli.shared_arguments import (
     load_keys,
     metrics_option,
@@ -33,6 +28,11 @@ from secure_bloom.cli.verbosity import is_quiet, print_note, say
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import shell_word, without_commands
 from secure_bloom.running.bounded_documents import read_bounded
+from secure_bloom.storage.output_files import (
+    require_report_file,
+    write_metrics,
+    write_report_file,
+)
 
 if TYPE_CHECKING:
     from secure_bloom.auditing.findings import AuditReport, Finding
@@ -205,6 +205,7 @@ def audit_command(
     Exit code: 0 clean, 1 findings, 2 the audit itself failed.
     """
     from secure_bloom.api.audit import audit
+    from secure_bloom.auditing.formats.metrics import audit_numbers
 
     started = time.perf_counter()
     for file in (output, metrics):
@@ -224,35 +225,13 @@ def audit_command(
         say("error", "interrupted; an audit changes nothing")
         return EXIT_INTERRUPTED
     report = _with_keyring(report, keyring)
-    numbers = _numbers(report, time.perf_counter() - started)
+    numbers = audit_numbers(report, time.perf_counter() - started)
     try:
         write_report("json" if as_json else form, report, paths, output, verbose=verbose)
     finally:
         if metrics is not None:
             write_metrics(metrics, "audit", numbers)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
-
-
-def _numbers(report: AuditReport, seconds: float) -> dict[str, tuple[float, str]]:
-    """Return the numbers of an audit for Prometheus."""
-    counts = report.to_dict()["counts"]
-    unread = len(report.paths) - len(report.file_columns or ())
-    return {
-        "files": (report.files, "Files that were checked."),
-        "files_unread": (unread, "Files of these that could not be read."),
-        "failures": (unread, "Files that could not be read, as files_unread."),
-        "files_left_out": (len(report.left_out), "Files that the sample left out."),
-        "bytes": (report.bytes, "Bytes of the files that could be read."),
-        "filters": (report.filters, "Bloom filters of these files."),
-        "columns_checked": (report.columns_checked, "Columns of files that were checked whole."),
-        **{
-            f'findings{{severity="{severity}"}}': (counts[severity], "Findings that count.")
-            for severity in ("critical", "high", "medium", "low", "note")
-        },
-        "findings_ignored": (counts["ignored"], "Findings that do not count."),
-        "seconds": (seconds, "Duration of the audit."),
-        "finished_timestamp_seconds": (time.time(), "When the audit ended, in Unix time."),
-    }
 
 
 def _with_keyring(report: AuditReport, keyring: Path | None) -> AuditReport:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,11 +28,8 @@ from secure_bloom.reading.rows.python_texts import text_of
 from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.storage import is_object_uri, local_path
 from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.output_files import replaced
 from secure_bloom.storage.paths import as_path
-from secure_bloom.storage.staged_file import staged_file
-
-#: The output holds rows of an encrypted table in clear, so only its owner may read it.
-_PRIVATE = 0o600
 
 
 def with_row_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -121,23 +117,6 @@ def refuse_part_of_table(
 
 def _resolved(paths: Sequence[str]) -> set[Path]:
     return {Path(local_path(path)).resolve() for path in paths if not is_object_uri(path)}
-
-
-@contextmanager
-def replaced(output: Path, *, mode: int = _PRIVATE) -> Iterator[BinaryIO]:
-    """Yield a new file to write to.
-
-    It replaces ``output`` at the end, or is removed after an error. A replaced file keeps its
-    permissions.  A new file has those of ``mode``: its owner alone may read it.
-    """
-    target = output.resolve()
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else mode
-    with staged_file(str(target)) as staged:
-        os.fchmod(staged.fd, mode)
-        with open(staged.fd, "wb", closefd=False) as file:
-            yield file
-        staged.sync()
-        staged.publish()
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
@@ -18,6 +20,7 @@ from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Severity
+from secure_bloom.auditing.formats.metrics import audit_numbers
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
@@ -28,6 +31,7 @@ from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
 from secure_bloom.storage.listing import file_sizes
+from secure_bloom.storage.output_files import require_report_file, write_metrics
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
@@ -55,6 +59,7 @@ def audit(
     check_values: bool = False,
     strict: bool = False,
     baseline: str | os.PathLike[str] | None = None,
+    metrics: str | os.PathLike[str] | None = None,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
@@ -77,6 +82,8 @@ def audit(
             and each Python worker read the values of sensitive columns once.
         strict: A column that no rule of the policy names is a finding.
         baseline: An earlier report in JSON, read by the driver. Its findings are ``ignored``.
+        metrics: File on the driver for the numbers of the run, for Prometheus' node exporter: files
+            that were checked or could not be read, filters, bytes, and findings by severity.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
 
@@ -85,9 +92,14 @@ def audit(
             holds results, and using it runs nothing again.
 
     Raises:
-        PolicyError: There is nothing to audit: no file, or no readable policy.
+        PolicyError: There is nothing to audit: no file, or no readable policy.  Or ``metrics`` is
+            no file for numbers.
         SparkUnavailableError: The executors' Python lacks this package.
     """
+    started = time.perf_counter()
+    numbers_file = None if metrics is None else Path(metrics)
+    own_policy = None if isinstance(policy, KeyPolicy) else Path(policy)
+    require_report_file(numbers_file, own_policy, None if baseline is None else Path(baseline))
     options = AuditOptions(
         ignore=ignore,
         severity=severity,
@@ -107,7 +119,10 @@ def audit(
         found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
     files = [_audited(file) for file in found]
     words = searched_words(plan.request, plan.keys, plan.files)
-    return spark.createDataFrame(list(_rows(conclude(plan, files, words))), FINDINGS_SCHEMA)
+    report = conclude(plan, files, words)
+    if numbers_file is not None:
+        write_metrics(numbers_file, "audit", audit_numbers(report, time.perf_counter() - started))
+    return spark.createDataFrame(list(_rows(report)), FINDINGS_SCHEMA)
 
 
 def _plan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 from pathlib import Path
@@ -11,12 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.cli.report_files import require_report_file, write_metrics, write_report_file
-from secure_bloom.errors import PolicyError, ReportLostError
-from secure_bloom.reports.prometheus import metrics_text
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage.output_files import write_report_file
 from testing.command_line import COMMAND, run
 
-NUMBERS = {"seconds": (1.25, "Duration.")}
 POLICY = '[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n'
 
 
@@ -49,16 +46,6 @@ def test_no_report_replaces_rows_keys_or_the_policy(lake: Path, option: str, nam
     assert (done.returncode, done.stdout) == (2, "")
     assert "would replace a file that is no report" in done.stderr
     assert (lake / name).read_bytes() == before
-
-
-def test_no_report_replaces_a_part_of_a_log(tmp_path: Path) -> None:
-    commit = tmp_path / "_delta_log" / "0.json"
-    commit.parent.mkdir()
-    commit.write_text("{}")
-    with pytest.raises(PolicyError, match="no report"):
-        require_report_file(commit)
-    require_report_file(tmp_path / "new.json")
-    require_report_file(None)
 
 
 def test_metrics_that_cannot_be_written_are_refused_before_files_change(lake: Path) -> None:
@@ -113,45 +100,3 @@ def test_a_policy_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "the policy cannot be written" in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pipe_takes_the_numbers_and_stays_a_pipe(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
-        require_report_file(pipe)
-        write_metrics(pipe, "add", NUMBERS)
-        assert reader.stdout is not None
-        assert reader.stdout.read() == metrics_text("add", NUMBERS)
-    assert pipe.is_fifo()
-
-
-def test_numbers_replace_a_file_whole_and_follow_its_link(tmp_path: Path) -> None:
-    path, link = tmp_path / "add.prom", tmp_path / "link.prom"
-    path.write_text("old")
-    path.chmod(0o600)
-    link.symlink_to(path)
-    write_metrics(link, "add", NUMBERS)
-    assert link.is_symlink()
-    assert (path.read_text(), path.stat().st_mode & 0o777) == (
-        metrics_text("add", NUMBERS),
-        0o600,
-    )
-    new = tmp_path / "new.prom"
-    write_metrics(new, "add", NUMBERS)
-    # The collector is another user.
-    assert new.stat().st_mode & 0o777 == 0o644
-    gone = tmp_path / "gone" / "add.prom"
-    with pytest.raises(PolicyError, match="the metrics cannot be written"):
-        write_metrics(gone, "add", NUMBERS)
-
-
-def test_numbers_of_a_run_that_has_written_files_are_lost_by_name(tmp_path: Path) -> None:
-    class Report:
-        failed = ()
-
-        def to_dict(self) -> dict[str, object]:
-            return {}
-
-    with pytest.raises(ReportLostError, match=r"all is done, but .*the metrics cannot be written"):
-        write_metrics(tmp_path / "gone" / "add.prom", "add", NUMBERS, done=Report())

@@ -23,8 +23,10 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import row_formats
-from secure_bloom.cli.row_formats import output_file, refuse_part_of_table, replaced, write_rows
+from secure_bloom.cli.row_formats import output_file, refuse_part_of_table, write_rows
 from secure_bloom.errors import PolicyError
+from secure_bloom.storage import output_files
+from secure_bloom.storage.output_files import replaced
 from testing.command_line import run
 
 EVIL = "\x1b[31mred\x9b2J\r\n\u202ex\u2028"
@@ -407,7 +409,7 @@ def test_a_kill_leaves_the_old_file(tmp_path: Path) -> None:
     path.write_text("what was there")
     program = (
         "import os, pathlib, sys\n"
-        f"from {row_formats.__name__} import replaced\n"
+        f"from {output_files.__name__} import replaced\n"
         "with replaced(pathlib.Path(sys.argv[1])) as file:\n"
         "    file.write(b'half')\n"
         "    file.flush()\n"

@@ -14,6 +14,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import add_bloom_filters, audit, reencrypt
+from testing.command_line import run
 from testing.spark.cluster import POLICY, Cluster
 from testing.spark.parquet_java import PLAIN_WRITE
 from tests.spark.typed_tables import data_files
@@ -185,6 +186,45 @@ def test_the_executors_find_what_the_driver_finds(
     assert report.findings
     assert report.ignored
     assert seen[-1] == (3, 3)
+
+
+def numbers_of(file: Path) -> dict[str, float]:
+    """The numbers of a run that do not depend on when and for how long it ran."""
+    lines = [line.split() for line in file.read_text().splitlines() if not line.startswith("#")]
+    return {name: float(number) for name, number in lines if "seconds" not in name}
+
+
+def test_the_numbers_are_those_of_the_command(
+    spark: SparkSession, sound: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mixed"
+    shutil.copytree(sound, folder)
+    pq.write_table(pa.table({"email": ["a@x.example"]}), folder / "clear.parquet")
+    (folder / "torn.parquet").write_bytes(b"PAR1 and no more")
+    ours, theirs = tmp_path / "spark.prom", tmp_path / "command.prom"
+    audit(spark, str(folder), POLICY, metrics=ours)
+    done = run("audit", folder, "--policy", POLICY, "--metrics", theirs)
+    assert done.returncode == 1, done.stderr
+    numbers = numbers_of(ours)
+    assert numbers == numbers_of(theirs)
+    assert numbers["secure_bloom_audit_files"] == 6
+    assert numbers["secure_bloom_audit_files_unread"] == 1
+    assert numbers['secure_bloom_audit_findings{severity="critical"}'] >= 1
+    assert "secure_bloom_audit_seconds " in ours.read_text()
+
+
+def test_numbers_replace_no_rows_and_no_policy(
+    spark: SparkSession, sound: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(POLICY.read_text())
+    for place in (data_files(sound)[0], policy):
+        before = place.read_bytes()
+        with pytest.raises(PolicyError, match="would replace a file that is no report"):
+            audit(spark, str(sound), policy, metrics=place)
+        assert place.read_bytes() == before
+    with pytest.raises(PolicyError, match="no folder"):
+        audit(spark, str(sound), policy, metrics=tmp_path / "gone" / "audit.prom")
 
 
 def test_values_are_searched_for_on_the_executors(

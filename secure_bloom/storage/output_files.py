@@ -1,7 +1,8 @@
-"""Write a report, or the numbers of a run, to the file that an option names.
+"""Write rows, a report, or the numbers of a run to the file that an option names.
 
     require_report_file(output, policy_path, keyring)    before the run
     write_report_file(output, text, "the report")        after it
+    write_metrics(metrics, "audit", numbers)
 
 A full disk or a crash leaves the old file or the new one.  A pipe or a device takes the text as it
 is.  A file that holds rows or keys is never replaced by a report.
@@ -10,16 +11,19 @@ is.  A file that holds rows or keys is never replaced by a report.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from secure_bloom.cli.exit_codes import FilesReport, report_lost
-from secure_bloom.cli.row_formats import replaced
 from secure_bloom.errors import PolicyError, SecureBloomError, refused_by_system
 from secure_bloom.reports.prometheus import metrics_text
 from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.staged_file import staged_file
 
+#: The output holds rows of an encrypted table in clear, so only its owner may read it.
+_PRIVATE = 0o600
 #: How data files begin: Parquet, encrypted Parquet, Avro, Arrow, ORC.
 _DATA: Final = (b"PAR1", b"PARE", b"Obj\x01", b"ARROW1", b"ORC")
 #: A keyring has one of these words.
@@ -88,25 +92,30 @@ def write_report_file(target: Path, text: str, what: str, *, mode: int | None = 
         raise refused_by_system(exc, message, path=str(target)) from exc
 
 
-def write_metrics(
-    target: Path,
-    verb: str,
-    numbers: Mapping[str, tuple[float, str]],
-    *,
-    done: FilesReport | None = None,
-) -> None:
+def write_metrics(target: Path, verb: str, numbers: Mapping[str, tuple[float, str]]) -> None:
     """Write the numbers of a run for Prometheus' node exporter.
 
-    Raises PolicyError if that is not possible, and ReportLostError if the run ``done`` has written
-    files.
+    Raises PolicyError if that is not possible.
     """
-    try:
-        # The collector is another user.
-        write_report_file(target, metrics_text(verb, numbers), "the metrics", mode=0o644)
-    except PolicyError as error:
-        if done is None:
-            raise
-        raise report_lost(done, str(error)) from error
+    # The collector is another user.
+    write_report_file(target, metrics_text(verb, numbers), "the metrics", mode=0o644)
+
+
+@contextmanager
+def replaced(output: Path, *, mode: int = _PRIVATE) -> Iterator[BinaryIO]:
+    """Yield a new file to write to.
+
+    It replaces ``output`` at the end, or is removed after an error. A replaced file keeps its
+    permissions.  A new file has those of ``mode``: its owner alone may read it.
+    """
+    target = output.resolve()
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else mode
+    with staged_file(str(target)) as staged:
+        os.fchmod(staged.fd, mode)
+        with open(staged.fd, "wb", closefd=False) as file:
+            yield file
+        staged.sync()
+        staged.publish()
 
 
 def _is_descriptor(target: Path) -> bool:
