@@ -116,10 +116,6 @@ def _plain(values: pa.ChunkedArray) -> pa.Array:
         found = found.storage
     if pa.types.is_dictionary(found.type):
         found = found.dictionary_decode()
-    if found.type in (pa.string_view(), pa.binary_view()):
-        found = found.cast(
-            pa.large_string() if found.type == pa.string_view() else pa.large_binary()
-        )
     if pa.types.is_float16(found.type):
         # Arrow neither sorts nor compares them.
         found = found.cast(pa.float32())

@@ -25,6 +25,7 @@ from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
 from secure_bloom.reading.pruning.plan_file import Planner
+from secure_bloom.reading.rows.column_decoder import selectable
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
@@ -215,7 +216,7 @@ class LookupTrials:
             found = pc.struct_field(found, member)
         if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
             found = pc.list_flatten(found)
-        return found.drop_null()
+        return selectable(found).drop_null()
 
     def _footer(self, path: str) -> Footer:
         if path not in self._footers:

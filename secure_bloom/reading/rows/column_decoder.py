@@ -7,6 +7,7 @@ if pyarrow cannot decrypt them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
@@ -38,8 +39,8 @@ Columns = Mapping[str, pa.ChunkedArray]
 
 #: With more runs of matching rows than this, columns are decoded whole, not page by page.
 _MAX_RUNS = 1000
-#: pyarrow cannot filter view types; cast to these first.
-_SELECTED = {pa.string_view().id: pa.large_string(), pa.binary_view().id: pa.large_binary()}
+#: pyarrow cannot filter view types, also inside others; cast to these first.
+_SELECTED = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 class DecodeInPartsError(Exception):
@@ -93,7 +94,7 @@ class ColumnDecoder:
         found = {name: taken.get(name) for name in names}
         left = [name for name, column in found.items() if column is None]
         whole = self._rows_of_whole(group, left, rows)
-        return whole | {n: _selectable(column) for n, column in found.items() if column is not None}
+        return whole | {n: selectable(column) for n, column in found.items() if column is not None}
 
     def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Return rows in ``ranges`` of a row group, from single pages if that reads less."""
@@ -105,7 +106,7 @@ class ColumnDecoder:
             except ReadWholeError:
                 continue
             if taken is not None:
-                found[name] = _selectable(taken)
+                found[name] = selectable(taken)
         return found | self._rows_of_whole(group, [n for n in names if n not in found], rows)
 
     def pieces(
@@ -137,7 +138,7 @@ class ColumnDecoder:
             if batch is None:
                 break
             table = pa.Table.from_batches([batch])
-            yield {name: _selectable(table.column(name)) for name in names}, batch.num_rows
+            yield {name: selectable(table.column(name)) for name in names}, batch.num_rows
         if self._count_bytes:
             self.extents += stored_extents(self._footer, group.row_group, names)
 
@@ -173,7 +174,7 @@ class ColumnDecoder:
             return {}
         indices = pa.array(rows.positions)
         whole = self._whole([group.row_group], names)
-        return {name: column.take(indices) for name, column in whole.items()}
+        return {name: selectable(column).take(indices) for name, column in whole.items()}
 
     def _whole(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
         if not self._footer.is_verified:
@@ -204,7 +205,7 @@ class ColumnDecoder:
             for name in names
         }
         return {
-            name: _selectable(pa.chunked_array([c for part in parts for c in part.chunks]))
+            name: selectable(pa.chunked_array([c for part in parts for c in part.chunks]))
             for name, parts in found.items()
         }
 
@@ -279,7 +280,7 @@ class ColumnDecoder:
             raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
         if self._count_bytes:
             self.extents += stored_extents(self._footer, row_group, names)
-        return {name: _selectable(table.column(name)) for name in names}
+        return {name: selectable(table.column(name)) for name in names}
 
     def _names_of(self, names: Sequence[str]) -> list[str]:
         """Return the names by which pyarrow reads the columns: leaves, if some are left out."""
@@ -335,10 +336,27 @@ def _joined(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     return pa.chunked_array([c for part in parts for c in part.chunks], type=parts[0].type)
 
 
-def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column in a type that pyarrow can filter. It gets its own type back later."""
-    selected = _SELECTED.get(column.type.id)
-    return column if selected is None else column.cast(selected)
+    selected = _selected_type(column.type)
+    return column if selected == column.type else column.cast(selected)
+
+
+@functools.lru_cache(maxsize=256)
+def _selected_type(of: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(of):
+        return pa.struct([member.with_type(_selected_type(member.type)) for member in of])
+    if pa.types.is_map(of):
+        key, item = of.key_field, of.item_field
+        return pa.map_(
+            key.with_type(_selected_type(key.type)), item.with_type(_selected_type(item.type))
+        )
+    if pa.types.is_fixed_size_list(of):
+        return pa.list_(of.value_field.with_type(_selected_type(of.value_type)), of.list_size)
+    for is_kind, kind in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(of):
+            return kind(of.value_field.with_type(_selected_type(of.value_type)))
+    return _SELECTED.get(of, of)
 
 
 def stored_extents(footer: Footer, row_group: int, names: Sequence[str]) -> list[Extent]:
