@@ -63,10 +63,14 @@ class HiddenColumns:
         """
         inside = [member for member in members_of(column) if below(member, [path])]
         if below(path, self.members) or (inside and self.members.issuperset(inside)):
-            raise self.unusable(".".join(path))
+            raise KeyUnavailableError(
+                "its key is missing, so no condition on it can be answered",
+                hint="give its key, or ask without this condition",
+                column=".".join(path),
+            )
 
     def unusable(self, name: str) -> KeyUnavailableError:
-        """Return the error for a condition, or another use, of values that are hidden."""
+        """Return the error for a query that does more with hidden values than show them."""
         return KeyUnavailableError(
             "its key is missing, so it is hidden and can only be shown",
             hint="give its key, or leave it out; missing_keys='drop' (--missing-keys drop) reads "
