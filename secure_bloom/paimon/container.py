@@ -23,6 +23,7 @@ from typing import Final
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.running.memory_budget import refuse_beyond
 
 _NUL: Final = b"\xc0\x80"
 
@@ -67,6 +68,8 @@ _MAX_NAME_BYTES = 0xFFFF
 #: The least bytes that a column, and an index of it, take in the header: names may be empty.
 _MIN_COLUMN = _SHORT.size + _INT.size
 _MIN_INDEX = _SHORT.size + _PLACE.size
+#: What a column or an index takes in memory.
+_OBJECT = 320
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +195,7 @@ class _ContainerReader:
         self._header_end = len(data)
         self._seen: set[tuple[str, str]] = set()
         self._body_bytes = 0
+        self._objects = 0
         self.end_of_bodies = 0
 
     def start(self) -> None:
@@ -212,6 +216,10 @@ class _ContainerReader:
         remaining = self._header_end - self._at
         if not 0 <= number * min_bytes <= remaining:
             raise FormatError(f"the number of {what} is {number}, {remaining} bytes remain")
+        if min_bytes > 1:
+            # A few bytes become an object, and a sparse file has any number of zeros.
+            self._objects += number
+            refuse_beyond(_OBJECT * self._objects, "a file index")
         return int(number)
 
     def column(self) -> ColumnIndexes:

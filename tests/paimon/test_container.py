@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.paimon import ColumnIndexes, FileIndex, Index
+from secure_bloom.paimon.container import MAGIC
+from secure_bloom.running.memory_budget import MemoryBudgetError
 from tests.paimon.vectors import load
 
 CASES = {case["name"]: case for case in load("container")["cases"]}
@@ -151,3 +153,16 @@ def test_all_indexes_of_a_column_that_is_listed_twice_are_kept() -> None:
     read = FileIndex.from_bytes(listed.to_bytes())
     new = Index(type="bloom-filter", body=None)
     assert read.with_indexes([("c", new)]).indexes("c") == (first, second, new)
+
+
+@pytest.mark.parametrize("column", [bytes(6), bytes(2) + b"\0\0\0\1" + bytes(10)])
+def test_a_header_of_many_columns_stays_within_the_memory_budget(
+    column: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sparse file of a gigabyte would become ten gigabytes of columns."""
+    monkeypatch.setenv("SECURE_BLOOM_MEMORY", "1MiB")
+    columns = 10_000
+    length = 8 + 4 + 4 + 4 + columns * len(column) + 4
+    start = MAGIC + b"".join(it.to_bytes(4, "big") for it in (1, length, columns))
+    with pytest.raises(MemoryBudgetError, match="a file index takes"):
+        FileIndex.from_bytes(start + columns * column + bytes(4))
