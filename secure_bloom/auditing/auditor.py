@@ -23,6 +23,7 @@ from secure_bloom.auditing.naming import PathMask, secret_partition
 from secure_bloom.auditing.older_names import OlderNames
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN, POLICY_TABLE_UNUSED
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
+from secure_bloom.auditing.table_places import NamedTables
 from secure_bloom.calling.arguments import Progress
 from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.encryption.access import GivenKeys
@@ -32,7 +33,7 @@ from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
-from secure_bloom.storage import InputFile, file_keys, name_of, open_input
+from secure_bloom.storage import InputFile, file_keys, open_input
 from secure_bloom.storage.paths import is_object_uri
 
 # Loaded to search for values alone.
@@ -146,7 +147,7 @@ def conclude(
         report,
         leak_search=leaks,
         file_columns={mask.path(path): columns for path, columns in summed.file_columns.items()},
-        table_of={mask.path(path): name for path, name in _table_names(summed, plan, mask)},
+        table_of=_tables_of_places(plan, found, targets, mask),
         bytes=summed.bytes,
         filters=summed.filters,
         left_out=tuple(map(mask.path, sorted(set(plan.listed).difference(plan.files)))),
@@ -160,17 +161,15 @@ def _paimon_files(plan: AuditPlan) -> dict[str, PaimonFile]:
     return found
 
 
-def _table_names(summed: _Summary, plan: AuditPlan, mask: PathMask) -> Iterator[tuple[str, str]]:
-    """Yield each file with its table: by the policy, by a log, or the folder above partitions."""
-    logs = {
-        path: table.named or table.place for table in plan.tables.tables for path in table.files
-    }
-    for table in summed.tables.values():
-        for path in table.paths:
-            folder = folders.folder_of(path)
-            while "=" in name_of(folder):
-                folder = folders.folder_of(folder)
-            yield path, table.policy.table or logs.get(path) or mask.path(folder)
+def _tables_of_places(
+    plan: AuditPlan, found: Iterable[Finding], targets: Targets, mask: PathMask
+) -> dict[str, str]:
+    """Return the table of each file, and of each other place with a finding, by masked paths."""
+    policy = KeyPolicy() if plan.request is None else plan.request.policy
+    places = NamedTables(policy, plan.files, targets.table_at)
+    others = (it.path for it in found if it.path is not None)
+    tables = {path: places.name_of(path) for path in (*plan.files, *others)}
+    return {mask.path(path): mask.path(name) for path, name in tables.items() if name is not None}
 
 
 def _copy_search(
@@ -290,7 +289,8 @@ def _unknown_columns(table: _TableSums, plan: AuditPlan) -> Iterator[Finding]:
             # Another rule reports it: values in names of folders, or in the table's log.
             continue
         error = unknown_column(path, names, folders)
-        yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
+        found = POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
+        yield replace(found, table=policy.table)
 
 
 def _report(

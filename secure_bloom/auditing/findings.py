@@ -54,7 +54,8 @@ class Finding:
     ``what`` does not name the place, so that the same mistake in many files has the same text.
     ``message`` is the line that also names file, row group and column.  ``fix`` says what to do,
     its commands in backticks.
-    ``causes`` are the errors that led to it, such as those of a KMS.
+    ``causes`` are the errors that led to it, such as those of a KMS.  ``table`` is the table of the
+    policy that a finding without a path is about.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Finding:
     row_group: int | None = None
     column: str | None = None
     causes: tuple[str, ...] = ()
+    table: str | None = None
 
     @property
     def message(self) -> str:
@@ -153,7 +155,7 @@ class AuditReport(Report):
     ``file_columns`` has the columns of each file that could be read, or is None if they are not
     known. ``bytes`` is the size of the files that could be read, and ``filters`` the number of
     their Bloom filters. ``left_out`` are files that a sample left out. ``table_of`` has the table
-    of each file.
+    of each file, and of each other path with a finding.
     ``ignored`` are findings that do not count for this caller, ``notes`` say what the policy itself
     leaves open: both are shown, but do not make the audit fail.  ``scope`` is what the audit was
     asked to check.  ``leak_search`` has the counts of words that were searched for, with
@@ -190,14 +192,15 @@ class AuditReport(Report):
 
     @property
     def tables(self) -> tuple[AuditedTable, ...]:
-        """The findings that count, by the table of their file, the worst table first."""
-        files = Counter(self.table_of.values())
+        """The findings that count, by the table of their place, the worst table first."""
+        files = Counter(self.table_of[path] for path in self.paths if path in self.table_of)
         found: dict[str, Counter[str]] = {name: Counter() for name in files}
         for finding in self.findings:
-            name = self.table_of.get(finding.path or "")
+            name = finding.table or self.table_of.get(finding.path or "")
             if name is not None:
                 is_unchecked = finding.id.startswith("unchecked-")
-                found[name]["unchecked" if is_unchecked else str(finding.severity)] += 1
+                kind = "unchecked" if is_unchecked else str(finding.severity)
+                found.setdefault(name, Counter())[kind] += 1
         tables = [
             AuditedTable(table=name, files=files[name], findings=counts)
             for name, counts in found.items()

@@ -71,7 +71,7 @@ class Targets:
     def of(self, path: str) -> NamedPlace | None:
         """Return what a command names to reach the file or the table at ``path``."""
         if path not in self._found:
-            table = self._table(path)
+            table = self.table_at(path)
             found = self._plain(path) if table is None else _named(table)
             if found is None:
                 return None
@@ -92,11 +92,22 @@ class Targets:
             ]
             return "; ".join(dict.fromkeys(said)) or match[0]
 
-        table = None if finding.path is None else self._table(finding.path)
+        table = None if finding.path is None else self.table_at(finding.path)
         if finding.id == PAIMON_INDEX_IN_CLEAR.id and table and table.format is PAIMON:
             # A manifest has the index, or names its file: without it Paimon could not read on.
             return PAIMON_INDEX_FIX
         return _COMMAND.sub(commands, finding.fix)
+
+    def table_at(self, path: str) -> ListedTable | None:
+        """Return the innermost table with a log to which a path belongs."""
+        at = _place(path)
+        found = [
+            (len(place), table)
+            for table in self._tables
+            for place in map(_place, filter(None, (table.place, table.location)))
+            if _holds(place, at) or path in table.files
+        ]
+        return max(found, key=lambda it: it[0])[1] if found else None
 
     def _command(
         self,
@@ -144,17 +155,6 @@ class Targets:
         return any(
             not any(it == name or it.startswith(f"{name}.") for it in columns) for name in sensitive
         )
-
-    def _table(self, path: str) -> ListedTable | None:
-        """Return the innermost table with a log to which a path belongs."""
-        at = _place(path)
-        found = [
-            (len(place), table)
-            for table in self._tables
-            for place in map(_place, filter(None, (table.place, table.location)))
-            if _holds(place, at) or path in table.files
-        ]
-        return max(found, key=lambda it: it[0])[1] if found else None
 
     def _plain(self, path: str) -> NamedPlace | None:
         at = _place(path)

@@ -185,7 +185,9 @@ def _tables(report: AuditReport) -> Iterator[str]:
     tables = report.tables
     if len(tables) < 2:
         return
-    yield '<section class="tables"><h2>Tables</h2><table><thead><tr><th scope="col">table</th>'
+    yield '<section class="tables"><h2>Tables</h2>'
+    yield '<p class="remark">The findings of each table, each file counted.</p>'
+    yield '<table><thead><tr><th scope="col">table</th>'
     yield '<th scope="col">files</th>'
     yield from (f'<th scope="col">{severity}</th>' for severity in KINDS)
     yield "</tr></thead><tbody>"

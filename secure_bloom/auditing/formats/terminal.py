@@ -135,6 +135,7 @@ def _tables(report: AuditReport, folder: str) -> Iterator[_Line]:
     tables = report.tables
     if len(tables) < 2:
         return
+    yield _Line(0, Text("findings by table, each file counted:", style="dim"))
     for it in tables[:_MOST_TABLES]:
         counts = [f"{it.findings[kind]:,} {kind}" for kind in KINDS if it.findings.get(kind)]
         name = legible(it.table.removeprefix(folder))
