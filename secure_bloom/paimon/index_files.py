@@ -8,7 +8,7 @@ from typing import Final
 from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.managed_tables import find_unmanaged
-from secure_bloom.lakes.paimon.names import is_named, is_table
+from secure_bloom.lakes.paimon.names import is_table
 from secure_bloom.lakes.paimon.table import PaimonFile
 from secure_bloom.paimon.container import MAGIC, FileIndex
 from secure_bloom.storage import (
@@ -23,6 +23,8 @@ from secure_bloom.storage import (
 from secure_bloom.storage.paths import Paths, as_paths
 
 SUFFIX: Final = ".index"
+#: What a table's name does not end in.
+_NO_TABLES: Final = (*DATA_SUFFIXES, ".orc", ".avro", SUFFIX)
 #: Paimon's default filters of a thousand columns take less.
 MAX_INDEX_BYTES: Final = 1 << 30
 
@@ -32,19 +34,22 @@ def table_alone(paths: list[str]) -> str | None:
 
     Raises PolicyError for a table that is not given alone.
     """
-    named = next(filter(is_named, paths), None)
-    if len(paths) == 1:
-        return paths[0] if is_table(paths[0]) else None
-    if named is not None:
-        raise PolicyError("a Paimon table is given alone", path=named)
-    return None
+    # To look whether a data file is a table would be a request to a store for each.
+    tables = [path for path in paths if not path.endswith(_NO_TABLES) and is_table(path)]
+    if tables and len(paths) > 1:
+        raise PolicyError(
+            "a Paimon table is given alone, and other paths are given too",
+            hint="run the verb for each path by itself",
+            path=tables[0],
+        )
+    return next(iter(tables), None)
 
 
 def find_indexed(paths: Paths) -> list[str]:
     """Return data files of any format at ``paths``, and index files without a data file."""
     every = find_unmanaged(
         as_paths(paths),
-        suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX),
+        suffixes=_NO_TABLES,
         honoured=[PAIMON],
     )
     keys = set(file_keys(every))

@@ -215,3 +215,12 @@ def test_a_policy_rules_the_columns_by_the_tables_names(lake: Warehouse, tmp_pat
 
 
 KEYS = sb.Keyring(master_keys={"k_footer": bytes(16), "k_pii": bytes(16)})
+
+
+def test_a_table_beside_other_paths_is_refused(lake: Warehouse, tmp_path: Path) -> None:
+    folder = filled(lake)
+    before = files_below(folder)
+    for others in ([folder, folder], [folder, str(tmp_path)], [*data_files(folder), folder]):
+        with pytest.raises(sb.PolicyError, match="a Paimon table is given alone"):
+            sb.paimon.build_indexes(others, OPTIONS)
+    assert files_below(folder) == before
