@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -230,3 +231,98 @@ def test_tables_may_have_footers_of_their_own(lake: Path) -> None:
     assert sb.read_table(lake / "orders", policy=policy).num_rows == 50
     found = sb.audit(lake, policy=policy).findings
     assert {it.id for it in found if it.severity in ("critical", "high")} == set()
+
+
+#: Rules of a section that do not name the key that the rule above all sections names.
+WEAKER = {
+    "filter": '[tables."customers/*".columns.email]\nbloom = true',
+    "parts": '[tables."customers/*".columns.email]\nparts = ["local"]',
+    "nothing": '[tables."customers/*".columns.email]',
+    "capitals": '[tables."customers/*".columns.Email]\nbloom = true',
+    "footer": '[tables."customers/*".footer]\nkey = "k_footer"',
+}
+ABOVE = """
+[kms]
+client = "keyring"
+keyring = "keyring.json"
+[footer]
+key = "k_footer"
+[columns.email]
+key = "k_pii"
+bloom = true
+[columns."tags.list.element"]
+key = "k_finance"
+"""
+
+
+@pytest.mark.parametrize("section", WEAKER.values(), ids=WEAKER)
+def test_a_section_does_not_remove_the_key_of_a_column(lake: Path, section: str) -> None:
+    name = "Email" if "Email" in section else "email"
+    path = lake / "customers" / "x.parquet"
+    pq.write_table(pa.table({name: ["a@example.com"] * 9, "id": range(9)}), path)
+    policy = lake.parent / "policy.toml"
+    policy.write_text(f"{ABOVE}{section}\n")
+    assert not sb.reencrypt(lake / "customers", policy=policy).failed
+    assert keys_of(path) == {name: "k_pii", "id": None}
+    properties = sb.KeyPolicy.load(policy).for_table(path).for_columns([(name,), ("id",)])
+    assert f"k_pii:{name}" in properties.spark_properties().values()
+
+
+def test_a_section_has_each_word_of_a_column_that_it_does_not_name(tmp_path: Path) -> None:
+    text = (
+        "{}[columns.a]\nkey = 'k_pii'\nbloom = {{ fpp = 0.5 }}\nparts = ['domain']\n"
+        "[columns.'tags.list.element']\nkey = 'k_tags'\n"
+        "[tables.'t/*'.columns]\na = {}\n'tags.list.item' = {{ bloom = true }}\n"
+    )
+    footer = "[footer]\nkey = 'k'\nuniform = true\ndrop_metadata = ['x']\n"
+    own = "[tables.'t/*'.footer]\nkey = 'k_own'\n"
+    for words, changed in {
+        "": {},
+        "key = 'k_new'": {"key": "k_new"},
+        "bloom = false": {"bloom": None},
+        "parts = []": {"parts": ()},
+    }.items():
+        (tmp_path / "p.toml").write_text(text.format(footer, f"{{ {words} }}") + own)
+        policy = sb.KeyPolicy.load(tmp_path / "p.toml")
+        section = policy.tables["t/*"]
+        assert section.columns["a"] == replace(policy.columns["a"], **changed)
+        assert section.columns["tags.list.item"].key == "k_tags"
+        assert (section.footer_key, section.uniform) == ("k_own", True)
+        assert section.drop_metadata == {"x"}
+
+
+def test_a_section_inside_another_does_not_remove_its_keys(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    wide = '[tables."lake/*".columns.iban]\nkey = "k_finance"\n'
+    narrow = '[tables."lake/customers/*".columns.tenant]\nbloom = true\n'
+    policy.write_text(ABOVE + wide + narrow)
+    assert not sb.reencrypt(lake, policy=policy).failed
+    customers, orders = lake / "customers" / "x.parquet", lake / "orders" / "x.parquet"
+    assert keys_of(customers) == {"email": "k_pii", "iban": "k_finance", "tenant": None}
+    assert keys_of(orders) == {"email": "k_pii", "card": None, "id": None}
+    found = sb.audit(lake, policy=policy).findings
+    assert {it.id for it in found} & {"column-in-clear", "policy-column-unknown"} == set()
+    own = sb.KeyPolicy.load(policy).for_table(customers)
+    assert "k_finance:iban" in own.for_columns([("iban",), ("email",)]).spark_properties()[
+        "parquet.encryption.column.keys"
+    ].split(";")
+
+
+def test_a_section_inside_another_names_what_it_changes(lake: Path) -> None:
+    policy = lake.parent / "policy.toml"
+    wide = (
+        '[tables."lake/*".columns]\niban = { key = "k_finance" }\nemail = { key = "k_finance" }\n'
+        '[tables."*".columns.tenant]\nkey = "k_pii"\n'
+    )
+    narrow = '[tables."lake/customers/*".columns]\nEMAIL = { key = "k_new" }\nIban = {}\n'
+    policy.write_text(ABOVE + wide + narrow)
+    own = sb.KeyPolicy.load(policy).for_table(lake / "customers")
+    keys = {path: rule.key for path, rule in own.columns.items()}
+    # "*" is for the tables that no other section names.
+    assert keys == {
+        "iban": "k_finance",
+        "Iban": "k_finance",
+        "email": "k_pii",
+        "EMAIL": "k_new",
+        "tags.list.element": "k_finance",
+    }

@@ -8,6 +8,7 @@ and given to an auditor.  It also gives the properties that make Spark write as 
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ from secure_bloom.encryption.policy_tables import (
     table_fields,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
-from secure_bloom.encryption.table_patterns import UnknownTableError, table_of
+from secure_bloom.encryption.table_patterns import UnknownTableError, tables_of
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.reports.text import without_commands
 
@@ -99,6 +100,11 @@ class KeyPolicy:
     _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
     #: The policy of what is outside of all tables. It is made once, as its likeness is.
     _outside: list[KeyPolicy] = field(init=False, repr=False, compare=False, default_factory=list)
+
+    #: Patterns, the narrowest first -> the policy of the tables that all of them name.
+    _nested: dict[tuple[str, ...], KeyPolicy] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         mode = member_of(FooterMode, "footer_mode", self.footer_mode)
@@ -165,9 +171,12 @@ class KeyPolicy:
         them, or several, have the address.
         """
         path = os.fspath(address)
-        name = table_of(path, self.tables)
-        if name is not None:
-            return self.tables[name]
+        names = tables_of(path, self.tables)
+        if names:
+            if names not in self._nested:
+                own, *wider = (self.tables[name] for name in names)
+                self._nested[names] = functools.reduce(KeyPolicy._inside, wider, own)
+            return self._nested[names]
         if self.tables:
             raise UnknownTableError(
                 f"it belongs to no table of the policy: {', '.join(self.tables)}",
@@ -175,6 +184,32 @@ class KeyPolicy:
                 path=path,
             )
         return self
+
+    def _inside(self, wider: KeyPolicy) -> KeyPolicy:
+        """Return the policy of a table that is in the tables of ``wider``.
+
+        It has the keys of ``wider`` for the columns to which it gives none.
+        """
+        rules = dict(self.columns)
+        for path, rule in self.columns.items():
+            like = path if path in wider.columns else wider.likeness.same_column(path.split("."))
+            if rule.key is None and like is not None:
+                rules[path] = replace(rule, key=wider.columns[like].key)
+        more = {
+            path: rule
+            for path, rule in wider.columns.items()
+            if rule.key is not None and path not in rules
+        }
+        own = self if self.footer_key is not None else wider
+        return replace(
+            self,
+            columns={**rules, **more},
+            shared=self.shared.union(more),
+            footer_key=own.footer_key,
+            footer_mode=own.footer_mode,
+            uniform=self.uniform or wider.uniform,
+            table=f"{self.table} in {wider.table}",
+        )
 
     def rules_at(self, address: str) -> KeyPolicy:
         """Return the policy of the table at an address. Outside of all tables it has all rules."""
@@ -399,7 +434,7 @@ def _loaded(source: PolicySource) -> KeyPolicy:
     """Return the policy that files say together."""
     common = policy_fields(source.table)
     tables = {}
-    for pattern, own in table_fields(source.table).items():
+    for pattern, own in table_fields(source.table, common).items():
         fields: PolicyFields = {
             **common,
             "columns": {**common["columns"], **own["columns"]},

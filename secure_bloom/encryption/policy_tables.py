@@ -8,13 +8,14 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict
 
 from secure_bloom.calling.arguments import member_of
 from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.likeness import Likeness
 from secure_bloom.errors import PolicyError, located
 
 
@@ -183,20 +184,26 @@ def policy_fields(table: ConfigTable) -> PolicyFields:
     }
 
 
-def table_fields(policy: ConfigTable) -> dict[str, TableFields]:
-    """Return the patterns of ``[tables]``, each with the fields that it sets for its tables."""
+def table_fields(policy: ConfigTable, above: PolicyFields) -> dict[str, TableFields]:
+    """Return the patterns of ``[tables]``, each with the fields that it sets for its tables.
+
+    What a section does not say of a column or a footer is as in ``above``, the fields of all
+    tables: a section that asks for a filter must not remove the column's key.
+    """
     tables = policy.table("tables", "[tables]")
     entries = {} if tables is None else tables.entries
-    return {pattern: _table(pattern, value) for pattern, value in entries.items()}
+    return {pattern: _table(pattern, value, above) for pattern, value in entries.items()}
 
 
-def _table(pattern: str, value: object) -> TableFields:
+def _table(pattern: str, value: object, above: PolicyFields) -> TableFields:
     table = ConfigTable.of(f'[tables."{pattern}"]', value)
     if not pattern.strip():
         raise PolicyError(f"{table.name} names no table", hint='for all others: [tables."*"]')
     table.allow(_TABLE_WORDS)
-    footer = _footer(table) if "footer" in table.entries else None
-    return TableFields(footer=footer, columns=_columns(table), clear=_clear(table))
+    footer = _footer(table, above) if "footer" in table.entries else None
+    return TableFields(
+        footer=footer, columns=_columns(table, above["columns"]), clear=_clear(table)
+    )
 
 
 def problems(table: ConfigTable) -> Iterator[PolicyError]:
@@ -273,7 +280,7 @@ def _kms(policy: ConfigTable) -> Mapping[str, object]:
     return table.entries
 
 
-def _footer(policy: ConfigTable) -> FooterFields:
+def _footer(policy: ConfigTable, above: FooterFields | None = None) -> FooterFields:
     table = policy.table("footer", "[footer]")
     if table is None:
         # An error, because whoever says how to encrypt believes that the table is encrypted.
@@ -291,12 +298,14 @@ def _footer(policy: ConfigTable) -> FooterFields:
     # nothing.
     if key is None:
         raise PolicyError("[footer] names no key", hint="for files in clear, remove [footer]")
-    mode = table.choice("mode", _FOOTER_MODES)
+    mode, uniform = table.choice("mode", _FOOTER_MODES), table.get("uniform", bool)
+    kept = above["drop_metadata"] if above is not None else frozenset[str]()
     return FooterFields(
         footer_key=key,
+        # The mode above is no default: a footer is in clear only where that is written.
         footer_mode=FooterMode.ENCRYPTED if mode is None else mode,
-        uniform=bool(table.get("uniform", bool)),
-        drop_metadata=_names(table, "drop_metadata"),
+        uniform=bool(above and above["uniform"]) if uniform is None else uniform,
+        drop_metadata=_names(table, "drop_metadata") if "drop_metadata" in table.entries else kept,
     )
 
 
@@ -332,11 +341,22 @@ def _encryption(policy: ConfigTable) -> EncryptionOptions:
     )
 
 
-def _columns(policy: ConfigTable) -> dict[str, ColumnRule]:
+def _columns(
+    policy: ConfigTable, above: Mapping[str, ColumnRule] | None = None
+) -> dict[str, ColumnRule]:
     table = policy.table("columns", "[columns]")
     if table is None:
         return {}
-    return {path: _column(path, entries) for path, entries in table.entries.items() if path != _ANY}
+    known = above or {}
+    likeness = Likeness(known, (path for path, rule in known.items() if rule.key is not None))
+    rules = {}
+    for path, entries in table.entries.items():
+        if path != _ANY:
+            like = likeness.same_column(path.split("."))
+            # The filter of a column is not that of another spelling, but its key is.
+            spelt = None if like is None else ColumnRule(path=path, key=known[like].key)
+            rules[path] = _column(path, entries, known.get(path, spelt))
+    return rules
 
 
 #: The name of all columns that no other rule names.
@@ -362,7 +382,8 @@ def _clear(policy: ConfigTable) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _column(path: str, entries: object) -> ColumnRule:
+def _column(path: str, entries: object, above: ColumnRule | None = None) -> ColumnRule:
+    """Return the rule of a column. Words that it lacks are as in the rule ``above``."""
     table = ConfigTable.of(f"[columns.{path}]", entries)
     for word, value in table.entries.items():
         if word not in _COLUMN_WORDS and isinstance(value, dict):
@@ -371,9 +392,13 @@ def _column(path: str, entries: object) -> ColumnRule:
                 hint=f'a nested column is one quoted path: [columns."{path}.{word}"]',
             )
     table.allow(_COLUMN_WORDS)
-    return ColumnRule(
+    rule = ColumnRule(
         path=path, key=table.text("key"), bloom=_bloom(path, table), parts=_parts(table)
     )
+    if above is None:
+        return rule
+    lacking = _COLUMN_WORDS - table.entries.keys()
+    return replace(rule, **{word: getattr(above, word) for word in lacking})
 
 
 def _parts(column: ConfigTable) -> tuple[str, ...]:

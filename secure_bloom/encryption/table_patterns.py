@@ -36,6 +36,10 @@ class _Match:
     start: int
     end: int
 
+    def order(self) -> tuple[int, bool, str]:
+        """Return the key that sorts narrower matches first."""
+        return self.start - self.end, not _WILD.isdisjoint(self.pattern), self.pattern
+
     def goes_before(self, other: _Match) -> bool:
         """Return whether this pattern says more of the path than another one."""
         if (self.start, self.end) == (other.start, other.end):
@@ -46,19 +50,22 @@ class _Match:
         return self.start <= other.start and other.end <= self.end
 
 
-def table_of(address: str, patterns: Iterable[str]) -> str | None:
-    """Return the pattern of the table to which an address belongs, or None.
+def tables_of(address: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns of the tables to which an address belongs, the narrowest first.
 
-    Of two patterns the one counts whose match contains that of the other.  Raises UnknownTableError
-    if neither match contains the other: a file must not get to choose its rules by a folder's name.
+    A pattern is narrower than another one if its match contains that of the other. "*" is for what
+    no other pattern names.  Raises UnknownTableError if no match contains all others: a file must
+    not get to choose its rules by a folder's name.
     """
     parts = _parts(address)
     matches = [it for it in (_match(pattern, parts) for pattern in patterns) if it is not None]
     for match in matches:
-        if all(it is match or match.goes_before(it) for it in matches):
-            return match.pattern
+        wider = [it for it in matches if it is not match]
+        if all(match.goes_before(it) for it in wider):
+            named = sorted((it for it in wider if it.end > it.start), key=_Match.order)
+            return match.pattern, *(it.pattern for it in named)
     if not matches:
-        return None
+        return ()
     raise UnknownTableError(
         f"it belongs to several tables of the policy: {', '.join(it.pattern for it in matches)}",
         hint="write more of the path in the right one, so that it contains what the other names",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.encryption.table_patterns import UnknownTableError, table_of
+from secure_bloom.encryption.table_patterns import UnknownTableError, tables_of
 
 NAMED = [
     "orders/*",
@@ -43,8 +43,8 @@ NAMED = [
     ],
 )
 def test_an_address_belongs_to_the_table_that_says_most_of_it(address: str, table: str) -> None:
-    assert table_of(address, NAMED) == table
-    assert table_of(address, reversed(NAMED)) == table
+    assert tables_of(address, NAMED)[0] == table
+    assert tables_of(address, reversed(NAMED))[0] == table
 
 
 def test_a_relative_path_belongs_to_the_table_of_its_folder(
@@ -52,24 +52,32 @@ def test_a_relative_path_belongs_to_the_table_of_its_folder(
 ) -> None:
     (tmp_path / "orders").mkdir()
     monkeypatch.chdir(tmp_path / "orders")
-    assert table_of("x.parquet", ["orders/*", "customers/*"]) == "orders/*"
-    assert table_of(".", ["orders/*", "customers/*"]) == "orders/*"
+    assert tables_of("x.parquet", ["orders/*", "customers/*"])[0] == "orders/*"
+    assert tables_of(".", ["orders/*", "customers/*"])[0] == "orders/*"
 
 
 def test_a_folder_inside_a_table_does_not_choose_other_rules() -> None:
     with pytest.raises(UnknownTableError, match="several tables of the policy: customers"):
-        table_of("/lake/customers/orders/x.parquet", ["customers", "orders"])
+        tables_of("/lake/customers/orders/x.parquet", ["customers", "orders"])
     longer = ["customers", "orders", "customers/orders"]
-    assert table_of("/lake/customers/orders/x.parquet", longer) == "customers/orders"
+    assert tables_of("/lake/customers/orders/x.parquet", longer)[0] == "customers/orders"
 
 
 @pytest.mark.parametrize("pattern", ["**/orders/*", "lake/**/orders", "orders/**", "o?ders/*"])
 def test_globs_of_a_shell(pattern: str) -> None:
-    assert table_of("/lake/eu/2026/orders/x.parquet", [pattern]) == pattern
-    assert table_of("/lake/eu/2026/items/x.parquet", [pattern]) is None
+    assert tables_of("/lake/eu/2026/orders/x.parquet", [pattern])[0] == pattern
+    assert not tables_of("/lake/eu/2026/items/x.parquet", [pattern])
 
 
 def test_a_name_goes_before_a_glob() -> None:
-    assert table_of("/lake/orders/x.parquet", ["ord*", "orders"]) == "orders"
+    assert tables_of("/lake/orders/x.parquet", ["ord*", "orders"])[0] == "orders"
     with pytest.raises(UnknownTableError):
-        table_of("/lake/orders/x.parquet", ["ord*", "*ers"])
+        tables_of("/lake/orders/x.parquet", ["ord*", "*ers"])
+
+
+def test_a_table_inside_another_belongs_to_both() -> None:
+    patterns = ["*", "lake/*", "lake/orders", "lake/ord*", "orders/*"]
+    narrow = ("lake/orders", "lake/ord*", "lake/*", "orders/*")
+    assert tables_of("/lake/orders/x.parquet", patterns) == narrow
+    assert tables_of("/lake/items/x.parquet", patterns) == ("lake/*",)
+    assert tables_of("/other/x.parquet", patterns) == ("*",)
