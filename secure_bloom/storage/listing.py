@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH119, PTH207
+# ruff: noqa: PTH118, PTH119, PTH207
 """List the Parquet files that paths, folders and patterns name.
 
 Inside folders the rules are Spark's: names that start with ``.`` or ``_`` are not data, except
@@ -16,7 +16,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import MissingPathError, PolicyError, SecureBloomError
+from secure_bloom.reports.text import shell_word
 from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.paths import (
@@ -172,23 +174,28 @@ def _matches(path: str) -> list[str]:
     raise MissingPathError("no such file or folder", hint=_near(tree, path), path=path)
 
 
-#: Names of a folder that are compared with one that is not there.
-_MOST_COMPARED = 1_000
-
-
 def _near(tree: Tree, path: str) -> str:
     """Return the hint for a path to nothing: similar names, or the nearest folder that is there."""
     if is_object_uri(path):
         return "check the bucket and the prefix: the store has no object below it"
-    parent, name = os.path.split(absolute_path(path))
+    parent, _ = os.path.split(absolute_path(path))
     folder = next(filter(tree.is_folder, tree.parents(path)), parent)
+    # As it was typed: the hint is a path that can be given in its place.
+    typed, name = os.path.split(path.rstrip("/"))
+    below: list[str] = []
+    while typed and not tree.is_folder(typed):
+        below.insert(0, name)
+        typed, name = os.path.split(typed)
+    close = [
+        os.path.join(typed, it, *below) for it in CloseNames(tree.names(folder)).close(name, 3)
+    ]
+    # One that lacks what was typed below it is no better.
+    close = [it for it in close if tree.find_folder(it) is not None]
+    if close:
+        return f"did you mean {', '.join(map(shell_word, close))}"
     if folder != parent:
         return f"the nearest folder that is there is {folder}"
-    # Imported here: most paths lead to something.
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, sorted(tree.names(folder))[:_MOST_COMPARED])
-    return f"did you mean {', '.join(close)}" if close else f"{folder} has no name like it"
+    return f"{folder} has no name like it"
 
 
 def _is_pattern(path: str) -> bool:

@@ -118,8 +118,12 @@ def test_a_path_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "hint"),
     [
-        ("tabel", "did you mean table"),
-        ("tabel/", "did you mean table"),
+        ("tabel", "did you mean {1}table"),
+        ("tabel/", "did you mean {1}table"),
+        ("TABLE", "did you mean {1}table"),
+        ("tabel/x.parquet", "did you mean {1}table/x.parquet"),
+        ("table/y.parquet", "did you mean {1}table/x.parquet"),
+        ("tabel/y.parquet", "the nearest folder that is there is {0}"),
         ("none", "{0} has no name like it"),
         ("none/of/them", "the nearest folder that is there is {0}"),
         ("table/x.parquet/y", "the nearest folder that is there is {0}/table"),
@@ -130,10 +134,11 @@ def test_a_path_to_nothing_has_a_hint(
 ) -> None:
     made(tmp_path, "table/x.parquet")
     monkeypatch.chdir(tmp_path)
-    for given in (path, f"./{path}", f"{tmp_path}/{path}"):
+    for start in ("", "./", f"{tmp_path}/"):
         with pytest.raises(PolicyError, match="no such file or folder") as caught:
-            find_files(given)
-        assert caught.value.hint == hint.format(tmp_path)
+            find_files(start + path)
+        # The whole path as it was typed.
+        assert caught.value.hint == hint.format(tmp_path, start)
 
 
 def test_a_folder_without_data_is_an_error_with_a_hint(tmp_path: Path) -> None:

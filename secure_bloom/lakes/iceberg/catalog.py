@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import (
     AccessDeniedError,
     MissingPathError,
@@ -27,6 +28,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.lakes.iceberg.locations import PLACES, TablePlaces, is_local
+from secure_bloom.reports.text import shell_word
 from secure_bloom.running.first_answer import GIVE_UP_SECONDS, NoAnswerError, watched
 from secure_bloom.storage.paths import absolute_path, sibling
 from secure_bloom.storage.store_grants import S3Settings, StoreGrant
@@ -62,9 +64,10 @@ _SETTINGS: Final[Mapping[str, tuple[Callable[[str], Any], tuple[str, ...]]]] = {
 #: A signature by the catalog for each request, and a role to take on.
 _REFUSED: Final = ("s3.signer", "s3.role-arn", "client.role-arn")
 _SETTINGS_HINT: Final = (
-    "try `pyiceberg --catalog NAME describe NAMESPACE.TABLE`; pyiceberg's settings say where a "
-    "catalog is"
+    "try `pyiceberg --catalog {name} describe {table}`; pyiceberg's settings say where a catalog is"
 )
+#: The exceptions of pyiceberg for a table that is not there.
+_MISSING: Final = frozenset({"NoSuchTableError", "NoSuchNamespaceError"})
 
 #: Exceptions of pyiceberg, by name, as our error and its sentence.
 _ERRORS: Final[Mapping[str, tuple[type[PolicyError], str]]] = {
@@ -140,10 +143,41 @@ def load_table(path: str) -> Any:
         server = f"the catalog {catalog_name}"
         catalog = _of_server(server, catalog_name, partial(load_catalog, catalog_name))
         files = _CatalogIO(catalog, path)
-        table = _of_server(server, catalog_name, partial(catalog.load_table, table_name))
+        try:
+            table = _of_server(server, catalog_name, partial(catalog.load_table, table_name))
+        except Exception as exc:
+            if type(exc).__name__ not in _MISSING:
+                raise
+            sentence = _ERRORS[type(exc).__name__][1].format(catalog=catalog_name, table=table_name)
+            hint = _near_tables(catalog, path)
+            raise MissingPathError(sentence, hint=hint, path=path) from None
         table.io = files.open(table.metadata_location, table.config or {})
         files.written.of(table)
     return table
+
+
+def _near_tables(catalog: Any, path: str) -> str:
+    """Return the hint for a table that a catalog does not have: tables with similar names."""
+    name, table = _parsed(path)
+    namespace = table.rpartition(".")[0]
+    listing = f"`pyiceberg --catalog {shell_word(name)} list"
+
+    def listed(ask: Callable[..., Iterable[Iterable[str]]], *given: str) -> CloseNames:
+        try:
+            found = _of_server(f"the catalog {name}", name, partial(ask, *given))
+            return CloseNames(".".join(it) for it in found)
+        except Exception:
+            # It does not list them, or there is no such namespace. Its text may hold credentials.
+            return CloseNames(())
+
+    if (spaces := listed(catalog.list_namespaces)).names and namespace not in spaces.names:
+        table = (spaces.close(namespace, 1) or [namespace])[0] + table[len(namespace) :]
+        namespace = table.rpartition(".")[0]
+    if close := listed(catalog.list_tables, namespace).close(table, 3):
+        return f"did you mean {', '.join(shell_word(f'{_SCHEME}{name}/{it}') for it in close)}"
+    if namespace in spaces.names:
+        return f"{listing} {shell_word(namespace)}` shows the tables of {namespace}"
+    return f"{listing}` shows the namespaces"
 
 
 def _require_settings(name: str, path: str) -> None:
@@ -222,6 +256,7 @@ def catalog_errors(path: str) -> Iterator[None]:
     The text may quote the catalog's address and credentials.
     """
     name, table = _parsed(path)
+    hint = _SETTINGS_HINT.format(name=shell_word(name), table=shell_word(table))
     try:
         yield
     except SecureBloomError:
@@ -229,7 +264,7 @@ def catalog_errors(path: str) -> Iterator[None]:
     except NoAnswerError:
         raise StoreUnavailableError(
             f"the catalog {name} does not answer: no answer in {GIVE_UP_SECONDS:.0f} s",
-            hint=_SETTINGS_HINT,
+            hint=hint,
             path=path,
         ) from None
     except Exception as exc:
@@ -240,9 +275,7 @@ def catalog_errors(path: str) -> Iterator[None]:
                 f"the catalog {{catalog}} does not give {{table}} ({type(exc).__name__})",
             ),
         )
-        raise kind(
-            sentence.format(catalog=name, table=table), hint=_SETTINGS_HINT, path=path
-        ) from None
+        raise kind(sentence.format(catalog=name, table=table), hint=hint, path=path) from None
 
 
 class _CatalogIO:

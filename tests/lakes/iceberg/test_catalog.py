@@ -71,6 +71,24 @@ def test_a_table_that_is_not_there_is_an_error(path: str, message: str) -> None:
     assert "sqlite" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("iceberg://lake/db.peple", "did you mean iceberg://lake/db.people"),
+        ("iceberg://lake/db.PEOPLE", "did you mean iceberg://lake/db.people"),
+        ("iceberg://lake/dbs.people", "did you mean iceberg://lake/db.people"),
+        ("iceberg://lake/db.zz", "`pyiceberg --catalog lake list db` shows the tables of db"),
+        ("iceberg://lake/zz.people", "`pyiceberg --catalog lake list` shows the namespaces"),
+    ],
+)
+def test_the_hint_for_a_misspelt_table_is_a_table_or_a_command_that_runs(
+    path: str, hint: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        sb.inspect(path)
+    assert caught.value.hint == hint
+
+
 @pytest.mark.parametrize("path", ["iceberg://lake", "iceberg:///db.t", "iceberg://lake/t"])
 def test_a_name_has_a_catalog_a_namespace_and_a_table(path: str) -> None:
     assert is_in_catalog(path)
