@@ -168,20 +168,45 @@ def hard_link_note(names: int) -> str:
     return f"the old content stays under {counted(names - 1, 'other name')} (hard link)"
 
 
-def left_filters_notes(files: Iterable[FileAddReport], *, dry_run: bool) -> Iterator[str]:
-    """Yield a note on the old filters that appends have left in all files together."""
+def left_filters_notes(
+    files: Iterable[FileAddReport], *, in_place: bool, dry_run: bool
+) -> Iterator[str]:
+    """Yield a note on the replaced filters that stay in all files together, as bytes without use.
+
+    An append leaves them, and so does the replacing of some filters of a file.
+    """
     grown = [
         (file.bytes_after or 0) - (file.bytes_before or 0)
         for file in files
-        if any(it.action == "replaced" for it in file.filters)
+        if any(it.action == "replaced" for it in file.filters) and _keeps_all_bytes(file)
     ]
-    if grown:
+    if not grown:
+        return
+    grow = f"{counted(len(grown), 'file')} {'would grow' if dry_run else 'grew'} by "
+    if in_place:
         yield (
-            f"{counted(len(grown), 'file')} {'would grow' if dry_run else 'grew'} by "
-            f"{human_bytes(sum(grown))}: --in-place leaves the filters that it replaces in them; "
-            "--replace-filters without it drops what appends have written, if it is the next run "
-            "and replaces all filters"
+            f"{grow}{human_bytes(sum(grown))}: --in-place leaves the filters that it replaces in "
+            "them; --replace-filters without it drops what appends have written, if it is the next "
+            "run and replaces all filters"
         )
+    else:
+        yield (
+            f"{grow}{human_bytes(sum(grown))}: the filters that are replaced stay in them as bytes "
+            "without use; a run that replaces all filters of a file at once drops them"
+        )
+
+
+def _keeps_all_bytes(file: FileAddReport) -> bool:
+    """Return whether the new filters of a file came behind all that it had."""
+    new = sum(it.bytes or 0 for it in file.filters if it.action in ("added", "replaced"))
+    return (file.bytes_after or 0) >= (file.bytes_before or 0) + new
+
+
+def copied_notes(files: Iterable[FileAddReport], place: str, *, dry_run: bool) -> Iterator[str]:
+    """Yield a note on the files that need no filter and come to the new folder as they are."""
+    if copied := sum(file.status == "unchanged" for file in files):
+        be = "would be" if dry_run else "were" if copied > 1 else "was"
+        yield f"{counted(copied, 'file')} that needed no new filter {be} copied to {place}"
 
 
 def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:

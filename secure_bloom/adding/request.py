@@ -219,7 +219,8 @@ def filter_request(
     if not chosen:
         raise PolicyError(
             "no column is named for a filter",
-            hint="name columns, or give a policy in which columns have bloom = true",
+            hint="name columns (--column NAME), or give a policy (--policy FILE) in which columns "
+            "have bloom = true",
         )
     wanted = WantedFilters(columns=chosen, replace_filters=replace_filters, whole=whole)
     return FilterRequest(wanted, guard, from_policy=columns is None)

@@ -12,6 +12,7 @@ from secure_bloom.adding.report import (
     AddReport,
     CostEstimate,
     FileAddReport,
+    copied_notes,
     file_notes,
     left_filters_notes,
     skipped_file,
@@ -185,10 +186,15 @@ def _add_to_files(asked: AddRequest) -> AddReport:
     files = FilesTarget(paths=asked.paths, in_place=asked.in_place, output=asked.output)
     target = asked.sampled(files)
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
-    left = left_filters_notes(done.reports, dry_run=asked.dry_run) if asked.in_place else ()
+    left = left_filters_notes(done.reports, in_place=asked.in_place, dry_run=asked.dry_run)
     summaries = summary_notes(done.changed, dry_run=asked.dry_run)
     taken = files.notes(dry_run=asked.dry_run)
-    notes = (*file_notes(done.reports), *left, *summaries, *taken, *_sample_note(target))
+    copied = (
+        ()
+        if asked.output is None
+        else copied_notes(done.reports, str(asked.output), dry_run=asked.dry_run)
+    )
+    notes = (*file_notes(done.reports), *left, *copied, *summaries, *taken, *_sample_note(target))
     return AddReport(
         files=done.reports,
         notes=notes,

@@ -91,12 +91,7 @@ def _run(arguments: list[str]) -> int | _Failure:
     except SecureBloomError as error:
         if isinstance(error, ReportLostError):
             _close_stdout()
-        return _Failure(
-            message=str(error),
-            hint=error.hint,
-            causes=tuple(causes(error)),
-            is_over=isinstance(error, TimeLimitError) or left_threads(),
-        )
+        return _of_library(error, arguments)
     except click.ClickException as error:
         return _Failure(message=_usage_message(error), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):
@@ -112,6 +107,20 @@ def _run(arguments: list[str]) -> int | _Failure:
     except Exception as error:
         return _unforeseen(error)
     return code if isinstance(code, int) else 0
+
+
+def _of_library(error: SecureBloomError, arguments: list[str]) -> _Failure:
+    from secure_bloom.cli.runnable_hints import with_option_names
+
+    message, hint = (
+        with_option_names(text, cli, arguments) for text in (error.message, error.hint or "")
+    )
+    return _Failure(
+        message=str(error).removesuffix(error.message) + message,
+        hint=hint or None,
+        causes=tuple(causes(error)),
+        is_over=isinstance(error, TimeLimitError) or left_threads(),
+    )
 
 
 def _unforeseen(error: Exception) -> _Failure:

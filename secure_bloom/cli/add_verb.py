@@ -303,6 +303,7 @@ def _remark(report: FilterReport) -> str | None:
         return (
             f"column {report.column}: false positives above the {report.fpp_requested:.3g} "
             f"asked for in some row groups: {report.reason}"
+            + ("; --replace-filters builds it again" if report.action == "kept" else "")
         )
     return None
 

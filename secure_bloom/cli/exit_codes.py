@@ -86,9 +86,8 @@ def _document(report: FilesReport) -> dict[str, Any]:
 def report_lost(report: FilesReport, lost: str) -> ReportLostError:
     """Return the error that says what of a run is done, and what of its report is lost."""
     failed = sum(1 for _ in report.failed)
-    outcome = (
-        f"{counted(failed, 'file')} failed, and the others are done" if failed else "all is done"
-    )
+    rest = "none is done" if failed == len(report.to_dict()["files"]) else "the others are done"
+    outcome = f"{counted(failed, 'file')} failed, and {rest}" if failed else "all is done"
     return ReportLostError(
         f"{outcome}, but {lost}",
         hint="run again for a report: files that are done stay as they are",

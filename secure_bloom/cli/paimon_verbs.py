@@ -12,6 +12,7 @@ from secure_bloom.cli.exit_codes import print_and_exit_code, print_outcome, verd
 from secure_bloom.cli.shared_arguments import (
     JSON,
     AccessOptions,
+    Setting,
     parse_settings,
     with_access_to_read,
     with_common_options,
@@ -130,8 +131,8 @@ def build_command(
     from secure_bloom.paimon.build import build_indexes
     from secure_bloom.paimon.column_filter import IndexOptions
 
-    columns = parse_settings(column_texts, {"fpp": float, "items": int})
-    indexes = {name: IndexOptions(**settings) for name, settings in columns.items()}
+    settings = {"fpp": Setting(float, "0.1"), "items": Setting(int, "1000000")}
+    indexes = parse_settings(column_texts, settings, IndexOptions)
     report = build_indexes(paths, indexes or None, **access.arguments(), **options)
     return print_and_exit_code(report, print_built, as_json=as_json, verbose=verbose)
 

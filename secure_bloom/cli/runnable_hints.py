@@ -1,11 +1,14 @@
-"""Make the hints of failed files commands that run: with the paths and the policy of the verb."""
+"""Make messages of the library those of the command line: its options, and commands that run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from secure_bloom.cli.shared_arguments import load_keys
 from secure_bloom.encryption.trust import REENCRYPT
@@ -15,6 +18,37 @@ from secure_bloom.reports.text import shell_word
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport
     from secure_bloom.encryption.policy import KeyPolicy
+
+
+#: The parameters that a message begins with, as in "in_place and output exclude each other".
+_PARAMETERS = re.compile(r"\w+(?: and \w+)?(?= (?:is|are|has|exclude)\b|: )")
+#: Advice on a parameter that has the option beside it.
+_BOTH_FORMS = re.compile(r"\w+=True \((--[\w-]+)\)")
+
+
+def with_option_names(text: str, verbs: click.Command, arguments: Sequence[str]) -> str:
+    """Return a message or hint in which parameters of the library are options of the verb."""
+    options = _options(verbs, arguments)
+
+    def named(found: re.Match[str]) -> str:
+        return " and ".join(options.get(word, word) for word in found[0].split(" and "))
+
+    text = _BOTH_FORMS.sub(r"\1", text)
+    begun = _PARAMETERS.match(text)
+    return named(begun) + text[begun.end() :] if begun else text
+
+
+def _options(command: click.Command, arguments: Sequence[str]) -> dict[str, str]:
+    """Return the options of the verb that is run, by their names as parameters."""
+    for word in arguments:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word) or command
+    found = {}
+    for option in command.params:
+        if isinstance(option, click.Option):
+            long = max(option.opts, key=len)
+            found[long.removeprefix("--").replace("-", "_")] = found[str(option.name)] = long
+    return found
 
 
 def with_runnable_hints(

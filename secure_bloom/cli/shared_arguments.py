@@ -29,7 +29,7 @@ from secure_bloom.calling.options import BloomFilterOptions, MissingKeys
 from secure_bloom.cli.verbosity import SUMMARY, VERBOSE, print_note, with_verbosity
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError, refused_by_system
-from secure_bloom.reports.text import legible
+from secure_bloom.reports.text import legible, shell_word
 from secure_bloom.running.bounded_documents import parsed_json, parsed_toml, read_bounded
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def read_text(source: str) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
@@ -368,38 +369,77 @@ def _with_access(function: Callable[..., int]) -> Callable[..., int]:
 
 def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
     """Return the columns of several ``NAME[:fpp=F][:max_bytes=N]``, or None if there are none."""
-    columns = parse_settings(texts, {"fpp": float, "max_bytes": int})
-    return {name: BloomFilterOptions(**options) for name, options in columns.items()} or None
+    settings = {"fpp": Setting(float, "0.01"), "max_bytes": Setting(int, "65536")}
+    return parse_settings(texts, settings, BloomFilterOptions) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a column: how its text is read, and a value as an example."""
+
+    read: Callable[[str], float]
+    example: str
+
+    @property
+    def wanted(self) -> str:
+        """What the text must be."""
+        return "a whole number" if self.read is int else "a number"
 
 
 def parse_settings(
-    texts: tuple[str, ...], settings: Mapping[str, Callable[[str], float]]
-) -> dict[str, dict[str, Any]]:
-    """Return the settings of each column, from several ``NAME[:setting=number]...``."""
-    columns: dict[str, dict[str, Any]] = {}
+    texts: tuple[str, ...], settings: Mapping[str, Setting], make: Callable[..., T]
+) -> dict[str, T]:
+    """Return the options of each column, from several ``NAME[:setting=number]...``.
+
+    ``make`` is called with the settings of a column.
+    """
+    columns: dict[str, T] = {}
     for text in texts:
-        name, options = _parse_column(text, settings)
+        name, given = _parse_column(text, settings)
+        example = f"write --column {shell_word(_with_examples(name, settings, given))}"
+        if not name:
+            raise PolicyError(
+                f"--column {shell_word(text)} names no column", hint="write --column NAME"
+            )
         if name in columns:
-            raise PolicyError(f"--column {name} is given twice")
-        columns[name] = options
+            raise PolicyError(
+                f"--column {name} is given twice",
+                hint="name it once, with all its settings: "
+                f"--column {shell_word(_with_examples(name, settings, settings))}",
+            )
+        try:
+            columns[name] = make(
+                **{key: _number(key, value, settings[key]) for key, value in given.items()}
+            )
+        except PolicyError as error:
+            raise PolicyError(f"--column {text}: {error.message}", hint=example) from None
     return columns
 
 
-def _parse_column(
-    text: str, settings: Mapping[str, Callable[[str], float]]
-) -> tuple[str, dict[str, Any]]:
+def _with_examples(name: str, settings: Mapping[str, Setting], chosen: Iterable[str]) -> str:
+    """Return a column and its settings as they are written, with values as an example."""
+    return "".join([name, *(f":{key}={settings[key].example}" for key in chosen)])
+
+
+def _number(key: str, value: str, setting: Setting) -> float:
+    try:
+        return setting.read(value)
+    except ValueError:
+        raise PolicyError(f"{key} is {value!r}, wanted {setting.wanted}") from None
+
+
+def _parse_column(text: str, settings: Mapping[str, Setting]) -> tuple[str, dict[str, str]]:
     # Read settings from the end, because a name may hold colons itself.
-    name, options = text, dict[str, Any]()
+    name, options = text, dict[str, str]()
     while ":" in name and "=" in name.rpartition(":")[2]:
         name, _, setting = name.rpartition(":")
         key, _, value = setting.partition("=")
         if key not in settings:
-            every = "".join(f"[:{known}=NUMBER]" for known in settings)
-            raise PolicyError(f"--column {name}: {key} is not an option", hint=f"write NAME{every}")
-        try:
-            options[key] = settings[key](value)
-        except ValueError:
-            raise PolicyError(f"--column {name}: {key} is not a number") from None
+            raise PolicyError(
+                f"--column {text}: {key} is not an option, wanted {' or '.join(settings)}",
+                hint=f"write --column {shell_word(_with_examples(name, settings, settings))}",
+            )
+        options = {key: value, **options}
     return name, options
 
 

@@ -27,7 +27,7 @@ def chosen_by_partition(
             known = f"they are {', '.join(columns)}" if columns else "the table has none"
             raise PolicyError(
                 f"where: {condition.column!r} is not a partition column of the table",
-                hint="where chooses files by partition columns alone, as in day = '2026-11-20'; "
+                hint="files are chosen by partition columns alone, as in day = '2026-11-20'; "
                 + known,
                 path=folder,
             )

@@ -79,7 +79,7 @@ def files_to_write(
     files that cannot be appended to.
     """
     if in_place and output is not None:
-        raise PolicyError("in_place and output exclude each other")
+        raise PolicyError("in_place and output exclude each other", hint="leave one of them out")
     every = as_paths(paths)
     refuse_managed(every)
     files = find_files(every)

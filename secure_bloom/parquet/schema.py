@@ -231,6 +231,9 @@ def unknown_column(
             hint="leave it out: readers skip whole folders by it and need no filter",
         )
     names = CloseNames.of(known)
+    if (several := [part.strip() for part in name.split(",")])[1:] and {*several} <= {*names.names}:
+        each = " ".join(f"--column {part}" for part in several)
+        return PolicyError(f"there is no column {name}", hint=f"name each by itself: {each}")
     close = names.close(name, 3)
     hint = f"did you mean {', '.join(close)}" if close else f"columns are {names.listed()}"
     return PolicyError(f"there is no column {name}", hint=hint)

@@ -325,7 +325,8 @@ def _outcome(reported: Reported) -> str:
     count = counted(reported.files, "file")
     if not reported.failed:
         return f"the work on {count} is done"
-    return f"{reported.failed:,} of {count} failed, and the others are done"
+    rest = "none is done" if reported.failed == reported.files else "the others are done"
+    return f"{reported.failed:,} of {count} failed, and {rest}"
 
 
 def _failure(reported: Reported, wanted: Reporting) -> FilesFailedError:

@@ -186,11 +186,11 @@ def _near(tree: Tree, path: str) -> str:
     while typed and not tree.is_folder(typed):
         below.insert(0, name)
         typed, name = os.path.split(typed)
-    close = [
-        os.path.join(typed, it, *below) for it in CloseNames(tree.names(folder)).close(name, 3)
-    ]
-    # One that lacks what was typed below it is no better.
-    close = [it for it in close if tree.find_folder(it) is not None]
+    names = CloseNames(tree.names(folder)).close(name, 3)
+    similar = [os.path.join(typed, it) for it in names]
+    close = [os.path.join(it, *below) for it in similar]
+    # Those that have what was typed below them, if there are any.
+    close = [it for it in close if tree.find_folder(it) is not None] or similar
     if close:
         return f"did you mean {', '.join(map(shell_word, close))}"
     if folder != parent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.reports.text import human_bytes
 from testing.command_line import run
 from testing.project import ROOT
 from testing.tables import Mode, customers, keyring_json, write
@@ -104,6 +106,68 @@ def test_the_note_on_replaced_filters_says_what_a_later_run_drops(tmp_path: Path
     run("add", path, *both, "--replace-filters")
     assert first < path.stat().st_size < other.stat().st_size
     assert path.stat().st_size < appended
+
+
+def test_replaced_filters_that_stay_in_a_file_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(300), Mode.PLAIN, row_group_size=100)
+    sb.add_bloom_filters(path, columns=["email", "iban"])
+    both, stay = ("-c", "email", "-c", "iban"), "the filters that are replaced stay in them"
+    assert stay not in run("add", path, *both, "--replace-filters").stdout
+    first = path.stat().st_size
+    done = run("add", path, "-c", "email", "--replace-filters", "--json")
+    (note,) = json.loads(done.stdout)["notes"]
+    assert path.stat().st_size > first
+    assert note.startswith(f"1 file grew by {human_bytes(path.stat().st_size - first)}: {stay}")
+
+
+def test_a_worse_filter_that_is_there_has_the_option_that_replaces_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(300), Mode.PLAIN)
+    run("add", path, "-c", "id:fpp=0.2")
+    done = run("add", path, "-c", "id:fpp=0.0001")
+    assert "it was there already; --replace-filters builds it again" in done.stdout
+    again = run("add", path, "-c", "id:fpp=0.0001", "--replace-filters")
+    assert "--replace-filters builds" not in again.stdout
+
+
+def test_files_that_need_no_filter_are_copied_to_the_output(tmp_path: Path) -> None:
+    lake, out = tmp_path / "lake", tmp_path / "out"
+    lake.mkdir()
+    for name in "ab":
+        write(lake / f"{name}.parquet", customers(5), Mode.PLAIN)
+    run("add", lake, "-c", "id")
+    planned = run("add", lake, "-c", "id", "-o", out, "--dry-run")
+    assert f"2 files that needed no new filter would be copied to {out}" in planned.stdout
+    done = run("add", lake, "-c", "id", "-o", out)
+    assert f"2 files that needed no new filter were copied to {out}" in done.stdout
+    assert (out / "a.parquet").read_bytes() == (lake / "a.parquet").read_bytes()
+    assert "copied to" not in run("add", lake, "-c", "id").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("add", "PATH", "-c", "id", "--in-place", "-o", "out"),
+            "error: --in-place and --output exclude each other\nsecure-bloom: hint: leave one of",
+        ),
+        (("add", "PATH", "-c", "id", "--sample", "3"), "error: --sample is for a dry run"),
+        (("add", "PATH", "-c", "id", "--sample", "3"), "hint: give --dry-run too\n"),
+        (("add", "PATH", "-c", "id", "--where", "id = 1"), "error: --where is for the folder of"),
+        (("add", "PATH", "-c", "id", "--commit-every", "3"), "error: --commit-every is for the"),
+        (("add", "PATH", "-c", "id", "--branch", "x"), "error: --branch is for the folder of"),
+        (("add", "PATH"), "hint: name columns (--column NAME), or give a policy (--policy FILE)"),
+        (("paimon", "build", "PATH", "-c", "id", "--since", "3"), "error: --since is for a Paimon"),
+        (("reencrypt", "PATH", "-p", "policy.toml", "--since", "3"), "error: --since is for the"),
+    ],
+    ids=["both", "sample", "dry", "where", "commit", "branch", "columns", "paimon", "reencrypt"],
+)
+def test_the_command_line_names_its_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    _in_clear(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = run(*(word.replace("PATH", "plain/a.parquet") for word in words))
+    assert_error(done, said)
 
 
 def test_a_dry_run_states_no_size_that_only_a_written_file_shows(tmp_path: Path) -> None:

@@ -123,10 +123,10 @@ def test_a_path_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
         ("TABLE", "did you mean {1}table"),
         ("tabel/x.parquet", "did you mean {1}table/x.parquet"),
         ("table/y.parquet", "did you mean {1}table/x.parquet"),
-        ("tabel/y.parquet", "the nearest folder that is there is {0}"),
+        ("tabel/none", "did you mean {1}table"),
         ("none", "{0} has no name like it"),
         ("none/of/them", "the nearest folder that is there is {0}"),
-        ("table/x.parquet/y", "the nearest folder that is there is {0}/table"),
+        ("table/x.parquet/y", "did you mean {1}table/x.parquet"),
     ],
 )
 def test_a_path_to_nothing_has_a_hint(

@@ -215,7 +215,7 @@ def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
     if found is None:
         raise PolicyError(
             f"since: the table has no snapshot {snapshot_id}",
-            hint="it may have expired; leave since out to look at all files",
+            hint="it may have expired; without --since all files are looked at",
             path=table.path,
         )
     return found
