@@ -197,7 +197,7 @@ def left_filters_notes(
 
 
 def _keeps_all_bytes(file: FileAddReport) -> bool:
-    """Return whether the new filters of a file came behind all that it had."""
+    """Return whether a file grew by all of its new filters, so that old ones stay in it."""
     new = sum(it.bytes or 0 for it in file.filters if it.action in ("added", "replaced"))
     return (file.bytes_after or 0) >= (file.bytes_before or 0) + new
 
