@@ -35,6 +35,7 @@ from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.lakes import snapshot
 from secure_bloom.lakes.deletion_vectors import DeletedRows, decode_z85, positions
 from secure_bloom.lakes.delta.live_file import LiveFile
+from secure_bloom.lakes.hive_partitions import partition_fields, partition_values
 from secure_bloom.lakes.streaming_sink import committed_files
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate
@@ -54,7 +55,6 @@ from secure_bloom.parquet.schema import leaves
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage import CountedFile, InputFile
 from testing.thrift import trees
 from testing.thrift.metadata import FileMetaData

@@ -121,8 +121,8 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
             1,000 files, and 128 of more.
         allow_unprotected: Accept files that are protected less than the policy says (a weaker
             algorithm, shorter keys, a footer in clear).
-        where: Condition that chooses files of a table: on partition columns of a Delta table, on
-            any columns of an Iceberg table, as far as partitions and bounds decide.
+        where: Condition that chooses files: on partition columns of a folder or of a Delta table,
+            on any columns of an Iceberg table, as far as partitions and bounds decide.
         since: Version of a Delta table or snapshot id of an Iceberg table. Only files added later
             are changed.
         commit_every: Number of files after which to commit to a table. By default once, at the end.
@@ -183,7 +183,9 @@ def _add_to_files(asked: AddRequest) -> AddReport:
     """Add filters to files that belong to no table, each in place or below ``output``."""
     mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
     open_work = asked.open_rewriter(asked.filters(), mode)
-    files = FilesTarget(paths=asked.paths, in_place=asked.in_place, output=asked.output)
+    files = FilesTarget(
+        paths=asked.paths, where=asked.where, in_place=asked.in_place, output=asked.output
+    )
     target = asked.sampled(files)
     done = run(open_work, target, LocalRunner(jobs=asked.jobs), asked.progress)
     left = left_filters_notes(done.reports, in_place=asked.in_place, dry_run=asked.dry_run)

@@ -73,8 +73,8 @@ def reencrypt(
         dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it takes its place,
             not only of the columns that are copied.
-        where: Condition that chooses files of a table: on partition columns of a Delta table, on
-            any columns of an Iceberg table, as far as partitions and bounds decide.
+        where: Condition that chooses files: on partition columns of a folder or of a Delta table,
+            on any columns of an Iceberg table, as far as partitions and bounds decide.
         since: Version of a Delta table or snapshot id of an Iceberg table. Only files added later
             are changed.
         branch: Branch of an Iceberg table to write to. By default main.
@@ -114,7 +114,7 @@ def reencrypt(
     found = table_to_write(every)
     if found is None:
         choice.refuse()
-        target = FilesTarget(paths=every, output=output)
+        target = FilesTarget(paths=every, where=where, output=output)
         wanted = loaded_policy(policy, every)
         open_work = partial(setting, wanted, needs_columns=not allow_missing_columns)
         done = run(open_work, target, LocalRunner(jobs=jobs), progress)
@@ -162,8 +162,8 @@ def decrypt(
         allow_unprotected: Read a file that is protected less than the policy says.
         dry_run: Write nothing, but report what a run would do.
         verify: Read the first page of every column of a new local file before it gets its name.
-        where: Condition that chooses files of an Iceberg table, as far as partitions and bounds
-            decide.
+        where: Condition that chooses files: on partition columns of a folder or of a Delta table,
+            on any columns of an Iceberg table, as far as partitions and bounds decide.
         since: Snapshot id of an Iceberg table. Only files added later are changed.
         branch: Branch of an Iceberg table to write to. By default main.
         commit_every: Number of files after which to commit to an Iceberg table. By default once, at
@@ -218,9 +218,9 @@ def decrypt(
         )
     output = as_path(output)
     target = (
-        FilesTarget(paths=every, output=output)
+        FilesTarget(paths=every, where=where, output=output)
         if found is None
-        else BareFolder(paths=every, output=output, folder=found[1])
+        else BareFolder(paths=every, where=where, output=output, folder=found[1])
     )
     done = run(setting, target, runner, progress)
     return _files_report(done, target.notes(dry_run=dry_run))
@@ -260,8 +260,8 @@ def rotate_keys(
         dry_run: Write nothing, but report what a run would do.
         verify: Unwrap the keys of a new local file by its KMS, and read the first page of every
             column, before the file takes its place.
-        where: Condition that chooses files of a table: on partition columns of a Delta table, on
-            any columns of an Iceberg table, as far as partitions and bounds decide.
+        where: Condition that chooses files: on partition columns of a folder or of a Delta table,
+            on any columns of an Iceberg table, as far as partitions and bounds decide.
         since: Version of a Delta table or snapshot id of an Iceberg table. Only files added later
             are changed.
         branch: Branch of an Iceberg table to write to. By default main.
@@ -295,7 +295,7 @@ def rotate_keys(
         choice.refuse()
         # With moves the policy is asked for its KMS alone.
         open_work = partial(setting, loaded_policy(policy, every), needs_columns=not moves)
-        done = run(open_work, FilesTarget(paths=every), runner, progress)
+        done = run(open_work, FilesTarget(paths=every, where=where), runner, progress)
         return _files_report(done, closed_notes(moves or {}, done.reports))
     table, wanted = open_rotation(*found, policy, moves or {}, choice)
     open_work = partial(setting, wanted, names=table.opened_names)

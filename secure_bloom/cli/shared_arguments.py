@@ -321,8 +321,8 @@ def with_table_options(function: F) -> F:
         "-w",
         "--where",
         metavar="TEXT",
-        help="Of a table: the files of these partitions, such as \"day = '2026-11-20'\"; of an "
-        "Iceberg table also by columns, as far as bounds of files decide.",
+        help="The files of these partitions, such as \"day = '2026-11-20'\"; of an Iceberg table "
+        "also by columns, as far as bounds of files decide.",
     )
     since = click.option(
         "--since",

@@ -28,15 +28,20 @@ from secure_bloom.storage import (
     sibling,
     summary_files,
 )
+from secure_bloom.storage.dispatch import tree_of
 from secure_bloom.storage.listing import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 
 @dataclass(slots=True, kw_only=True)
 class FilesTarget:
-    """Files that are replaced, appended to (``in_place``), or written anew below ``output``."""
+    """Files that are replaced, appended to (``in_place``), or written anew below ``output``.
+
+    ``where`` chooses files by the values in the names of their folders.
+    """
 
     paths: Paths
+    where: str | None = None
     in_place: bool = False
     output: str | PathLike[str] | None = None
     tasks: Sequence[FileTask] = field(default=(), init=False)
@@ -45,7 +50,9 @@ class FilesTarget:
 
     def listed(self) -> Sequence[str]:
         """Return the files. Raises the errors of :func:`files_to_write`."""
-        files, targets = files_to_write(self.paths, in_place=self.in_place, output=self.output)
+        files, targets = files_to_write(
+            self.paths, where=self.where, in_place=self.in_place, output=self.output
+        )
         self.tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
         return files
 
@@ -71,18 +78,29 @@ class FilesTarget:
 
 
 def files_to_write(
-    paths: Paths, *, in_place: bool, output: str | PathLike[str] | None
+    paths: Paths,
+    *,
+    where: str | None = None,
+    in_place: bool,
+    output: str | PathLike[str] | None,
 ) -> tuple[list[str], Mapping[str, str]]:
-    """Return the files at ``paths``, and with ``output`` the new path of each.
+    """Return the chosen files at ``paths``, and with ``output`` the new path of each.
 
-    Raises PolicyError for files of a table that keeps a log of them and, with ``in_place``, for
-    files that cannot be appended to.
+    Raises PolicyError for files of a table that keeps a log of them, for a condition on a column
+    that is no partition column of a file and, with ``in_place``, for files that cannot be appended
+    to.
     """
     if in_place and output is not None:
         raise PolicyError("in_place and output exclude each other", hint="leave one of them out")
     every = as_paths(paths)
     refuse_managed(every)
     files = find_files(every)
+    if where is not None:
+        # Imported here: without a condition nothing needs pyarrow.
+        from secure_bloom.lakes.file_selection import file_selection
+
+        selection = file_selection(every, where)
+        files = [file for file in files if selection.file(tree_of(file), file)]
     if in_place:
         refuse_append(files)
     if output is None:

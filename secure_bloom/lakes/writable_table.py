@@ -40,14 +40,14 @@ class TableChoice:
     output: bool = False
 
     def refuse(self) -> None:
-        """Raise PolicyError for an option of tables, because the paths name files."""
-        for name in ("where", "since", "commit_every", "branch"):
+        """Raise PolicyError for an option that tables alone have, because the paths name files."""
+        for name in ("since", "commit_every", "branch"):
             if getattr(self, name) is not None:
                 raise PolicyError(
                     f"{name} is for the folder of a Delta table, or for a table of an Iceberg "
                     "catalog, given alone",
                     hint="name the files or folders that are wanted instead, such as "
-                    "TABLE/day=2026-11-20",
+                    "TABLE/day=2026-11-20, or choose partitions with where",
                 )
 
 

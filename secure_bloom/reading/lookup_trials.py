@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.predicates.bound_request import Request, request, whole_schema
@@ -30,7 +31,6 @@ from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
-from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.running.memory_budget import MemoryShare, refuse_beyond
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.column_mapping import ColumnMapping

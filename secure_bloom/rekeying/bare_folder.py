@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import MissingPathError, UnsupportedFeatureError
 from secure_bloom.lakes import LiveFile, Snapshot, snapshot
+from secure_bloom.lakes.delta.selection import TableSelection
 from secure_bloom.lakes.plain_files import FilesTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.storage import join, local_path, name_of
@@ -30,7 +31,7 @@ class BareFolder(FilesTarget):
 
     def listed(self) -> Sequence[str]:
         """Return the files. Raises the errors of :func:`bare_targets`."""
-        targets = bare_targets(self.folder, self.output)
+        targets = bare_targets(self.folder, self.output, self.where)
         refuse_inside(self.output, as_paths(self.paths))
         self.tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
         return list(targets)
@@ -42,8 +43,10 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 
-def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the live files of the table in a folder, and the path of each below ``output``.
+def bare_targets(
+    folder: str, output: str | os.PathLike[str], where: str | None = None
+) -> dict[str, str]:
+    """Return the chosen live files of the table in a folder, and the path of each below ``output``.
 
     Raises UnsupportedFeatureError if a reader of the folder without a log would find other rows
     than the table has.
@@ -51,17 +54,18 @@ def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
     table = snapshot(folder)
     if table is None:
         raise MissingPathError("there is no Delta table", path=folder)
-    _refuse_others(table)
+    files = TableSelection(where=where).files(table)
+    _refuse_others(table, files)
     top = local_path(output)
-    targets = {file.path: join(top, _inside(table, file)) for file in table.files}
+    targets = {file.path: join(top, _inside(table, file)) for file in files}
     # The log may have files of one name in several folders, which do not come along.
     check_targets(targets)
     return targets
 
 
-def _refuse_others(table: Snapshot) -> None:
+def _refuse_others(table: Snapshot, files: Sequence[LiveFile]) -> None:
     """Raise an error for tables whose rows need more than the files."""
-    deleted = [file for file in table.files if file.deletion_vector is not None]
+    deleted = [file for file in files if file.deletion_vector is not None]
     if deleted:
         raise UnsupportedFeatureError(
             "rows of the file are deleted by a deletion vector, and would come back in a folder "

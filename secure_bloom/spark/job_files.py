@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.lakes.file_selection import FileSelection, file_selection
 from secure_bloom.lakes.split_listing import Branch, Entry, list_branch, list_upper_part
 from secure_bloom.spark.compat import frame_of
-from secure_bloom.spark.file_selection import FileSelection, file_selection
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_names import table_location
 from secure_bloom.spark.task_plan import OPENING, evenly, plan_tasks, task_count

@@ -30,13 +30,13 @@ from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
+from secure_bloom.lakes.hive_partitions import partition_values
 from secure_bloom.parquet.schema import in_any_case, unknown_column
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.bound_request import left_out
 from secure_bloom.reading import ReadPlan
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.pruning.plan import PlannedFile
-from secure_bloom.reading.table.hive_partitions import partition_values
 from secure_bloom.spark.conforming import check_types, conformed, parts
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.pushdown import QueriedTable, Structure, conditions, in_utc, structure

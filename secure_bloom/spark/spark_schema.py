@@ -13,21 +13,22 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import from_arrow_type
 
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import located
+from secure_bloom.lakes.folder_types import folder_type
+from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.members import ELEMENT, Member
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.predicates.bound_request import HIDDEN, HiddenColumns
 from secure_bloom.reading.read_request import TableRequest
-from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.reading.table.table_state import LoggedTable
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import MemoryShare
-from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
 from secure_bloom.storage.paths import as_paths
 
@@ -167,9 +168,13 @@ def _restricted(of: st.DataType, path: Member, hidden: Collection[Member]) -> st
 def _folder_fields(values: list[Values]) -> dict[str, st.StructField]:
     names = dict.fromkeys(name for found in values for name in found)
     return {
-        name: st.StructField(name, folder_type([v[name] for v in values if name in v]))
+        name: st.StructField(name, _folder_type([v[name] for v in values if name in v]))
         for name in names
     }
+
+
+def _folder_type(texts: Iterable[str | None]) -> st.DataType:
+    return from_arrow_type(folder_type(texts))
 
 
 def _without(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from secure_bloom.adding.report import FileAddReport, file_notes, skipped_file
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.file_selection import since_nanos
 from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.reports.text import counted
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.spark.compat import frame_of
-from secure_bloom.spark.file_selection import since_nanos
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.job_reports import (
     SHOWN,

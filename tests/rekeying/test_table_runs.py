@@ -243,8 +243,8 @@ def test_statistics_that_are_no_json_stop_a_run_before_it_writes(tmp_path: Path)
 def test_files_without_a_log_have_none_of_its_options(tmp_path: Path) -> None:
     with pytest.raises(sb.PolicyError, match="since is for the folder of a Delta table"):
         sb.reencrypt(tmp_path, policy=policy(), keys=KEYRING, since=1)
-    with pytest.raises(sb.PolicyError, match="where is for the folder of a Delta table"):
-        sb.rotate_keys(tmp_path, policy=policy(), keys=KEYRING, where="a = 1")
+    with pytest.raises(sb.PolicyError, match="commit_every is for the folder of a Delta table"):
+        sb.rotate_keys(tmp_path, policy=policy(), keys=KEYRING, commit_every=1)
 
 
 def clustered(folder: Path, column: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.decided import Decided
@@ -17,7 +18,6 @@ from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, Stor
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.page_bounds import Rows
 from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason, RowGroupPlan, Step
-from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
 #: A column predicate, the chunk of its column, and the values that may still be there.

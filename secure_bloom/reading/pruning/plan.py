@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from secure_bloom.encryption.access import Access
 from secure_bloom.lakes.deletion_vectors import DeletedRows, PaimonDeletedRows
+from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.bound_request import HiddenColumns, Request, request
 from secure_bloom.predicates.tree import Predicate
-from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.inputs import Extent
 

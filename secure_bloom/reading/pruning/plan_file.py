@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from secure_bloom.encryption.kms import KeyMisfitError
 from secure_bloom.errors import KeyUnavailableError, PolicyError
+from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.tree import is_true
 from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
@@ -28,7 +29,6 @@ from secure_bloom.reading.pruning.steps.dictionaries import prune_by_dictionarie
 from secure_bloom.reading.pruning.steps.page_indexes import prune_by_page_index
 from secure_bloom.reading.pruning.steps.partitions import prune_by_partition
 from secure_bloom.reading.pruning.steps.statistics import prune_by_statistics
-from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
 _NO_FILLS: Mapping[str, pa.Scalar] = {}

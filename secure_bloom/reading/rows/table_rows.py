@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError
+from secure_bloom.lakes.hive_partitions import partition_scalar
 from secure_bloom.predicates.bound_request import Request
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.rows.column_decoder import Columns
-from secure_bloom.reading.table.hive_partitions import partition_scalar
 
 
 def with_read_columns(plan: FilePlan, request: Request, whole: Sequence[str] = ()) -> FilePlan:

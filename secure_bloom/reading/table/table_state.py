@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes import TableListing
+from secure_bloom.lakes.hive_partitions import partition_fields, partition_values
 from secure_bloom.lakes.table_format import TableRows
-from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage.column_mapping import ColumnMapping
 
 if TYPE_CHECKING:

@@ -134,9 +134,9 @@ def test_what_cannot_be_done_is_told_before_anything_is_written(
     assert (latest(table), data_files(table)) == (2, files)
 
 
-@pytest.mark.parametrize("option", ["where", "since", "commit_every"])
+@pytest.mark.parametrize("option", ["since", "commit_every"])
 def test_files_without_a_log_have_none_of_its_options(tmp_path: Path, option: str) -> None:
-    given = {"where": "a = 1", "since": 1, "commit_every": 1}
+    given = {"since": 1, "commit_every": 1}
     with pytest.raises(sb.PolicyError, match=f"{option} is for the folder of a Delta table"):
         sb.add_bloom_filters(tmp_path, columns="a", **{option: given[option]})  # type: ignore[arg-type]
 

@@ -22,6 +22,7 @@ from secure_bloom.errors import (
     IntegrityError,
     KeyUnavailableError,
 )
+from secure_bloom.lakes.hive_partitions import partition_fields
 from secure_bloom.predicates.bound_request import request
 from secure_bloom.reading import ReadRequest, table_read
 from secure_bloom.reading.pruning.context import PruningContext
@@ -30,7 +31,6 @@ from secure_bloom.reading.pruning.plan_file import Planner, StartedFile
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.rows.units import Unit
 from secure_bloom.reading.table import table_files
-from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.surgery import Opened, edit_footer, filter_place, flip

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from secure_bloom.lakes.hive_partitions import partition_scalar
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.reading.pruning.file_pruner import FilePruner
-from secure_bloom.reading.table.hive_partitions import partition_scalar
 
 
 def prune_by_partition(pruner: FilePruner) -> None:

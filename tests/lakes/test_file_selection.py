@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.spark.file_selection import FileSelection, file_selection
+from secure_bloom.lakes.file_selection import FileSelection, file_selection
 from secure_bloom.storage.folder_trees import LocalTree
 
 pytest.importorskip("pyspark")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reading.table.hive_partitions import (
+from secure_bloom.lakes.hive_partitions import (
     partition_fields,
     partition_scalar,
     partition_values,

@@ -1,4 +1,4 @@
-"""Select the files of a job: by their partition, and by the time at which they were written."""
+"""Select the files of folders: by their partition, and by the time at which they were written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.lakes.folder_types import folder_type, folder_values
+from secure_bloom.lakes.hive_partitions import Values, partition_values
 from secure_bloom.parquet.texts import SECOND, timestamp_nanos
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Condition, Operator, Predicate, is_true, leaves
-from secure_bloom.reading.table.hive_partitions import Values, partition_values
-from secure_bloom.spark.partition_types import folder_type, folder_values
 from secure_bloom.storage.folder_trees import Tree
 
 #: Kept answers on partition values: a table has many folders for one value.
@@ -69,7 +69,7 @@ class FileSelection:
 
 
 def file_selection(
-    roots: Sequence[str], where: str | None, since: datetime | str | None
+    roots: Sequence[str], where: str | None, since: datetime | str | None = None
 ) -> FileSelection:
     """Return the selection that a caller described. Times without a zone are UTC."""
     return FileSelection(
@@ -106,7 +106,7 @@ def _is_met(condition: Condition, text: str | None) -> bool:
     """
     if text is None:
         return condition.operator is Operator.IS_NULL
-    forms = [folder_values(condition.column, [text], _type_of(text)), pa.array([text])]
+    forms = [folder_values(condition.column, [text], folder_type([text])), pa.array([text])]
     if text.endswith("NaN"):
         # As a number it equals nothing, so nobody could ask for the folder.
         forms.reverse()
@@ -114,12 +114,6 @@ def _is_met(condition: Condition, text: str | None) -> bool:
         return _compare(condition, forms[0])
     except PolicyError:
         return _compare(condition, forms[1])
-
-
-def _type_of(text: str) -> pa.DataType:
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    return to_arrow_type(folder_type([text]))
 
 
 def _compare(condition: Condition, column: pa.Array) -> bool:

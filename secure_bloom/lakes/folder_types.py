@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from datetime import date
 
 import pyarrow as pa
-from pyspark.sql import types as st
 
 from secure_bloom.errors import FormatError
 
@@ -24,13 +23,13 @@ _FRACTION = re.compile(r"[+-]?([0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|NaN|Infinity)")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def folder_type(texts: Iterable[str | None]) -> st.DataType:
+def folder_type(texts: Iterable[str | None]) -> pa.DataType:
     """Return the type of a column with these values. None is null."""
     present = {text for text in texts if text is not None}
     for accepts, found in _TYPES:
         if present and all(map(accepts, present)):
             return found
-    return st.StringType()
+    return pa.string()
 
 
 def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -> pa.Array:
@@ -74,9 +73,9 @@ def _is_date(text: str) -> bool:
     return True
 
 
-_TYPES: list[tuple[Callable[[str], bool], st.DataType]] = [
-    (_is_integer(32), st.IntegerType()),
-    (_is_integer(64), st.LongType()),
-    (_is_double, st.DoubleType()),
-    (_is_date, st.DateType()),
+_TYPES: list[tuple[Callable[[str], bool], pa.DataType]] = [
+    (_is_integer(32), pa.int32()),
+    (_is_integer(64), pa.int64()),
+    (_is_double, pa.float64()),
+    (_is_date, pa.date32()),
 ]
