@@ -108,4 +108,4 @@ def keys_used(
     access = Access.of(keys, policy)
     resolver, names = access.describing_resolver(), as_names("only", only)
     at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
-    return find_key_use(list_tables(as_paths(paths), at), resolver, access.policy, names)
+    return find_key_use(list_tables(as_paths(paths), at), resolver, access, names)

@@ -45,13 +45,16 @@ class CloseNames:
             found |= dict.fromkeys(self._lowered[text[::step]] for text in near)
         return found
 
-    def close(self, name: str, most: int) -> list[str]:
-        """Return the names that are close to this one, the closest first. Case does not count."""
+    def close(self, name: str, most: int, cutoff: float = 0.6) -> list[str]:
+        """Return the names that are close to this one, the closest first. Case does not count.
+
+        ``cutoff`` is the least ratio of difflib.
+        """
         # Imported here: few runs have a misspelt word.
         import difflib
 
         likely = {known.lower(): known for known in self.near(name)}
-        return [likely[it] for it in difflib.get_close_matches(name.lower(), likely, n=most)]
+        return [likely[it] for it in difflib.get_close_matches(name.lower(), likely, most, cutoff)]
 
     def listed(self) -> str:
         """Return the first names, and how many more there are."""

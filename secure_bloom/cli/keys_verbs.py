@@ -211,7 +211,8 @@ def used_command(
     secure-bloom keys used lake/ --policy policy.toml
     secure-bloom keys used lake/ --policy policy.toml --key k_pii_2025
 
-    Exit code: 0 done, 1 a key is in use that the policy says is retired, 2 error.
+    Exit code: 0 done, 1 a key is in use that the policy says is retired, or a name of --key is most
+    likely misspelt, 2 error.
     """
     from secure_bloom.api.inspect import keys_used
     from secure_bloom.cli.rekey_verbs import print_used_keys
@@ -219,7 +220,22 @@ def used_command(
     policy = load_policy(policy_path)
     report = keys_used(paths, keys=load_keys(keyring), policy=policy, only=only, **at)
     code = print_and_exit_code(report, print_used_keys, as_json=as_json, verbose=verbose)
-    return code or _complain_of_closed(report) or (EXIT_RETIRED if report.retired else 0)
+    misspelt = _complain_of_misspelt(report)
+    found = EXIT_RETIRED if report.retired or misspelt else 0
+    return code or _complain_of_closed(report) or found
+
+
+def _complain_of_misspelt(report: KeyUseReport) -> bool:
+    """Return whether a name that was asked for is unknown, and is like a known one."""
+    misspelt = [it for it in report.unknown if it.did_you_mean is not None]
+    for key in misspelt:
+        name, like = legible(key.master_key), legible(str(key.did_you_mean))
+        say("error", f"{name} may be misspelt: whether anything depends on the key is not known")
+        say(
+            "hint",
+            f"did you mean {like}? If {name} is a former key, add [keys.{name}] to the policy",
+        )
+    return bool(misspelt)
 
 
 def _complain_of_closed(report: KeyUseReport) -> int:

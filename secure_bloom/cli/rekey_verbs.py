@@ -267,11 +267,14 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
         [name, version or "", f"{count:,}", _IN_POLICY[report.standings[name]]]
         for (name, version), count in report.files_by_key.items()
     ]
-    if rows or not report.unused:
+    if rows or not (report.unused or report.unknown):
         print_table(["master key", "version", "files>", "policy"], rows)
     for name in report.unused:
         others = "older files of the table" if report.live_only else "copies that readers skip"
         print_line(f"{legible(name)}: nothing depends on it; {others} were not looked at")
+    for unknown in report.unknown:
+        name = legible(unknown.master_key)
+        print_note(f"neither files nor policy nor keyring know the name {name}", err=True)
     hidden = len(report.incomplete)
     if hidden:
         files = counted(hidden, "file")

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
+from secure_bloom.calling.close_names import CloseNames
+from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
-from secure_bloom.encryption.kms import version_in
+from secure_bloom.encryption.kms import Keyring, version_in
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
 from secure_bloom.lakes import TableListing
@@ -22,6 +24,8 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once
 
 _WORKERS = 4
+#: Names of keys with at least this likeness may be one name, misspelt.
+_ALIKE = 0.8
 
 
 class KeyStanding(enum.StrEnum):
@@ -63,16 +67,29 @@ class FileKeyUse:
     causes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownKey:
+    """A name that was asked for, and that neither files nor the policy nor the keyring know.
+
+    ``did_you_mean`` is the known name that is most like it, or None if none is like it.
+    """
+
+    master_key: str
+    did_you_mean: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
     """The master keys that a table depends on. ``only`` limits it to these keys and their files.
 
     With ``live_only`` a table has a log, and files that are no longer live were not looked at.
+    ``unknown`` are the keys of ``only`` that nothing knows, which may be misspelt.
     """
 
     files: tuple[FileKeyUse, ...]
     only: tuple[str, ...] = ()
     live_only: bool = False
+    unknown: tuple[UnknownKey, ...] = ()
 
     ROWS: ClassVar = ("files", "keys")
 
@@ -100,10 +117,14 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The keys of ``only`` that no file depends on. None if a footer could not be opened."""
+        """The keys of ``only`` that no file depends on. None if a footer could not be opened.
+
+        A name that is most likely misspelt is left out: nothing is known of the key that was meant.
+        """
         if self.incomplete or self.failed:
             return ()
         used = {key.master_key for file in self.files for key in file.keys}
+        used.update(it.master_key for it in self.unknown if it.did_you_mean is not None)
         return tuple(name for name in self.only if name not in used)
 
     @property
@@ -124,6 +145,7 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
                 for (name, version), count in self.files_by_key.items()
             ],
             "unused": list(self.unused),
+            "unknown": [asdict(it) for it in self.unknown],
             "live_only": self.live_only,
         }
 
@@ -133,18 +155,39 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 
 
 def find_key_use(
-    listing: TableListing, resolver: KeyResolver, policy: KeyPolicy | None, only: Sequence[str]
+    listing: TableListing, resolver: KeyResolver, access: Access, only: Sequence[str]
 ) -> KeyUseReport:
     """Return the master keys that the files of a listing depend on, or only those in ``only``."""
+    policy = access.policy
     files = KeyPrefetch(resolver).each(listing.paths)
     workers = max(_WORKERS, files_at_once(listing.paths))
     found = in_order(lambda path: _file(listing, path, resolver), files, workers)
-    used = (_of_keys(_with_states(file, policy), only) for file in found)
+    used, known = [], _known_names(access)
+    for file in found:
+        known.update(key.master_key for key in file.keys)
+        used.append(_of_keys(_with_states(file, policy), only))
     return KeyUseReport(
         files=tuple(file for file in used if file is not None),
         only=tuple(only),
         live_only=bool(listing.logs),
+        unknown=tuple(_unknown(only, known)),
     )
+
+
+def _known_names(access: Access) -> set[str]:
+    """Return the names of the keys of the policy and of the keyring."""
+    source = access.key_source()
+    named = set(() if access.policy is None else access.policy.named_keys())
+    return named.union(source.master_keys if isinstance(source, Keyring) else ())
+
+
+def _unknown(only: Sequence[str], known: set[str]) -> Iterator[UnknownKey]:
+    """Yield the names in ``only`` that are not known: nothing depends on a misspelt one."""
+    names = CloseNames(known)
+    for name in only:
+        if name not in known:
+            close = names.close(name, 1, _ALIKE)
+            yield UnknownKey(master_key=name, did_you_mean=close[0] if close else None)
 
 
 def _with_states(file: FileKeyUse, policy: KeyPolicy | None) -> FileKeyUse:

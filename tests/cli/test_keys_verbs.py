@@ -152,11 +152,35 @@ class TestUsed:
         )
         document = json.loads(self.used(capsys, tmp_path / "t", *keys, "--json")[1])
         assert (document["unused"], document["live_only"]) == (["k_none"], False)
+        assert document["unknown"] == [{"master_key": "k_none", "did_you_mean": None}]
         # Without keys the footers stay closed, and nobody can tell.
         code, shown, complaint = self.used(capsys, *words)
         assert "nothing depends on it" not in shown
         assert code == 2
         assert "whether their columns depend on k_finance is not known" in complaint
+
+    def test_a_misspelt_key_is_no_all_clear(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy = self.policy(tmp_path, "[keys.k_pii_2026]\n")
+        file = write(tmp_path / "x.parquet", customers(30), Mode.ENCRYPTED)
+        words = (file, "--keyring", tmp_path / "keyring.json", "--policy", policy, "--key")
+        for typo, meant in {"k_pii_2062": "k_pii_2026", "K_fotter": "k_footer"}.items():
+            code, shown, complaint = self.used(capsys, *words, typo)
+            assert (code, shown) == (1, "")
+            assert f"neither files nor policy nor keyring know the name {typo}" in complaint
+            assert f"did you mean {meant}?" in complaint
+            code, shown, _ = self.used(capsys, *words, typo, "--json")
+            document = json.loads(shown)
+            assert (code, document["unused"]) == (1, [])
+            assert document["unknown"] == [{"master_key": typo, "did_you_mean": meant}]
+        # A key that the policy still names is in no file: nothing depends on it.
+        code, shown, _ = self.used(capsys, *words, "k_pii_2026")
+        assert (code, "nothing depends on it" in shown) == (0, True)
+        # Nothing is like the name of a key that was taken out of the policy.
+        code, shown, complaint = self.used(capsys, *words, "former")
+        assert (code, "nothing depends on it" in shown) == (0, True)
+        assert "know the name former" in complaint
 
 
 class TestNew:
