@@ -94,7 +94,7 @@ class AuditPlan:
     For an invalid policy ``request`` is None, and there are no files.  ``given`` are the paths as
     given, ``roots`` those of them that are not tables of a catalog, and ``refused`` the folders
     that could not be listed.  ``listed`` are all files found, including those that a sample leaves
-    out. ``tables`` opens them.
+    out. ``tables`` opens them.  ``unknown_keys`` are master keys of the policy that the KMS lacks.
     """
 
     request: AuditRequest | None
@@ -106,6 +106,7 @@ class AuditPlan:
     files: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     tables: TableListing = field(default_factory=lambda: TableListing(paths=()))
+    unknown_keys: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
     keys: Keys | None = field(default=None, repr=False)
     scope: AuditScope = field(default_factory=AuditScope)
@@ -168,8 +169,10 @@ def plan_audit(
         strict=options.strict,
     )
     at_hand = request.key_source(keys)
+    unknown: tuple[str, ...] = ()
     if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
-        findings += tuple(policies.check_master_keys(taken, at_hand))
+        unknown = policies.unknown_keys(taken, at_hand)
+        findings += tuple(policies.check_master_keys(taken, at_hand, unknown))
     refused: list[SecureBloomError] = []
     tables = list_tables(roots, options.at, refused=refused)
     files = tables.paths
@@ -184,6 +187,7 @@ def plan_audit(
         files=_sample(files, options.sample),
         listed=files,
         tables=tables,
+        unknown_keys=unknown,
         properties=options.spark_properties,
         keys=at_hand,
         scope=scope,

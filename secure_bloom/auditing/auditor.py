@@ -109,7 +109,7 @@ def conclude(
         return _report(plan, list(plan.findings), 0, PathMask(KeyPolicy()))
     found, summed = list(plan.findings), _Summary(plan.request.policy)
     traced: list[TracedValues] = []
-    targets = Targets(plan.tables, plan.given, plan.refused)
+    targets = Targets(plan.tables, plan.given, plan.refused, plan.unknown_keys)
     for file in files:
         found += file.findings
         traced += file.traced
@@ -265,7 +265,9 @@ def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
             yield from check_properties(plan.properties, table.policy, table.columns)
     if plan.properties is not None and not summed.tables:
         yield from check_properties(plan.properties, request.policy, {})
-    for pattern in sorted(request.policy.tables.keys() - summed.tables.keys()):
+    # A table whose files a sample left out has files.
+    used = {request.policy.rules_at(path).table for path in plan.listed}
+    for pattern in sorted(request.policy.tables.keys() - used):
         yield POLICY_TABLE_UNUSED.finding(f'no file belongs to [tables."{pattern}"]')
 
 

@@ -22,7 +22,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes import TableListing
 from secure_bloom.lakes.formats import PAIMON
 from secure_bloom.lakes.table_format import ListedTable, TableFormat
-from secure_bloom.reports.text import shell_word
+from secure_bloom.reports.text import legible, shell_word
 from secure_bloom.storage import below, is_object_uri, join, local_path
 
 #: A command in the fix of a rule, for the table of the finding.
@@ -48,12 +48,20 @@ class Targets:
     """The tables of an audit, and the columns of each place that commands name.
 
     ``given`` are the paths of the audit, and ``refused`` the places of tables that it cannot read.
+    With ``unknown_keys`` of the policy no command runs.
     """
 
-    def __init__(self, tables: TableListing, given: Sequence[str], refused: Iterable[str]) -> None:
+    def __init__(
+        self,
+        tables: TableListing,
+        given: Sequence[str],
+        refused: Iterable[str],
+        unknown_keys: Sequence[str] = (),
+    ) -> None:
         #: Hides the values of sensitive columns in the paths of commands.
         self.mask: Callable[[str], str] = str
         self._tables = tables.logs
+        self._unknown_keys = unknown_keys
         self._given = [local_path(path) for path in given]
         self._managed = [
             *(place for it in self._tables for place in (it.place, it.location) if place),
@@ -96,7 +104,11 @@ class Targets:
         if finding.id == PAIMON_INDEX_IN_CLEAR.id and table and table.format is PAIMON:
             # A manifest has the index, or names its file: without it Paimon could not read on.
             return PAIMON_INDEX_FIX
-        return _COMMAND.sub(commands, finding.fix)
+        fix, count = _COMMAND.subn(commands, finding.fix)
+        if count and self._unknown_keys:
+            keys = ", ".join(map(legible, self._unknown_keys))
+            return f"policy first: the KMS has no master key {keys}; then {fix}"
+        return fix
 
     def table_at(self, path: str) -> ListedTable | None:
         """Return the innermost table with a log to which a path belongs."""

@@ -27,7 +27,7 @@ from secure_bloom.cli import main
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes import list_tables
 from testing.tables import KEYRING, customers, keyring_json
-from tests.auditing.examples import EXAMPLES
+from tests.auditing.examples import EXAMPLES, with_rules
 
 ROWS = 30
 ROWS_OF_ICEBERG = customers(ROWS).select(["id", "email", "city"])
@@ -259,3 +259,19 @@ def test_a_target_is_the_highest_place_without_another_table(mixed: Path) -> Non
     assert objects.fix_of(finding, KeyPolicy(), "p.toml") == (
         "`secure-bloom add s3://b/lake/p --policy p.toml`"
     )
+
+
+@pytest.mark.parametrize("name", ["column-wrong-key", "column-in-clear", "filter-missing"])
+def test_no_command_before_the_policy_has_keys_that_exist(tmp_path: Path, name: str) -> None:
+    """Every command of a fix takes the policy, and ends with an error about its unknown key."""
+    example = EXAMPLES[name](tmp_path)
+    assert isinstance(example.policy, KeyPolicy)
+    policy = with_rules(example.policy, iban="k_gone")
+    report = sb.audit(example.path, policy=policy, keys=KEYRING, **example.options)
+    found = [it for it in report.findings if it.id == name]
+    assert found
+    for finding in found:
+        assert finding.fix.startswith("policy first: the KMS has no master key k_gone; then `")
+    (unknown,) = (it for it in report.findings if it.id == "policy-key-unknown")
+    assert "policy first" not in unknown.fix
+    assert not any("policy first" in it.fix for it in example.audit().findings)

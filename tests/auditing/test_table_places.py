@@ -124,3 +124,15 @@ def test_the_metadata_of_an_iceberg_table_is_a_place_of_it(tmp_path: Path) -> No
     assert {"table-log-in-clear", "column-in-clear"} <= {it.id for it in own}
     assert sum(people.findings.values()) == len(own)
     assert json.loads(report.to_json())["tables"][0]["findings"] == len(own)
+
+
+def test_a_table_that_a_sample_left_out_is_used(tmp_path: Path) -> None:
+    names = ("orders", "people", "staff")
+    for name in names:
+        (tmp_path / name).mkdir()
+        sound(tmp_path / name)
+    tables = {f"{it}/*": replace(POLICY, table=f"{it}/*") for it in (*names, "gone")}
+    policy = replace(POLICY, tables=tables)
+    report = sb.audit(tmp_path, policy=policy, keys=KEYRING, sample=1)
+    unused = [it.what for it in (*report.findings, *report.notes) if it.id == "policy-table-unused"]
+    assert unused == ['no file belongs to [tables."gone/*"]']

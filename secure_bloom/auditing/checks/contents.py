@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 
 from secure_bloom.auditing.checks.filter_search import has_plain_page
+from secure_bloom.encryption.cipher import KEY_SIZES
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, TRAILER_SIZE, read_tail
 from secure_bloom.storage import InputFile
@@ -25,15 +26,26 @@ _SEARCHED, _MOST_UNPACKED = 4 * 1024 * 1024, 1024 * 1024
 _DEEPEST, _MOST_OF_ALL = 3, 64 * 1024 * 1024
 #: An archive of more bytes than this is not unpacked.
 _LARGEST_ARCHIVE = 64 * 1024 * 1024
+_STRING = rb'"(?:[^"\\]|\\.)*+"'
 _KEYS = re.compile(
-    rb'"master_keys"\s*:\s*\{\s*"|"data_keys"\s*:\s*\{\s*"|"explicit"\s*:\s*\{\s*"(?:footer|columns)"'
-    rb"|parquet\.encryption\.key\.list\W+\w[^\r\n]*:"
+    # A keyring. The keys of "explicit" are in one more object.
+    rb'"(?:master_keys|data_keys|explicit)"\s*:\s*\{(?P<keyring>(?:[^{}"]|'
+    + _STRING
+    + rb'|\{(?:[^{}"]|'
+    + _STRING
+    + rb")*+\})*+)"
+    rb"|parquet\.encryption\.key\.list\W+\w(?P<list>[^\r\n]*:[^\r\n]*)"
     rb"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
     # Credentials, with which a KMS gives its keys: of Vault, of AWS, and of any KMS of Spark.
     rb"|\bhvs\.[\w-]{24,}|\bVAULT_TOKEN\W{1,3}[\w.-]{20,}"
     rb"|(?i:aws_secret_access_key)\W{1,4}[A-Za-z0-9/+=]{40}"
     rb"|parquet\.encryption\.key\.access\.token[\s=:\"',]+(?!DEFAULT\b)\w"
 )
+#: What may be keys in these -> each text that may be one. An example has words in their place.
+_TEXTS = {
+    "keyring": re.compile(_STRING + rb'\s*:\s*"([^"]*)'),
+    "list": re.compile(rb":\s*([\w+/=-]+)"),
+}
 #: The beginnings of keystores: of Java (JKS, JCEKS), and PKCS #12 (RFC 7292, version 3).
 _KEYSTORE = re.compile(
     rb"\xfe\xed\xfe\xed\x00\x00\x00|\xce\xce\xce\xce\x00\x00\x00|\x30\x82..\x02\x01\x03\x30",
@@ -103,7 +115,31 @@ def holds_keys(content: bytes, keys: Collection[bytes]) -> bool:
 
     Credentials for a KMS count too.  ``keys`` come from :func:`forms_of`.
     """
-    return _KEYS.search(content) is not None or any(key in content for key in keys)
+    return any(map(_is_of_keys, _KEYS.finditer(content))) or any(key in content for key in keys)
+
+
+def _is_of_keys(found: re.Match[bytes]) -> bool:
+    kind = found.lastgroup
+    if kind is None:
+        return True
+    # JSON and properties escape some characters of Base64.
+    texts = _TEXTS[kind].findall(found[kind].replace(b"\\", b""))
+    return any(map(_is_key, texts))
+
+
+def _is_key(text: bytes) -> bool:
+    """Return whether a text is Base64 of as many bytes as a key of AES has."""
+    text = text.rstrip(b"=").translate(_FROM_URLS)
+    # Python ends at padding inside a text.
+    if b"=" in text:
+        return False
+    try:
+        return len(base64.b64decode(text + b"=" * (-len(text) % 4), validate=True)) in KEY_SIZES
+    except ValueError:
+        return False
+
+
+_FROM_URLS = bytes.maketrans(b"-_", b"+/")
 
 
 def forms_of(keys: Collection[bytes]) -> tuple[bytes, ...]:

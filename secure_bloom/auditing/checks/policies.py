@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from secure_bloom.auditing.failures import with_causes
 from secure_bloom.auditing.findings import Finding
@@ -54,10 +54,19 @@ def _check_inner(rule: ColumnRule, outer: str) -> Iterator[Finding]:
         )
 
 
-def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> Iterator[Finding]:
-    """Check that every master key of the policy exists, and wraps and unwraps."""
+def unknown_keys(policy: KeyPolicy, kms: KmsClient) -> tuple[str, ...]:
+    """Return the master keys of the policy that a KMS says it does not have."""
+    if not isinstance(kms, KeyInventory):
+        return ()
+    return tuple(name for name in sorted(policy.master_keys()) if not kms.has_key(name))
+
+
+def check_master_keys(
+    policy: KeyPolicy, kms: KmsClient, unknown: Collection[str]
+) -> Iterator[Finding]:
+    """Check that every master key of the policy is not ``unknown``, and wraps and unwraps."""
     for name in sorted(policy.master_keys()):
-        if isinstance(kms, KeyInventory) and not kms.has_key(name):
+        if name in unknown:
             yield POLICY_KEY_UNKNOWN.finding(f"the KMS has no master key {name}")
             continue
         problem = try_master_key(kms, name)

@@ -25,7 +25,7 @@ from secure_bloom.auditing.formats.mistakes import (
     tallies,
     verdict,
 )
-from secure_bloom.auditing.formats.path_rows import common_folder
+from secure_bloom.auditing.formats.path_rows import below_folder, common_folder
 from secure_bloom.reports.text import counted, legible, named_columns
 
 
@@ -318,7 +318,7 @@ def _fix(fix: str) -> str:
 
 def _paths(paths: Sequence[str], folder: str, most: int) -> Iterator[str]:
     """Yield a few paths, more that can be unfolded, and the number of paths beyond ``most``."""
-    items = [f"<li>{escape(legible(path.removeprefix(folder)))}</li>" for path in paths[:most]]
+    items = [f"<li>{escape(legible(below_folder(path, folder)))}</li>" for path in paths[:most]]
     if len(paths) > most:
         items.append(f"<li>and {len(paths) - most:,} more: --format json names all</li>")
     if items:

@@ -32,12 +32,17 @@ def common_folder(paths: Sequence[str]) -> str:
     return "" if common.endswith("://") or not common.strip("/") else common
 
 
+def below_folder(path: str, folder: str) -> str:
+    """Return a path without the folder that it is in. The folder itself keeps its name."""
+    return path.removeprefix(folder) or path
+
+
 def path_rows(paths: Sequence[str], folder: str, most: int) -> list[PathRow]:
     """Return at most ``most`` rows, named relative to ``folder``: files, else folders, else ranges.
 
     If there are too many folders, the level above is tried, as long as it has more than one folder.
     """
-    names = [path.removeprefix(folder) for path in paths]
+    names = [below_folder(path, folder) for path in paths]
     if len(paths) <= most:
         return [PathRow(label=n, paths=(p,)) for n, p in zip(names, paths, strict=True)]
     parts = [name.split("/")[:-1] for name in names]

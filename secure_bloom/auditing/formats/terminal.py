@@ -16,7 +16,7 @@ from secure_bloom.auditing.formats.mistakes import (
     tallies,
     verdict,
 )
-from secure_bloom.auditing.formats.path_rows import common_folder
+from secure_bloom.auditing.formats.path_rows import below_folder, common_folder
 from secure_bloom.reports.text import counted, legible, named_columns
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class _Line(NamedTuple):
 def render_text(report: AuditReport, console: Console, *, verbose: bool = False) -> None:
     """Print the report, no wider than the console. Nothing from a file acts on the terminal.
 
-    With ``verbose`` the errors that led to a mistake are shown too.
+    With ``verbose`` all files and tables, and the errors that led to a mistake, are shown too.
     """
     groups = group_report(report)
     folder = common_folder(report.paths)
@@ -78,7 +78,7 @@ def _report_lines(
         if group.state not in HARMLESS:
             yield from _paragraph(group, folder, verbose=verbose)
     yield from _lines_of([group for group in groups if group.state in HARMLESS])
-    yield from _tables(report, folder)
+    yield from _tables(report, folder, most=None if verbose else _MOST_TABLES)
     yield from _summary(report, groups, folder)
 
 
@@ -90,10 +90,11 @@ def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]
     yield _Line(0, Text.assemble(state, (f" {group.id}  ", "bold"), named_columns(group.columns)))
     yield _Line(2, Text(legible(group.what, _LONGEST)))
     yield _Line(2, Text(extent(group), style="dim"))
-    for path in group.paths[:_EXAMPLES]:
-        yield _Line(4, Text(legible(path.removeprefix(folder))))
-    if len(group.paths) > _EXAMPLES:
-        yield _Line(4, Text(f"and {len(group.paths) - _EXAMPLES:,} more", style="dim"))
+    shown = group.paths if verbose else group.paths[:_EXAMPLES]
+    for path in shown:
+        yield _Line(4, Text(legible(below_folder(path, folder))))
+    if len(group.paths) > len(shown):
+        yield _Line(4, Text(f"and {len(group.paths) - len(shown):,} more", style="dim"))
     for cause in group.findings[0].causes if verbose else ():
         yield _Line(2, Text(f"cause: {legible(cause, _LONGEST)}", style="dim"))
     yield from _fix_lines(group.fix)
@@ -128,7 +129,7 @@ def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
         yield _Line(0, Text())
 
 
-def _tables(report: AuditReport, folder: str) -> Iterator[_Line]:
+def _tables(report: AuditReport, folder: str, most: int | None) -> Iterator[_Line]:
     """Yield a line for each table with the number of its findings. One table needs no line."""
     from rich.text import Text
 
@@ -136,12 +137,12 @@ def _tables(report: AuditReport, folder: str) -> Iterator[_Line]:
     if len(tables) < 2:
         return
     yield _Line(0, Text("findings by table, each file counted:", style="dim"))
-    for it in tables[:_MOST_TABLES]:
+    for it in tables[:most]:
         counts = [f"{it.findings[kind]:,} {kind}" for kind in KINDS if it.findings.get(kind)]
-        name = legible(it.table.removeprefix(folder))
+        name = legible(below_folder(it.table, folder))
         text = f"{name} ({counted(it.files, 'file')}): {', '.join(counts) or 'clean'}"
         yield _Line(0, Text(text, style="" if counts else _STYLES[State.CLEAN]))
-    if len(tables) > _MOST_TABLES:
+    if tables[:most] != tables:
         rest = counted(len(tables) - _MOST_TABLES, "table")
         yield _Line(0, Text(f"and {rest} with the fewest findings", style="dim"))
     yield _Line(0, Text())

@@ -46,6 +46,39 @@ def test_keys_are_found_in_every_spelling(tmp_path: Path, form: bytes) -> None:
     assert kind_of(path) is Content.KEYS
 
 
+KEYS = [
+    '"master_keys": {"k_footer": "base64", "k_pii": "%s"}',
+    '"data_keys" : {\n "kc1": "%s" }',
+    '"explicit": {"footer": "%s"}',
+    '"explicit": {"aad_prefix": "x", "columns": {"a": "base64", "e-mail": "%s"}}',
+    '"master_keys": {"a } name": "%s"}',
+    "parquet.encryption.key.list=k_footer:base64, k_pii: %s",
+    'spark.hadoop.parquet.encryption.key.list": "k_pii:%s"',
+]
+
+
+@pytest.mark.parametrize("size", [16, 24, 32])
+@pytest.mark.parametrize("form", KEYS, ids=range(len(KEYS)))
+def test_text_of_the_size_of_a_key_is_a_key(tmp_path: Path, form: str, size: int) -> None:
+    text = base64.b64encode(bytes(range(100, 100 + size))).decode()
+    spelled = (text, text.rstrip("="), text.replace("/", "\\/").replace("=", "\\="))
+    for spelling in dict.fromkeys(spelled):
+        (tmp_path / "x").write_text(form % spelling)
+        assert kind_of(tmp_path / "x") is Content.KEYS, spelling
+
+
+@pytest.mark.parametrize("form", KEYS, ids=range(len(KEYS)))
+def test_an_example_without_a_key_holds_none(tmp_path: Path, form: str) -> None:
+    long, two = base64.b64encode(bytes(20)).decode(), 2 * base64.b64encode(bytes(16)).decode()
+    for word in ("base64", "", "<16, 24 or 32 bytes>", "...", "AAAA", long, two):
+        (tmp_path / "x").write_text(form % word)
+        assert kind_of(tmp_path / "x") is Content.OTHER, word
+
+
+def test_the_page_on_keys_holds_none() -> None:
+    assert kind_of(Path(__file__).parents[3] / "docs" / "keys.md") is Content.OTHER
+
+
 @pytest.mark.parametrize(
     "content", [b"PAR1", b"x", b"text", gzip.compress(b"text", mtime=0), b"PK\3\4"]
 )

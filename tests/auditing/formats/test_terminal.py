@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
 from secure_bloom.auditing.findings import AuditReport, Finding
-from secure_bloom.auditing.formats import render_text
+from secure_bloom.auditing.formats import render_html, render_text
 from tests.auditing.formats import reports
 from tests.auditing.formats.reports import finding, unchecked
 
@@ -56,6 +57,33 @@ def test_what_led_to_it_is_told_where_it_is_asked_for() -> None:
     render_text(report, Console(file=stream, width=80), verbose=True)
     assert "  cause: TimeoutError\n  fix: " in stream.getvalue()
     assert "cause: " not in text_of(report)
+
+
+def test_v_names_all_files_and_tables() -> None:
+    paths = tuple(f"lake/t{n}/x.parquet" for n in range(30))
+    report = AuditReport(
+        findings=tuple(finding(path=path) for path in paths),
+        paths=paths,
+        table_of={path: path.rpartition("/")[0] for path in paths},
+    )
+    stream = io.StringIO()
+    render_text(report, Console(file=stream, width=80), verbose=True)
+    lines = stream.getvalue().splitlines()
+    assert [line for line in lines if line.startswith("    t")] == [
+        f"    t{n}/x.parquet" for n in range(30)
+    ]
+    assert {f"t{n} (1 file): 1 critical" for n in range(30)} <= set(lines)
+    assert "more" not in stream.getvalue()
+    assert "and 27 more" in text_of(report)
+    assert "and 10 tables with" in text_of(report)
+
+
+def test_the_folder_of_all_files_is_named() -> None:
+    """The path of a finding on a log is the folder, as it was given: with a slash."""
+    report = report_of(finding(path="lake/", column="email"))
+    assert "\n  1 file\n    lake/\n" in text_of(report)
+    page = render_html(report, subject="lake", created=datetime.now(UTC))
+    assert "<li>lake/</li>" in page
 
 
 def test_10_000_files_with_one_mistake_are_one_paragraph() -> None:
