@@ -26,7 +26,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.lakes.table_format import TableFormat
-from secure_bloom.lakes.writable_table import TableChange, TableChoice
+from secure_bloom.lakes.writable_table import IsSecret, TableChange, TableChoice
 from secure_bloom.runs.loop import Done, run
 from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import TableTarget, Target
@@ -174,9 +174,18 @@ def open_table_run(
     table.check_columns(wanted.required())
     table.require(() if policy is None else policy.columns.keys() - policy.shared)
     fpps = {name: options.fpp for name, options in wanted.columns.items()}
-    change = TableChange(verb="add", filters=fpps, replace_filters=wanted.replace_filters)
+    change = TableChange(
+        verb="add",
+        filters=fpps,
+        replace_filters=wanted.replace_filters,
+        is_hidden=None if policy is None else _has_key(policy),
+    )
     known = filter(table.names.has_field, wanted.columns)
     return table.target(change), request.on_table(table.opened_names, known)
+
+
+def _has_key(policy: KeyPolicy) -> IsSecret:
+    return lambda path, shown: any(map(policy.key_in_any_spelling, (path, shown)))
 
 
 def _add_to_files(asked: AddRequest) -> AddReport:

@@ -50,9 +50,10 @@ def open_reencryption(
     check_lookalikes(wanted, table.names.paths())
     change = TableChange(
         verb="reencrypt",
-        is_secret=_has_key(wanted),
+        is_secret=has_key(wanted),
         # With `uniform`, other columns are encrypted, too, but only these are named as sensitive.
-        is_sensitive=_has_key(replace(wanted, uniform=False)),
+        is_sensitive=has_key(replace(wanted, uniform=False)),
+        is_hidden=has_key(wanted),
         moves_pages=True,
     )
     return table.target(change), wanted
@@ -67,6 +68,7 @@ def open_rotation(
 ) -> tuple[TableTarget, KeyPolicy]:
     """Return the run that rotates the keys of a table."""
     wanted = _loaded(policy).for_table(place)
+    is_hidden = has_key(wanted)
     if moves:
         # Then the policy is asked for its KMS alone.
         older = wanted.older_keys | wanted.master_keys()
@@ -74,7 +76,7 @@ def open_rotation(
     table = form.open_to_write(place, choice)
     table.require(without_dropped(_required(wanted), table))
     # A rotation makes no column secret that was not, so bounds stay in the metadata.
-    run = table.target(TableChange(verb="rotate"))
+    run = table.target(TableChange(verb="rotate", is_hidden=is_hidden))
     return run, with_older_names(wanted, table.older_columns())
 
 
@@ -96,11 +98,11 @@ def _required(policy: KeyPolicy) -> list[str]:
     return [path for path in policy.columns if path not in policy.shared]
 
 
-def _has_key(policy: KeyPolicy) -> IsSecret:
+def has_key(policy: KeyPolicy) -> IsSecret:
     """Return whether a column gets a key, by its path in a schema and by the one in files."""
 
-    def has_key(path: Path, shown: Path) -> bool:
+    def found(path: Path, shown: Path) -> bool:
         keys = map(policy.key_in_any_spelling, (path, shown))
         return any(keys) or bool(named_key(policy, path)) or is_unknown(policy, shown)
 
-    return has_key
+    return found

@@ -29,6 +29,7 @@ from secure_bloom.cli.terminal_tables import percent, print_files, print_table, 
 from secure_bloom.cli.verbosity import print_line, print_notes
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.reports.text import counted, human_bytes, legible, named_columns
+from secure_bloom.runs.target import SNAPSHOT
 from secure_bloom.storage.output_files import require_report_file, write_metrics
 
 if TYPE_CHECKING:
@@ -218,7 +219,8 @@ def print_commits(
     """Print a line for each commit."""
     for commit in commits:
         # A snapshot of Iceberg gets its id when it is written, so a dry run has none.
-        version = "a new version" if commit.version is None else f"version {commit.version}"
+        kind = "snapshot" if commit.operation == SNAPSHOT else "version"
+        version = f"a new {kind}" if commit.version is None else f"{kind} {commit.version}"
         restated = int(commit.metrics.get("numUpdatedStatistics", 0))
         print_line(
             f"{'would be ' if dry_run else 'committed '}{version}: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -11,6 +11,30 @@ from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import leaves
+
+#: Values of a partition column that a note lists.
+_MOST_LISTED = 5
+
+
+def unmatched_note(text: str, partitions: Mapping[str, Iterable[str | None]]) -> str:
+    """Return the note on a condition for which no file was chosen.
+
+    ``partitions`` maps partition columns to the values that there are. A condition on any other
+    column is not quoted: it may hold a value of a column with a key.
+    """
+    asked = list(dict.fromkeys(it.column for it in leaves(from_text(text))))
+    shown = [name for name in asked if name in partitions]
+    what = f"has {text}" if shown == asked else f"matches the condition on {', '.join(asked)}"
+    there = "; ".join(f"{name} is {_some(partitions[name])}" for name in shown)
+    return f"no live file {what}" + (f": {there}" if there else "")
+
+
+def _some(values: Iterable[str | None]) -> str:
+    """Return the first values in order, and how many more there are."""
+    found = {None if value is None else f"'{value}'" for value in values}
+    texts = [*sorted(it for it in found if it is not None), *(["null"] if None in found else [])]
+    more = f" and {len(texts) - _MOST_LISTED:,} more" if len(texts) > _MOST_LISTED else ""
+    return ", ".join(texts[:_MOST_LISTED]) + more
 
 
 def chosen_by_partition(

@@ -57,8 +57,9 @@ class TableChange:
 
     ``verb`` is that of the command line.  ``filters`` maps columns to false positive probabilities.
     Bounds of columns for which ``is_secret`` is true leave the latest metadata.  Metadata that must
-    show values of those for which ``is_sensitive`` is true is refused.  With ``moves_pages`` the
-    pages of a new file are at other offsets than those of the old one.
+    show values of those for which ``is_sensitive`` is true is refused.  Notes show no values of
+    those for which ``is_hidden`` is true.  With ``moves_pages`` the pages of a new file are at
+    other offsets than those of the old one.
     """
 
     verb: str
@@ -66,6 +67,7 @@ class TableChange:
     replace_filters: bool = False
     is_secret: IsSecret | None = None
     is_sensitive: IsSecret | None = None
+    is_hidden: IsSecret | None = None
     moves_pages: bool = False
 
 

@@ -202,7 +202,12 @@ def build_table(
     from secure_bloom.lakes.paimon.names import table_folder
     from secure_bloom.lakes.paimon.table import paimon_table
     from secure_bloom.paimon.index_work import table_work
-    from secure_bloom.paimon.table_files import IndexSelection, options_of_table, threshold_of
+    from secure_bloom.paimon.table_files import (
+        IndexSelection,
+        options_of_table,
+        threshold_of,
+        unmatched_notes,
+    )
     from secure_bloom.paimon.table_run import open_run
 
     table = paimon_table(table_folder(path))
@@ -239,7 +244,15 @@ def build_table(
             )
             for it in done.commits
         ),
-        table_notes=() if is_read.strip().lower() == "true" else (_NOT_READ,),
+        table_notes=(
+            *(() if is_read.strip().lower() == "true" else (_NOT_READ,)),
+            # A policy may give a partition column a key.
+            *(
+                unmatched_notes(table, asked.where, shows_values=asked.policy is None)
+                if asked.where is not None and not reports
+                else ()
+            ),
+        ),
     )
 
 

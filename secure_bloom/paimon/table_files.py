@@ -10,8 +10,9 @@ are not merged with others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from typing import Final
 
@@ -22,7 +23,7 @@ from secure_bloom.lakes.paimon.arrow_types import arrow_type, partition_scalar
 from secure_bloom.lakes.paimon.schema import AtomicType, PaimonSchema
 from secure_bloom.lakes.paimon.snapshot import read_snapshot
 from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
-from secure_bloom.lakes.partition_choice import chosen_by_partition
+from secure_bloom.lakes.partition_choice import chosen_by_partition, unmatched_note
 from secure_bloom.paimon.column_filter import IndexOptions
 from secure_bloom.parquet.schema import unknown_column
 
@@ -211,14 +212,32 @@ def require_columns(table: PaimonTable, columns: Iterable[str]) -> None:
 
 def _where(table: PaimonTable, files: Sequence[PaimonFile], text: str) -> list[PaimonFile]:
     keys = table.schema.partition_keys
-
-    def values(name: str) -> pa.Array:
-        column, at = table.schema.named(name), keys.index(name)
-        if column is None:
-            raise FormatError(f"the schema has no partition column {name}", path=table.folder)
-        # Many files are of few partitions.
-        found = {file.partition[at]: None for file in files}
-        scalars = {value: partition_scalar(value, column) for value in found}
-        return pa.array([scalars[file.partition[at]] for file in files], arrow_type(column))
-
+    values = partial(_partition_values, table, files)
     return list(compress(files, chosen_by_partition(text, table.folder, keys, values)))
+
+
+def _partition_values(table: PaimonTable, files: Sequence[PaimonFile], name: str) -> pa.Array:
+    """Return the value of a partition column for each file."""
+    column, at = table.schema.named(name), table.schema.partition_keys.index(name)
+    if column is None:
+        raise FormatError(f"the schema has no partition column {name}", path=table.folder)
+    # Many files are of few partitions.
+    found = {file.partition[at]: None for file in files}
+    scalars = {value: partition_scalar(value, column) for value in found}
+    return pa.array([scalars[file.partition[at]] for file in files], arrow_type(column))
+
+
+def unmatched_notes(table: PaimonTable, where: str, *, shows_values: bool) -> Iterator[str]:
+    """Yield the note on a condition that no live file matches."""
+    files = list(table.files.values())
+    keys = table.schema.partition_keys if shows_values else ()
+    if files:
+        found = {name: _partition_values(table, files, name).unique() for name in keys}
+        texts = {name: [it.as_py() for it in values] for name, values in found.items()}
+        yield unmatched_note(
+            where,
+            {
+                name: [None if it is None else str(it) for it in values]
+                for name, values in texts.items()
+            },
+        )

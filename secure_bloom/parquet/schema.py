@@ -27,7 +27,7 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.structures.records import decode_record, known_member
 from secure_bloom.parquet.structures.splices import binary, texts, with_fields
-from secure_bloom.storage.column_mapping import ColumnMapping
+from secure_bloom.storage.column_mapping import ColumnMapping, dropped_name, is_dropped
 
 #: More digits than fit 16 bytes.  DuckDB (seen in 2.0.0) reads such decimals as DOUBLE, and would
 #: look the DOUBLE up in a filter of decimals.  Spark and Hive have no such decimals.
@@ -231,9 +231,15 @@ def unknown_column(
             hint="leave it out: readers skip whole folders by it and need no filter",
         )
     names = CloseNames.of(known)
+    if dropped_name(name) in names.names:
+        return PolicyError(
+            f"column {name} was dropped from the table", hint="leave it out: no query asks for it"
+        )
     if (several := [part.strip() for part in name.split(",")])[1:] and {*several} <= {*names.names}:
         each = " ".join(f"--column {part}" for part in several)
         return PolicyError(f"there is no column {name}", hint=f"name each by itself: {each}")
+    if any(is_dropped((it,)) for it in names.names):
+        names = CloseNames(it for it in names.names if not is_dropped((it,)))
     close = names.close(name, 3)
     hint = f"did you mean {', '.join(close)}" if close else f"columns are {names.listed()}"
     return PolicyError(f"there is no column {name}", hint=hint)

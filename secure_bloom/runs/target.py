@@ -24,6 +24,8 @@ class ReplacedFile:
     added: str
 
 
+#: The operation of a commit that is a snapshot of an Iceberg table.
+SNAPSHOT: Final = "replace"
 #: The names of two sizes in the metrics of a Delta commit, and of an Iceberg snapshot.
 _REMOVED: Final = ("numRemovedBytes", "removed-files-size")
 _ADDED: Final = ("numAddedBytes", "added-files-size")

@@ -67,7 +67,7 @@ class ColumnMapping:
         No field of the table has it.
         """
         taken = self.fields(in_files=False)
-        shown = f"{name}{_DROPPED}"
+        shown = dropped_name(name)
         while shown in taken:
             shown += "'"
         return shown
@@ -144,6 +144,11 @@ def older_columns(current: ColumnMapping, older: Iterable[ColumnMapping]) -> lis
     """
     found = (it for each in older for it in _older(current, each, OlderColumn()))
     return [it for it in dict.fromkeys(found) if it.path != it.shown]
+
+
+def dropped_name(name: str) -> str:
+    """Return the name that files show for a column that their table has no more."""
+    return f"{name}{_DROPPED}"
 
 
 def is_dropped(path: Sequence[str]) -> bool:

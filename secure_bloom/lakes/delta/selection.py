@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.lakes import LiveFile, Snapshot, snapshot
 from secure_bloom.lakes.delta.arrow_types import arrow_type, partition_value
+from secure_bloom.lakes.delta.log_bounds import IsSecret
 from secure_bloom.lakes.delta.replacements import file_key
-from secure_bloom.lakes.partition_choice import chosen_by_partition
+from secure_bloom.lakes.partition_choice import chosen_by_partition, unmatched_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,19 @@ class TableSelection:
         if self.written is not None:
             files = [file for file in files if file.add["modificationTime"] >= self.written]
         return files if self.where is None else _where(table, files, self.where)
+
+    def unmatched(self, table: Snapshot, is_hidden: IsSecret | None) -> Iterator[str]:
+        """Yield the note on a condition that no file matches."""
+        if self.where is not None and table.files:
+            columns = [
+                name
+                for name in table.metadata.partition_columns
+                if is_hidden is None or not is_hidden((name,))
+            ]
+            yield unmatched_note(
+                self.where,
+                {name: [it.partition_values[name] for it in table.files] for name in columns},
+            )
 
     def parameters(self) -> dict[str, str]:
         """Return the choice as parameters for the table's history."""

@@ -63,6 +63,8 @@ class TableRun:
     commit_every: int | None
     #: Notes on what else shows values of secret columns.
     shown: Sequence[str] = ()
+    #: Notes on the choice of the files.
+    notes: Sequence[str] = ()
 
     @property
     def paths(self) -> list[str]:
@@ -112,6 +114,7 @@ class TableRun:
             commit_every=self.commit_every,
             is_dry=dry_run,
         )
+        publication.notes += self.notes
         # Every run cleans up: files of a dead run do not wait for another run of its kind.
         if not dry_run:
             clean_up(self.root)
@@ -144,12 +147,13 @@ def open_run(
     chosen: TableSelection,
     *,
     commit_every: int | None = None,
+    is_hidden: IsSecret | None = None,
 ) -> TableRun:
     """Return the run on a table of ``log_commit.open_table``.
 
     Its errors come before anything is written.  Raises UnsupportedFeatureError if the table is
     clustered by a column that is to be secret, because the column's bounds would have to stay in
-    the log.
+    the log.  No note has values of partition columns for which ``is_hidden`` is true.
     """
     check_commit_every(commit_every)
     names = all_columns(table.metadata)
@@ -162,6 +166,7 @@ def open_run(
         names=names,
         operation=replace(operation, parameters={**operation.parameters, **chosen.parameters()}),
         commit_every=commit_every,
+        notes=() if files else tuple(chosen.unmatched(table, is_hidden)),
         shown=(_OLD_LOG,) if is_secret is not None and _shows(table, files, is_secret) else (),
     )
 

@@ -84,7 +84,10 @@ class WritableDelta(WritableTable):
             parameters=settings if filters else {},
             is_secret=self._of_log(change.is_secret),
         )
-        return open_run(self._table, operation, chosen, commit_every=choice.commit_every)
+        hidden = self._of_log(change.is_hidden)
+        return open_run(
+            self._table, operation, chosen, commit_every=choice.commit_every, is_hidden=hidden
+        )
 
     def _of_log(self, is_secret: IsSecret | None) -> Callable[[Path], bool] | None:
         """Return whether a column is secret by its path in the log alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -39,6 +39,7 @@ from pyiceberg.manifest import (
     ManifestFile,
 )
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
 
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
@@ -49,6 +50,7 @@ from secure_bloom.lakes.iceberg.metadata_files import (
     counted_together,
     manifest_entries,
 )
+from secure_bloom.lakes.partition_choice import unmatched_note
 from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
 from secure_bloom.predicates.from_text import from_text
@@ -208,6 +210,30 @@ class IcebergSelection:
             skipped=skipped,
             deletes={path: tuple(it) for path, it in deletes.items() if path in wanted},
         )
+
+
+def unmatched_notes(
+    table: CommitTable, manifests: Manifests, where: str, hidden: Collection[int]
+) -> Iterator[str]:
+    """Yield the note on a condition that no live data file matches.
+
+    It has the values of partitions, but not those of the ``hidden`` columns.
+    """
+    live = manifests.live(table.head).values()
+    schema, found = table.metadata.schema(), dict[str, dict[str | None, None]]()
+    with damaged_metadata():
+        for spec_id, entries in group_by_spec(list(live)).items():
+            for position, field_ in enumerate(table.metadata.specs()[spec_id].fields):
+                source = schema.find_column_name(field_.source_id)
+                if source is None or not isinstance(field_.transform, IdentityTransform):
+                    continue
+                kind, column = schema.find_type(field_.source_id), found.setdefault(source, {})
+                for entry in entries if field_.source_id not in hidden else ():
+                    value = entry.data_file.partition[position]
+                    shown = field_.transform.to_human_string(kind, value)
+                    column[None if value is None else shown] = None
+    if live:
+        yield unmatched_note(where, {name: values for name, values in found.items() if values})
 
 
 def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:

@@ -17,7 +17,12 @@ from secure_bloom.errors import (
 )
 from secure_bloom.lakes.iceberg.commit import commit
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
-from secure_bloom.lakes.iceberg.live_files import Chosen, IcebergSelection, Manifests
+from secure_bloom.lakes.iceberg.live_files import (
+    Chosen,
+    IcebergSelection,
+    Manifests,
+    unmatched_notes,
+)
 from secure_bloom.lakes.iceberg.locations import opened_location
 from secure_bloom.lakes.iceberg.position_deletes import DeleteCarrier
 from secure_bloom.lakes.iceberg.replacing_snapshot import (
@@ -32,6 +37,7 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import (
 from secure_bloom.lakes.iceberg.shown_values import refuse_shown_values
 from secure_bloom.lakes.new_files import marked_name, new_paths, new_run, remove_new_file
 from secure_bloom.runs.target import (
+    SNAPSHOT,
     Publication,
     ReplacedFile,
     TableCommit,
@@ -44,7 +50,7 @@ from secure_bloom.storage.column_mapping import ColumnMapping
 from secure_bloom.storage.store_grants import StoreGrant
 
 #: The name of each commit in a report.
-OPERATION: Final = "replace"
+OPERATION: Final = SNAPSHOT
 _OLD_FILES: Final = (
     "the old files stay for time travel, under their old keys, until the table's maintenance "
     "expires their snapshots: a key that is destroyed earlier takes these snapshots with it, and a "
@@ -74,6 +80,8 @@ class IcebergRun:
     commit_every: int | None
     manifests: Manifests
     base: Snapshot | None
+    #: Notes on the choice of the files.
+    notes: Sequence[str] = ()
     #: The entries of the data files, by the paths that open these.
     entries: Mapping[str, ManifestEntry] = field(init=False)
 
@@ -106,7 +114,7 @@ class IcebergRun:
 
     def publishing(self, *, dry_run: bool) -> AbstractContextManager[IcebergPublication]:
         """Return what commits the new files. An exception removes those that are not committed."""
-        publication = IcebergPublication(run=self, is_dry=dry_run)
+        publication = IcebergPublication(run=self, is_dry=dry_run, notes=list(self.notes))
         return given_up_on_error(publication, publication.give_up)
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
@@ -287,11 +295,13 @@ def open_run(
     commit_every: int | None = None,
     needs_all: bool = False,
     sensitive: frozenset[int] = frozenset(),
+    hidden: frozenset[int] = frozenset(),
 ) -> IcebergRun:
     """Return the run on a table of a catalog. Its errors come before anything is written.
 
     Raises UnsupportedFeatureError for metadata that must show values of ``sensitive`` columns, and
-    with ``needs_all`` for a data file that cannot get a new file.
+    with ``needs_all`` for a data file that cannot get a new file.  No note has values of ``hidden``
+    columns.
     """
     check_commit_every(commit_every)
     manifests = Manifests(table.io)
@@ -304,6 +314,7 @@ def open_run(
                 path=path,
             )
     refuse_shown_values(table, manifests, sensitive)
+    where = None if found.wanted or found.skipped else chosen.where
     return IcebergRun(
         table=table,
         chosen=found,
@@ -311,6 +322,7 @@ def open_run(
         commit_every=commit_every,
         manifests=manifests,
         base=table.head,
+        notes=() if where is None else tuple(unmatched_notes(table, manifests, where, hidden)),
     )
 
 

@@ -66,6 +66,7 @@ class WritableIceberg(WritableTable):
             # A file that keeps its old keys would be a hole; one without a filter is none.
             needs_all=change.verb != "add",
             sensitive=self._secret(change.is_sensitive),
+            hidden=self._secret(change.is_hidden),
         )
 
     def _secret(self, is_secret: IsSecret | None) -> frozenset[int]:
@@ -86,6 +87,6 @@ def _refuse_options(path: str, choice: TableChoice) -> None:
     if choice.written is not None:
         raise PolicyError(
             "since: an Iceberg table takes the id of a snapshot",
-            hint="the commits of a report have it as their version",
+            hint="the commits of a report have it as their `version`",
             path=path,
         )

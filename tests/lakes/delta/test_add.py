@@ -15,8 +15,10 @@ import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.encryption.access import Access
+from secure_bloom.encryption.policy_tables import ColumnRule
 from testing import delta_logs as logs
 from testing.delta_tables import (
+    DAYS,
     actions,
     batch,
     data_files,
@@ -311,3 +313,26 @@ def test_a_file_whose_name_is_as_long_as_may_be_gets_its_filters(tmp_path: Path)
     report = sb.add_bloom_filters(tmp_path, columns="email")
     assert (report.failed, len(report.commits)) == ((), 1)
     assert len(rows(tmp_path)) == 6
+
+
+NO_DAY = "day = '1999-01-01'"
+
+
+def test_a_condition_that_no_file_matches_is_a_note_with_the_partitions(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t")
+    days = ", ".join(f"'{day}'" for day in sorted(filter(None, DAYS)))
+    said = f"no live file has {NO_DAY}: day is {days}, null"
+    for dry_run in (True, False):
+        report = sb.add_bloom_filters(table, columns="email", where=NO_DAY, dry_run=dry_run)
+        assert (report.files, report.notes) == ((), (said,))
+    policy = sb.KeyPolicy(
+        footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}
+    )
+    given = {"policy": policy, "keys": KEYRING, "where": NO_DAY}
+    assert sb.reencrypt(table, **given).notes == (said,)
+    assert sb.rotate_keys(table, **given).notes == (said,)
+    hidden = sb.KeyPolicy(
+        footer_key="k_footer", columns={"day": ColumnRule(path="day", key="k_pii")}
+    )
+    found = sb.add_bloom_filters(table, columns="email", policy=hidden, keys=KEYRING, where=NO_DAY)
+    assert found.notes == ("no live file matches the condition on day",)

@@ -120,6 +120,14 @@ def test_files_are_chosen_by_a_time(lake: Warehouse, where: str, found: int) -> 
     assert len(sb.paimon.build_index(folder, ["id"], where=where, dry_run=True).files) == found
 
 
+def test_a_condition_that_no_file_matches_is_a_note_with_the_partitions(lake: Warehouse) -> None:
+    folder = partitioned(lake, "decimal(9, 2)", "1.50")
+    report = sb.paimon.build_index(folder, ["id"], where="p = 2", dry_run=True)
+    assert report.notes == ("no live file has p = 2: p is '1.50'",)
+    found = sb.paimon.build_index(folder, ["id"], where="p = 1.5", dry_run=True)
+    assert "no live file" not in str(found.notes)
+
+
 def test_files_at_external_paths_get_indexes_beside_them(lake: Warehouse, tmp_path: Path) -> None:
     outside = tmp_path / "elsewhere"
     folder = lake.create(
