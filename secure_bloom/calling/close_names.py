@@ -5,6 +5,7 @@ One object serves any number of misspelt names: a policy may have thousands that
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -15,6 +16,13 @@ from typing import Final
 _MOST_COMPARED: Final = 100
 #: Names that are listed if none is close.
 _MOST_LISTED: Final = 20
+
+_DIGITS: Final = re.compile(r"[-_.]?[0-9]+")
+
+
+def differ_by_number(name: str, other: str) -> bool:
+    """Return whether two names differ in numbers alone, as those of years and versions do."""
+    return name != other and _DIGITS.sub("", name) == _DIGITS.sub("", other)
 
 
 class CloseNames:

@@ -20,8 +20,15 @@ from secure_bloom.cli.shared_arguments import (
 )
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import VERBOSE, print_line, print_note, say, with_verbosity
+from secure_bloom.encryption.access import lacking_keys_hint
 from secure_bloom.encryption.configuration import close_match
-from secure_bloom.encryption.kms import KmsClient, add_master_keys, new_keyring, try_master_key
+from secure_bloom.encryption.kms import (
+    Keyring,
+    KmsClient,
+    add_master_keys,
+    new_keyring,
+    try_master_key,
+)
 from secure_bloom.errors import PolicyError
 from secure_bloom.reports.text import counted, legible
 
@@ -62,6 +69,9 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
         raise PolicyError("the policy names no master key", path=str(policy_path))
     kms = policy.kms_client()
     found = [_checked(kms, name, verbose) for name in names]
+    for key in found:
+        if isinstance(kms, Keyring) and not kms.has_key(str(key["key"])):
+            key["hint"] = lacking_keys_hint([str(key["key"])], kms, policy)
     if as_json:
         print_json({"client": policy.kms["client"], "keys": found})
     else:

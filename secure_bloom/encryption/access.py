@@ -10,16 +10,18 @@ Spark it is sent without keys: executors ask the policy's KMS themselves.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
-from secure_bloom.encryption.configuration import close_match
+from secure_bloom.calling.close_names import CloseNames, differ_by_number
 from secure_bloom.encryption.file_keys import KeyResolver, asked_once
 from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
+from secure_bloom.reports.text import shell_word
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
@@ -142,9 +144,31 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
         return
     unknown = sorted(name for name in policy.master_keys() if not kms.has_key(name))
     if unknown:
-        # Other clients can say whether they have a key, and not which ones.
-        known = kms.master_keys if isinstance(kms, Keyring) else ()
         raise PolicyError(
             f"the policy names master keys that its KMS does not have: {', '.join(unknown)}",
-            hint="; ".join(f"{name}: {close_match(name, known)}" for name in unknown),
+            hint=lacking_keys_hint(unknown, kms, policy),
         )
+
+
+def lacking_keys_hint(names: Iterable[str], kms: KmsClient, policy: KeyPolicy | None) -> str:
+    """Return the hint for master keys that ``kms`` lacks: which are misspelt, how to make others.
+
+    A name is misspelt if it is like a key that the policy does not name. Names that differ in
+    numbers alone, such as those of years, are meant to be alike.
+    """
+    if not isinstance(kms, Keyring):
+        # Other clients can say whether they have a key, and not which ones.
+        return "make the keys in the KMS, or correct their names"
+    named = frozenset[str]() if policy is None else policy.named_keys()
+    others, hints, new = CloseNames(kms.master_keys.keys() - named), [], []
+    for name in names:
+        close = [it for it in others.close(name, 3) if not differ_by_number(it, name)]
+        if close:
+            hints.append(f"{name}: did you mean {close[0]!r}?")
+        else:
+            new.append(f"--add {shell_word(name)}")
+    if new:
+        path = None if policy is None else policy.keyring_path()
+        file = "keyring.json" if path is None else shell_word(os.fspath(path))
+        hints.append(f"to make new keys: secure-bloom keys new {file} {' '.join(new)}")
+    return "; ".join(hints)

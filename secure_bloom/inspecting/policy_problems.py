@@ -8,15 +8,14 @@ checked.notes                        what works and is most likely not meant
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from os import PathLike
 
-from secure_bloom.calling.close_names import CloseNames
-from secure_bloom.encryption.access import Access, GivenKeys
+from secure_bloom.calling.close_names import CloseNames, differ_by_number
+from secure_bloom.encryption.access import Access, GivenKeys, lacking_keys_hint
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
@@ -35,7 +34,6 @@ from secure_bloom.parquet.schema import (
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.table_leaves import table_leaves
 
-_DIGITS = re.compile(r"[0-9]+")
 #: Names of keys with at least this likeness may be one name, misspelt.
 _ALIKE = 0.85
 _WILL_BE_INT96 = (
@@ -198,7 +196,6 @@ def _missing_keys(policy: KeyPolicy) -> Iterator[PolicyError]:
     """Yield a problem for each key of the policy that its keyring lacks."""
     keyring = _keyring(policy)
     if keyring is not None:
-        known = CloseNames(keyring.master_keys)
         # Of several columns with a key the first one counts.
         columns: dict[str | None, str] = {}
         for path, rule in policy.columns.items():
@@ -206,7 +203,7 @@ def _missing_keys(policy: KeyPolicy) -> Iterator[PolicyError]:
         for name in sorted(policy.master_keys() - keyring.master_keys.keys()):
             yield PolicyError(
                 f"the keyring has no key {name}",
-                hint=close_match(name, known),
+                hint=lacking_keys_hint([name], keyring, policy),
                 column=columns.get(name),
             )
 
@@ -263,7 +260,6 @@ def _alike_keys(policy: KeyPolicy) -> Iterator[str]:
     counts = Counter(key for key in (*rules.values(), policy.footer_key) if key is not None)
     often = CloseNames(key for key, count in counts.items() if count > 1)
     for key in sorted(counts.keys() - set(often.names)):
-        numberless = _DIGITS.sub("", key)
-        others = [it for it in often.near(key) if _DIGITS.sub("", it) != numberless]
+        others = [it for it in often.near(key) if not differ_by_number(it, key)]
         for like in difflib.get_close_matches(key, others, n=1, cutoff=_ALIKE):
             yield f"key {key} is named once, and is like {like}: did you mean {like!r}?"

@@ -9,8 +9,10 @@ from secure_bloom.encryption.access import (
     GivenKeys,
     GivenPolicy,
     check_master_keys,
+    lacking_keys_hint,
     loaded_policy,
 )
+from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.file_keys import KeyResolver, UnwrapsOnce, asked_once, explicit_keys
 from secure_bloom.encryption.kms import ExplicitKeys, KeyInventory, Keyring, KmsClient
 from secure_bloom.encryption.policy import KeyPolicy
@@ -130,7 +132,7 @@ def rotation(
     kms = None if wanted is None else _kms(wanted, own, also={*moves, *moves.values()})
     if kms is None or isinstance(kms, ExplicitKeys) or wanted is None:
         raise PolicyError("there is no KMS", hint="add [kms] to the policy, or give a keyring")
-    _check_moves(moves, kms)
+    _check_moves(moves, kms, wanted)
     if not moves:
         check_master_keys(wanted, kms)
     # One KMS in two forms: what unwraps each key once cannot renew keys, nor move them.
@@ -173,7 +175,7 @@ def _resolver(older: GivenKeys, two_kms: TwoKms | None, new: GivenKeys) -> KeyRe
     return KeyResolver(older if isinstance(older, ExplicitKeys) else new)
 
 
-def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
+def _check_moves(moves: Mapping[str, str], kms: KmsClient, policy: KeyPolicy | None) -> None:
     chained = sorted(moves.keys() & set(moves.values()))
     # In a run that was cut short, a key that was moved to would look like one to be moved.
     if chained:
@@ -188,7 +190,15 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
         if isinstance(kms, KeyInventory) and not kms.has_key(name)
     )
     if unknown:
-        raise PolicyError(f"the KMS does not have master keys {', '.join(unknown)}")
+        # Without the old key nothing is moved, and a new key of its name opens no file.
+        old = sorted(moves.keys() & set(unknown))
+        known = kms.master_keys if isinstance(kms, Keyring) else ()
+        raise PolicyError(
+            f"the KMS does not have master keys {', '.join(unknown)}",
+            hint=f"files leave {old[0]}, so it must be there: {close_match(old[0], known)}"
+            if old
+            else lacking_keys_hint(unknown, kms, policy),
+        )
 
 
 def closed_notes(moves: Mapping[str, str], reports: Iterable[RekeyedFile]) -> Iterator[str]:

@@ -182,6 +182,37 @@ class TestUsed:
         assert (code, "nothing depends on it" in shown) == (0, True)
         assert "know the name former" in complaint
 
+    def test_a_new_key_that_is_not_made_yet_names_the_command(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write(tmp_path / "x.parquet", customers(30), Mode.ENCRYPTED)
+        policy = self.policy(tmp_path)
+        add_master_keys(tmp_path / "keyring.json", ["k_pii_2025"])
+        kms = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[keys.k_pii_2025]\n'
+        text = policy.read_text().replace('"k_pii"', '"k_pii_2026"')
+        policy.write_text(text + kms)
+        made = f"secure-bloom keys new {tmp_path / 'keyring.json'} --add k_pii_2026"
+        words = (tmp_path / "x.parquet", "--policy", policy)
+        runs = {
+            "rotate": ("rotate", *words),
+            "check": ("keys", "check", "--policy", policy),
+            "to": ("rotate", *words, "--from", "k_pii", "--to", "k_pii_2026"),
+            "policy": ("policy", "check", policy),
+        }
+        for verb, command in runs.items():
+            with pytest.raises(SystemExit):
+                main([str(it) for it in command])
+            complaint = capsys.readouterr().err
+            assert made in complaint, verb
+            assert "did you mean" not in complaint, verb
+        # A key that files are to leave is not made anew.
+        policy.write_text(text.replace("k_pii_2026", "k_pii") + kms)
+        with pytest.raises(SystemExit):
+            main([*map(str, ("rotate", *words, "--from", "k_financ", "--to", "k_pii"))])
+        complaint = capsys.readouterr().err
+        assert "did you mean 'k_finance'?" in complaint
+        assert "keys new" not in complaint
+
 
 class TestNew:
     def test_a_keyring_for_a_policy_serves_it(

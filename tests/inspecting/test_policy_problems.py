@@ -27,7 +27,7 @@ def test_a_misspelt_key_is_found_by_the_keyring(tmp_path: Path) -> None:
     found = checked(tmp_path, KMS + FOOTER + RULE.format("email", "k_pi"))
     (problem,) = found.problems
     assert (problem.column, problem.message) == ("email", "the keyring has no key k_pi")
-    assert problem.hint == "did you mean 'k_pii'?"
+    assert problem.hint == "k_pi: did you mean 'k_pii'?"
 
 
 def test_a_misspelt_key_is_found_by_the_other_rules(tmp_path: Path) -> None:
