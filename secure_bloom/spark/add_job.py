@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from secure_bloom.spark.job_reports import (
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
+from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.table_job import (
     BesideJob,
     rewrite_table,
@@ -54,6 +56,7 @@ REPORT_SCHEMA = add_task.REPORT.ddl
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def add_bloom_filters(
     spark: SparkSession,
     paths: Paths,
@@ -70,6 +73,7 @@ def add_bloom_filters(
     on_error: str = "raise",
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> DataFrame:
     """Add Bloom filters to the Parquet files at ``paths``, in tasks of about equal bytes.
 
@@ -108,6 +112,8 @@ def add_bloom_filters(
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
         report: A new folder in which the report is kept as Parquet.
         progress: Called with the number of files done and the number of all files.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`).  It holds

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from secure_bloom.advising.advisor import FilterOptions, advise_column, column_names, wanted_columns
@@ -23,6 +23,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
+from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.tasks import run_tasks
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
@@ -34,6 +35,7 @@ T = TypeVar("T")
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def advise(
     spark: SparkSession,
     paths: Paths,
@@ -44,6 +46,7 @@ def advise(
     fpp: float | None = None,
     allow_unprotected: bool = False,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> TableAdvice:
     """Return which columns gain from a filter, as :func:`secure_bloom.advise`, one task a column.
 
@@ -60,6 +63,8 @@ def advise(
         fpp: False-positive probability of the filters; by default the policy's, or 1 %.
         allow_unprotected: Accept files that are protected less than the policy says.
         progress: Called with the number of columns done and the number of all columns.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A verdict for each column, with its reason and the bytes of a lookup.

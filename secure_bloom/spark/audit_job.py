@@ -28,6 +28,7 @@ from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
+from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
 from secure_bloom.storage.listing import file_sizes
@@ -47,6 +48,7 @@ _FIELDS = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def audit(
     spark: SparkSession,
     paths: Paths,
@@ -62,6 +64,7 @@ def audit(
     metrics: str | os.PathLike[str] | None = None,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> DataFrame:
     """Check every Parquet file at ``paths`` against ``policy``, a group of files in each task.
 
@@ -86,6 +89,8 @@ def audit(
             that were checked or could not be read, filters, bytes, and findings by severity.
         spark_properties: Properties of a Spark session, which are checked against the policy too.
         progress: Called with the number of files done and the number of all files.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A DataFrame with one row per finding (:data:`FINDINGS_SCHEMA`), empty if all is clean.  It

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 from secure_bloom.spark.file_task import Shipped, process
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import ship
+from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
 from secure_bloom.storage.offered_permit import offered_permit
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def build_paimon_index(
     spark: SparkSession,
     table: str,
@@ -52,6 +54,7 @@ def build_paimon_index(
     dry_run: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> BuildReport:
     """Build the indexes of a Paimon table's live files, as :func:`secure_bloom.paimon.build_index`.
 
@@ -73,6 +76,8 @@ def build_paimon_index(
         dry_run: Write nothing, but report what a run would do.
         allow_unverified: Read a signed file whose footer key is missing.
         allow_unprotected: Read a file that is protected less than the policy says.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A report with a record for each file.

@@ -32,6 +32,7 @@ from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_choice, time_of_files
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.listing import output_paths, refuse_inside
@@ -65,6 +66,7 @@ REKEY_SCHEMA = _REPORT.ddl
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def reencrypt(
     spark: SparkSession,
     paths: Paths,
@@ -80,6 +82,7 @@ def reencrypt(
     on_error: str = "raise",
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> DataFrame:
     """Bring files under ``policy`` on the executors. See :func:`secure_bloom.reencrypt`.
 
@@ -104,6 +107,8 @@ def reencrypt(
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
         report: A new folder in which the report is kept as Parquet.
         progress: Called with the number of files done and the number of all files.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).  A file that failed has
@@ -152,6 +157,7 @@ def reencrypt(
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def rotate_keys(
     spark: SparkSession,
     paths: Paths,
@@ -166,6 +172,7 @@ def rotate_keys(
     on_error: str = "raise",
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> DataFrame:
     """Change the master keys of files on the executors. See :func:`secure_bloom.rotate_keys`.
 
@@ -188,6 +195,8 @@ def rotate_keys(
         on_error: ``"raise"``, or ``"report"`` to return the report if files failed.
         report: A new folder in which the report is kept as Parquet.
         progress: Called with the number of files done and the number of all files.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).

@@ -70,6 +70,8 @@ class SecureBloomSource(sd.DataSource):
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
     - ``missingKeys``: ``error``; ``null``, which shows a column whose key is missing as null; or
       ``drop``, which leaves it out.  With ``null``, Spark's own conditions see nulls.
+    - ``storageOptions``, a JSON object with ``aws_endpoint_url`` and ``aws_region``: where S3 is.
+      Credentials are refused: Spark shows options in its plans.
     - ``allowUnverified``: signed files whose key is missing are read although keys are given.
     - ``allowUnprotected``: files that are protected less than the policy says are read.
     """

@@ -18,6 +18,8 @@ from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.read_request import TableRequest
 from secure_bloom.storage import local_path
+from secure_bloom.storage.storage_options import shared_grant
+from secure_bloom.storage.store_grants import StoreGrant
 
 #: Files that are taken all the same.
 _ACCEPTING = ("allowUnverified", "allowUnprotected")
@@ -30,6 +32,7 @@ _WORDS = (
     "columns",
     "withoutFilterKeys",
     "missingKeys",
+    "storageOptions",
     "version",
     "timestamp",
     *_ACCEPTING,
@@ -44,7 +47,8 @@ _FLAGS = {"true": True, "false": False}
 class SourceOptions:
     """The paths of a table, what unwraps its keys, and the wanted rows and columns.
 
-    An empty option means all rows, or all columns.  It can be pickled, and holds no keys.
+    An empty option means all rows, or all columns.  It can be pickled, and holds no keys.  The
+    ``grant`` says where the store is, as long as the options are referenced.
     """
 
     paths: tuple[str, ...]
@@ -58,6 +62,7 @@ class SourceOptions:
     columns: tuple[str, ...] = ()
     version: int | None = None
     timestamp: str | None = None
+    grant: StoreGrant | None = field(default=None, repr=False)
 
     def request(self) -> TableRequest:
         """Return the request for the table. A keyring is read now."""
@@ -92,8 +97,9 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         raise PolicyError(
             "both policy and keyring are given", hint="the policy's [kms] names a keyring too"
         )
+    paths = _paths(options)
     return SourceOptions(
-        paths=_paths(options),
+        paths=paths,
         policy=None if policy is None else KeyPolicy.load(local_path(policy)),
         keyring=None if keyring is None else str(Path(local_path(keyring)).absolute()),
         where=from_text(options["where"]) if "where" in options else None,
@@ -104,7 +110,21 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         columns=_columns(options.get("columns", "")),
         version=_version(options.get("version")),
         timestamp=options.get("timestamp"),
+        grant=_grant(paths, options.get("storageOptions")),
     )
+
+
+def _grant(paths: tuple[str, ...], text: str | None) -> StoreGrant | None:
+    """Return the right to the store by a JSON object. No error quotes what may be a secret."""
+    if text is None:
+        return None
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise PolicyError("the option 'storageOptions' is not a JSON object") from None
+    return shared_grant(paths, given)
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

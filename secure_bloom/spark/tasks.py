@@ -24,10 +24,13 @@ from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.shared_storage import call_grant
 from secure_bloom.spark.shuffle_keys import shuffle_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from secure_bloom.storage.store_grants import StoreGrant
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -136,14 +139,20 @@ def _in_worker(
 ) -> Callable[[Any], list[Row]]:
     from pyspark import cloudpickle
 
-    run = functools.partial(_done_plainly, rows_of, work, schema)
+    # Unpickled, the grant counts as long as the function: where the task finds the store.
+    run = functools.partial(_done_plainly, rows_of, work, schema, call_grant())
     shipped: bytes = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]
     return _with_same_version(shipped, _PACKAGE, _VERSION, _UNFIT, raises=raises)
 
 
 def _done_plainly(
-    rows_of: Callable[[Any], Sequence[Row]], work: TaskWork, schema: RowSchema, given: Any
+    rows_of: Callable[[Any], Sequence[Row]],
+    work: TaskWork,
+    schema: RowSchema,
+    grant: StoreGrant | None,
+    given: Any,
 ) -> list[Row]:
+    del grant
     plain = [schema.plain(row) for row in work(rows_of(given))]
     freeze_imports()
     return plain

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import astuple, replace
 from itertools import chain
@@ -22,6 +22,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
+from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
 from secure_bloom.storage.listing import file_sizes
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 @checked_arguments
 @with_cancelled_jobs
+@with_shared_storage
 def trace(
     spark: SparkSession,
     files: Paths,
@@ -46,6 +48,7 @@ def trace(
     allow_unprotected: bool = False,
     memory: int | str = "1GiB",
     progress: Progress | None = None,
+    storage_options: Mapping[str, object] | None = None,  # noqa: ARG001 - the decorator uses it
 ) -> TraceReport:
     """Search files of any kind for values of columns, as :func:`secure_bloom.trace`, in tasks.
 
@@ -61,6 +64,8 @@ def trace(
         allow_unprotected: Read a file of a table that is protected less than the policy says.
         memory: The most that the index may take in each Python worker.
         progress: Called with the number of files done and the number of all files.
+        storage_options: Endpoint and region of S3, as Polars, deltalake and pandas take them.
+            Credentials are refused: driver and executors have their own.
 
     Returns:
         A report with counts for each file and column. It holds no value.  The numbers that replace

@@ -66,6 +66,8 @@ _NEEDLESS: Final = frozenset(
     }
 )
 _NAMES: Final = {name: of for of, (_, names) in _SETTINGS.items() for name in names}
+#: Settings that may hold a password.
+_SECRET: Final = frozenset({"access_key", "secret_key", "session_token", "proxy"})
 _ELSEWHERE: Final = (
     "Azure takes AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN from the environment, Google Cloud "
     "Storage GOOGLE_APPLICATION_CREDENTIALS"
@@ -118,6 +120,29 @@ def _taken(options: Mapping[Any, object]) -> dict[str, Any]:
         if value is not None:
             found[setting] = _SETTINGS[setting][0](value)
     return found
+
+
+def shared_grant(paths: Paths, options: Mapping[str, object]) -> StoreGrant | None:
+    """Return the grant of :func:`storage_grant`, whose settings go to other machines as they are.
+
+    Raises PolicyError for a credential, which the engine that sends it could show in a plan.
+    """
+    grant = storage_grant(paths, options)
+    inner = options.get("client_kwargs")
+    for name in (*options, *(inner if isinstance(inner, Mapping) else ())):
+        if _NAMES.get(str(name).lower()) in _SECRET:
+            raise _not_shared(f"storage_options has {name}, and")
+    if grant is not None and "@" in (grant.settings.endpoint or ""):
+        raise _not_shared("the endpoint in storage_options has a password, and")
+    return grant
+
+
+def _not_shared(what: str) -> PolicyError:
+    return PolicyError(
+        f"{what} no credential is sent to executors",
+        hint="leave it out: driver and executors take credentials from a role of their machines, "
+        "the profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in their own environment",
+    )
 
 
 @contextmanager
