@@ -7,6 +7,7 @@ checked.notes                        what works and is most likely not meant
 
 from __future__ import annotations
 
+import datetime
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -19,6 +20,7 @@ from secure_bloom.encryption.access import Access, GivenKeys, lacking_keys_hint
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
+from secure_bloom.encryption.policy_tables import current
 from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.encryption.table_patterns import UnknownTableError
@@ -27,12 +29,14 @@ from secure_bloom.lakes import list_tables
 from secure_bloom.parquet.schema import (
     INT96_NOTE,
     Leaf,
+    partition_error,
     require_filterable,
     select,
     unknown_column,
 )
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.table_leaves import table_leaves
+from secure_bloom.reports.text import legible, shell_word
 
 #: Names of keys with at least this likeness may be one name, misspelt.
 _ALIKE = 0.85
@@ -71,10 +75,13 @@ def check_policy(
     if policy is None:
         return CheckedPolicy(is_valid=False, problems=problems)
     found: list[SecureBloomError] = [*_missing_keys(policy), *_unknown_findings(policy, findings)]
-    notes = [*_unnamed_keys(policy), *_alike_keys(policy)]
+    notes = [*_unnamed_keys(policy), *_alike_keys(policy), *_contradictions(policy)]
     if table is not None:
-        for own, leaves in _columns_by_table(policy, table, keys, found):
-            found += _problems_of_columns(own, leaves)
+        for own, leaves, paths in _columns_by_table(policy, table, keys, found):
+            partitions = list(_partitions(own, paths))
+            named = {error.column for error in partitions}
+            others = (it for it in _problems_of_columns(own, leaves) if it.column not in named)
+            found += [_in_section(own, error) for error in (*partitions, *others)]
             notes += [*_int96_columns(own, leaves), *_unknown_columns(own, leaves)]
     elif schema is not None:
         columns = schema_columns(schema)
@@ -86,6 +93,22 @@ def check_policy(
     return CheckedPolicy(
         is_valid=True, problems=tuple(_distinct(found)), notes=tuple(dict.fromkeys(notes))
     )
+
+
+def _partitions(policy: KeyPolicy, paths: Sequence[str]) -> Iterator[PolicyError]:
+    """Yield a problem for each column with a key whose values are in names of folders."""
+    for name, rule in policy.columns.items():
+        error = partition_error(name, paths) if rule.key is not None else None
+        if error is not None:
+            yield error
+
+
+def _in_section(policy: KeyPolicy, error: SecureBloomError) -> SecureBloomError:
+    """Return the problem with the section of its table, in a policy with several."""
+    if policy.table is None:
+        return error
+    message = f'[tables."{policy.table}"]: {error.message}'
+    return PolicyError(message, hint=error.hint, column=error.column, path=error.path)
 
 
 def _distinct(problems: Sequence[SecureBloomError]) -> Iterator[SecureBloomError]:
@@ -139,11 +162,14 @@ def _lookalikes(
 
 def _columns_by_table(
     policy: KeyPolicy, table: str, keys: GivenKeys, found: list[SecureBloomError]
-) -> Iterator[tuple[KeyPolicy, tuple[Leaf, ...]]]:
-    """Yield the columns of each table of the policy at a path. ``found`` gets files of none."""
+) -> Iterator[tuple[KeyPolicy, tuple[Leaf, ...], Sequence[str]]]:
+    """Yield the columns and files of each table of the policy at a path.
+
+    ``found`` gets files of none.
+    """
     own = policy.for_paths([table])
     if not own.tables:
-        yield own, _leaves([table], keys, own)
+        yield own, _leaves([table], keys, own), list_tables([table]).paths
         return
     files: dict[str | None, list[str]] = {}
     for path in list_tables([table]).paths:
@@ -153,7 +179,7 @@ def _columns_by_table(
             found.append(error)
     for paths in files.values():
         own = policy.for_table(paths[0])
-        yield own, _leaves(paths, keys, own)
+        yield own, _leaves(paths, keys, own), paths
 
 
 def _leaves(paths: list[str], keys: GivenKeys, policy: KeyPolicy) -> tuple[Leaf, ...]:
@@ -237,6 +263,28 @@ def _unknown_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[str]
         if not any(fnmatchcase(name, pattern) for name in known):
             error = unknown_column(pattern, names)
             yield f"[classified] clear: {error.message}; {error.hint}"
+
+
+def _contradictions(policy: KeyPolicy) -> Iterator[str]:
+    """Yield a note for each rule that has no effect, and for a keyring that is not there."""
+    for entry in policy.accepted:
+        if entry.until is not None and not current([entry], datetime.datetime.now().date()):
+            yield f"[[audit.ignore]] {entry.finding}: its last day, {entry.until}, is in the past"
+    for one in (policy, *policy.tables.values()):
+        keyed = sorted(path for path, rule in one.columns.items() if rule.key is not None)
+        for pattern in one.clear:
+            for path in keyed if pattern != "*" else ():
+                if fnmatchcase(path, pattern):
+                    yield (
+                        f"[classified] clear names {path}, which has key "
+                        f"{one.columns[path].key}: it is encrypted"
+                    )
+    keyring = policy.keyring_path()
+    if keyring is not None and not keyring.exists():
+        yield (
+            f"there is no keyring {legible(str(keyring))}; to make it: secure-bloom keys new "
+            f"{shell_word(str(keyring))} {' '.join(map(shell_word, sorted(policy.master_keys())))}"
+        )
 
 
 def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:

@@ -245,6 +245,19 @@ def unknown_column(
     return PolicyError(f"there is no column {name}", hint=hint)
 
 
+def partition_error(name: str, paths: Iterable[str]) -> PolicyError | None:
+    """Return the error for a sensitive column that partitions the files at ``paths``, or None."""
+    start = f"{name}=".lower()
+    if not any(part.lower().startswith(start) for path in paths for part in path.split("/")[:-1]):
+        return None
+    return PolicyError(
+        f"column {name} partitions the table, so it cannot be encrypted: its values are in names "
+        "of folders",
+        hint="write the table without this partition column, then encrypt it",
+        column=name,
+    )
+
+
 def in_any_case(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that differs from ``name`` in case alone, as in SQL, if it is one."""
     found = {other for other in known if other.lower() == name.lower()}

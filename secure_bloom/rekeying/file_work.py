@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
-from secure_bloom.parquet.schema import Leaf, unknown_column
+from secure_bloom.parquet.schema import Leaf, partition_error, unknown_column
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.runs.work import FileTask, Steps
@@ -93,12 +93,15 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
             if not table.missing and policy.table is None:
                 return
             if table.missing:
+                table.paths.append(path)
                 with open_input(path) as file:
                     table.take(policy, work.leaves(file))
-    for table in found.values():
+    for pattern, table in found.items():
         # If no footer opened, no column is known; each file then has an error of its own.
         for name in sorted(table.missing) if table.known else ():
-            raise unknown_column(name, table.known)
+            error = partition_error(name, table.paths) or unknown_column(name, table.known)
+            place = "" if pattern is None else f'[tables."{pattern}"]: '
+            raise PolicyError(f"{place}{error.message}", hint=error.hint, column=name)
 
 
 @dataclass(slots=True)
@@ -107,6 +110,7 @@ class _Columns:
 
     missing: set[str]
     known: set[str] = field(default_factory=set)
+    paths: list[str] = field(default_factory=list)
 
     def take(self, policy: KeyPolicy, leaves: Sequence[Leaf] | None) -> None:
         """Add the columns of one file. None if its footer stays closed: it may have any."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.inspecting.policy_problems import CheckedPolicy, check_policy
 from testing.tables import keyring_json
 
@@ -76,3 +77,37 @@ def test_each_table_is_checked_against_its_own_rules(tmp_path: Path) -> None:
     outside, inside = checked(tmp_path, text, table=str(tmp_path)).problems
     assert "belongs to no table" in outside.message
     assert inside.message == problem.message
+
+
+def test_rules_without_effect_and_a_missing_keyring_are_notes(tmp_path: Path) -> None:
+    ignored = '[[audit.ignore]]\nfinding = "filter-missing"\nreason = "x"\nuntil = 2020-01-31\n'
+    clear = '[classified]\nclear = ["em*"]\n'
+    text = KMS + FOOTER + RULE.format("email", "k_pii") + ignored + clear
+    (tmp_path / "policy.toml").write_text(text)
+    found = check_policy(tmp_path / "policy.toml", findings=["filter-missing"])
+    assert found.problems == ()
+    past, classified, keyring = found.notes
+    assert past == "[[audit.ignore]] filter-missing: its last day, 2020-01-31, is in the past"
+    assert classified == "[classified] clear names email, which has key k_pii: it is encrypted"
+    made = f"secure-bloom keys new {tmp_path / 'keyring.json'} k_footer k_pii"
+    assert keyring == f"there is no keyring {tmp_path / 'keyring.json'}; to make it: {made}"
+
+
+@pytest.mark.parametrize("rule", ["[columns.email]", '[tables."orders/*".columns.email]'])
+def test_a_sensitive_column_that_partitions_the_table(tmp_path: Path, rule: str) -> None:
+    table = tmp_path / "orders"
+    (table / "email=a").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1], "card": ["1"]}), table / "email=a" / "x.parquet")
+    section = '[tables."orders/*".columns]\ncard = { key = "k_pii" }\n'
+    text = FOOTER + section.replace("card =", 'email = { key = "k_pii" }\ncard =')
+    if rule.startswith("[col"):
+        text = FOOTER + rule + '\nkey = "k_pii"\n' + section
+    (problem,) = checked(tmp_path, text, table=str(tmp_path)).problems
+    said = "column email partitions the table, so it cannot be encrypted"
+    assert problem.message.startswith(f'[tables."orders/*"]: {said}')
+    if not rule.startswith("[col"):
+        (tmp_path / "keyring.json").write_text(keyring_json())
+        (tmp_path / "keyring.json").chmod(0o600)
+        (tmp_path / "policy.toml").write_text(KMS + text)
+        with pytest.raises(sb.PolicyError, match=said):
+            sb.reencrypt(table, policy=tmp_path / "policy.toml")
