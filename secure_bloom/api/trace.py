@@ -56,7 +56,8 @@ def trace(
             files are asked of the filters in the tables, and only the row groups that may have one
             are read. Other capitals, marks and notations, parts and digests are found only of the
             values that this finds. With many words, or parts, all values are read.
-        keys: A keyring or KMS client for the tables; by default the KMS of ``policy``.
+        keys: A keyring or KMS client for the tables, and for encrypted Parquet files among
+            ``files``; by default the KMS of ``policy``.
         policy: A KeyPolicy, or the path of one.
         allow_unverified: Read a signed file of a table whose footer key is missing.
         allow_unprotected: Read a file of a table that is protected less than the policy says.
@@ -92,8 +93,9 @@ def trace(
     )
     found = list(candidates(as_paths(files)))
     jobs = jobs or os.cpu_count() or 1
-    with request.index(written_words(found, jobs) if as_written else None) as index:
-        return search_files(found, index, jobs=jobs, progress=progress)
+    opening = request.access.describing_resolver()
+    with request.index(written_words(found, jobs, opening) if as_written else None) as index:
+        return search_files(found, index, jobs=jobs, progress=progress, keys=opening)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from secure_bloom.api.trace import TraceRequest
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import Access, GivenPolicy
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
@@ -95,7 +96,8 @@ def _traced(group: str, *, shared: bytes) -> TraceReport | SecureBloomError:
     """Search a group of files. An error is returned, so that the driver can raise it."""
     try:
         found = [FoundFile(path, name) for path, name in json.loads(group)]
-        return search_files(found, _opened(shared).words)
+        opened = _opened(shared)
+        return search_files(found, opened.words, keys=opened.keys)
     except SecureBloomError as error:
         return error
 
@@ -105,12 +107,14 @@ class _Opened(NamedTuple):
 
     words: WordIndex
     tables: ExitStack
+    keys: KeyResolver
 
 
 @opened_once
 def _opened(request: TraceRequest) -> _Opened:
     tables = ExitStack()
-    return _Opened(tables.enter_context(request.index()), tables)
+    words = tables.enter_context(request.index())
+    return _Opened(words, tables, request.access.describing_resolver())
 
 
 def _report(result: TraceReport | SecureBloomError) -> TraceReport:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import MissingPathError, SecureBloomError
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import local_path, open_input
@@ -60,12 +61,18 @@ def search_files(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
+    keys: KeyResolver | None = None,
 ) -> TraceReport:
-    """Search files for words of an index, and confirm what was found."""
+    """Search files for words of an index, and confirm what was found.
+
+    ``keys`` open Parquet files that are encrypted.
+    """
     traces: list[FileTrace] = []
     searched = asked = size = 0
     many = _ManyThreads(jobs)
-    for pair in in_order(partial(_traced, index=index, many=many), found, jobs, room=jobs):
+    for pair in in_order(
+        partial(_traced, index=index, many=many, keys=keys), found, jobs, room=jobs
+    ):
         searched += 1
         for trace in pair:
             asked += trace.asked
@@ -110,12 +117,12 @@ _LARGE: Final = 8 << 20
 
 
 def _traced(
-    candidate: FoundFile, index: WordIndex, many: _ManyThreads
+    candidate: FoundFile, index: WordIndex, many: _ManyThreads, keys: KeyResolver | None
 ) -> tuple[FileTrace, FileTrace]:
     name = trace_text(candidate.path, NAME, _encoded(candidate.name), index)
     try:
         with open_input(candidate.path) as file, many.of(file.size) as threads:
-            return trace_file(file, index, threads), name
+            return trace_file(file, index, threads, keys), name
     except SecureBloomError as error:
         # An empty file holds nothing.
         unread = [] if error.message == "the file is empty" else [("", error.message)]

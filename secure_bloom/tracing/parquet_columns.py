@@ -7,16 +7,21 @@ How many rows pyarrow decodes at once follows from the page headers, before anyt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.parquet.arrow_schemas import check_arrow_texts
+from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.decoded_bounds import heaviest_value, size_of_pages
 from secure_bloom.parquet.dictionary_pages import read_headers
+from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.parquet.logical_arrays import logical_array
+from secure_bloom.storage import InputFile
 from secure_bloom.storage.inputs import StreamFile
 from secure_bloom.tracing.packed import Budget, UnreadError, check_at_once
 from secure_bloom.tracing.tabular import ROWS, Column, budgeted, damage
@@ -29,15 +34,30 @@ _WIDEST: Final = 32 << 10
 _HARMLESS_LISTS, _TIMES = 128 << 20, 100
 
 
-def parquet_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
-    """Yield the columns of a Parquet file that are in clear."""
+class Protected(NamedTuple):
+    """A file with the files beside it, and the keys that may open it."""
+
+    file: InputFile
+    keys: KeyResolver
+
+
+def parquet_columns(
+    file: BinaryIO, budget: Budget, protected: Protected | None = None
+) -> Iterator[Column]:
+    """Yield the columns of a Parquet file, with the values of those that are in clear.
+
+    The values of an encrypted column are no leak where they are, so it is only opened.
+    """
     import pyarrow.parquet as pq
 
     with damage("a Parquet file"):
         source = StreamFile(file)
-        footer = read_footer(source, KeyResolver(None), SchemaCache())
+        whole, keys = protected or Protected(source, KeyResolver(None))
+        footer = read_footer(whole, keys, SchemaCache())
         check_arrow_texts(mark.value for mark in footer.columns.marks)
-        opened = pq.ParquetFile(file)
+        # pyarrow has no key: what is in clear below an encrypted footer is decoded here.
+        is_sealed = footer.tail.mode is FooterMode.ENCRYPTED
+        opened = None if is_sealed else pq.ParquetFile(file)
     for ordinal, leaf in enumerate(footer.leaves):
         yield Column(leaf.name, _values(opened, source, footer, ordinal, budget))
 
@@ -48,7 +68,14 @@ def _values(
     name = footer.leaves[ordinal].name
     for group in range(len(footer.rows)):
         with damage("a Parquet column that is encrypted, or damaged,"):
-            rows = _rows_at_once(file, footer, group, ordinal, budget)
+            chunk = footer.chunk(group, ordinal)
+            if chunk.column_chunk.crypto_metadata is not None:
+                continue
+            rows = _rows_at_once(file, footer, group, chunk, budget)
+            if opened is None:
+                entries = read_entries(file, chunk).entries
+                yield from budgeted((logical_array(chunk.leaf, it) for it in entries), budget)
+                continue
             batches = opened.iter_batches(
                 rows, row_groups=[group], columns=[name], use_threads=False
             )
@@ -56,10 +83,9 @@ def _values(
 
 
 def _rows_at_once(
-    file: StreamFile, footer: Footer, group: int, ordinal: int, budget: Budget
+    file: StreamFile, footer: Footer, group: int, chunk: Chunk, budget: Budget
 ) -> int:
     """Return how many rows of a column are decoded at once. Counts the bytes of its pages."""
-    chunk = footer.chunk(group, ordinal)
     pages = list(read_headers(file, chunk))
     budget.take(sum(max(page.uncompressed_size, 0) for page in pages))
     check_at_once(max((page.uncompressed_size for page in pages), default=0), "a page")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.bloom.sizing import block_count_for
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.errors import KmsUnavailableError, SecureBloomError
 from secure_bloom.kernels.distinct import DistinctNumbers, distinct
 from secure_bloom.kernels.words import (
@@ -40,6 +41,7 @@ from secure_bloom.tracing.encodings import byte_order, decoded, is_content
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import DISTINCTIVE, FOLDERS, WordIndex, binary_parts
 from secure_bloom.tracing.packed import PIECE, UnreadError
+from secure_bloom.tracing.parquet_columns import Protected
 from secure_bloom.tracing.sources import DEEPEST, MARKS, Opened, Part, is_marked, parts_of
 from secure_bloom.tracing.subjects import SearchedColumn
 
@@ -97,13 +99,15 @@ class FileTrace:
     unread: list[tuple[str, str]] = field(default_factory=list)
 
 
-def trace_file(file: InputFile, index: WordIndex, threads: int = 1) -> FileTrace:
+def trace_file(
+    file: InputFile, index: WordIndex, threads: int = 1, keys: KeyResolver | None = None
+) -> FileTrace:
     """Return which words of the columns are in a file, in any part of it.
 
-    ``threads`` search one text together.
+    ``threads`` search one text together.  ``keys`` open a Parquet file that is encrypted.
     """
     stream = cast("BinaryIO", io.BufferedReader(PositionedStream(file.read_at, file.size), PIECE))
-    opened = Opened.of(file.size)
+    opened = Opened.of(file.size, None if keys is None else Protected(file, keys))
     trace = trace_parts(file.path, parts_of(stream, opened), index, opened, threads)
     trace.size = file.size
     return trace

@@ -41,7 +41,7 @@ from secure_bloom.tracing.packed import (
     skippable_frames,
     window_of,
 )
-from secure_bloom.tracing.parquet_columns import parquet_columns
+from secure_bloom.tracing.parquet_columns import Protected, parquet_columns
 from secure_bloom.tracing.tabular import (
     Columns,
     avro_columns,
@@ -93,15 +93,19 @@ class Part:
 
 @dataclass(slots=True)
 class Opened:
-    """What is known of a file while its parts are read. ``unread`` lists places and reasons."""
+    """What is known of a file while its parts are read. ``unread`` lists places and reasons.
+
+    ``protected`` is the file itself, if keys may open it.
+    """
 
     budget: Budget
     unread: list[tuple[str, str]] = field(default_factory=list)
+    protected: Protected | None = None
 
     @classmethod
-    def of(cls, size: int) -> Opened:
+    def of(cls, size: int, protected: Protected | None = None) -> Opened:
         """Return the state for a file of a size."""
-        return cls(Budget(size, _LEAST_BUDGET, _TIMES))
+        return cls(Budget(size, _LEAST_BUDGET, _TIMES), protected=protected)
 
     def missed(self, place: str, error: UnreadError) -> None:
         """Record what was not read."""
@@ -199,7 +203,11 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _columns(magic: bytes, file: BinaryIO, opened: Opened, place: str, _: int) -> Iterator[Part]:
-    for n, column in enumerate(_FORMATS[magic](file, opened.budget), 1):
+    read = _FORMATS[magic]
+    # A file in another one has no files beside it.
+    if read is parquet_columns and not place:
+        read = partial(parquet_columns, protected=opened.protected)
+    for n, column in enumerate(read(file, opened.budget), 1):
         at = _at(place, f"column {n}")
         yield Part(place=at, arrays=_guarded(column.arrays, opened, at))
 

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.kernels.words import Found, Room
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import FoundFile, search_files
@@ -42,10 +43,12 @@ _LONGEST: Final = 255
 _ENDS: Final = b".,:;!? \t"
 
 
-def written_words(found: Sequence[FoundFile], jobs: int) -> list[bytes] | None:
+def written_words(
+    found: Sequence[FoundFile], jobs: int, keys: KeyResolver | None = None
+) -> list[bytes] | None:
     """Return the words of files and of their names, or None if there are too many."""
     words = _Written()
-    search_files(found, words, jobs=jobs)
+    search_files(found, words, jobs=jobs, keys=keys)
     return list(words.words) if len(words.words) <= MOST_WRITTEN else None
 
 
