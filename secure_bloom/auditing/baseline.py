@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from secure_bloom.auditing.findings import Finding
+from secure_bloom.calling.close_names import near_file
 from secure_bloom.errors import PolicyError, located, refused_by_system
 from secure_bloom.running.bounded_documents import parsed_json, read_bounded
 
@@ -35,7 +36,9 @@ def known_findings(path: str | PathLike[str]) -> frozenset[KnownFinding]:
             with Path(path).open("rb") as file:
                 document = parsed_json(read_bounded(file, _NAME), _NAME)
         except OSError as exc:
-            raise refused_by_system(exc, f"the baseline cannot be read: {exc.strerror}") from exc
+            hint = near_file(Path(path)) if isinstance(exc, FileNotFoundError) else None
+            message = f"the baseline cannot be read: {exc.strerror}"
+            raise refused_by_system(exc, message, hint=hint) from exc
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict) or not isinstance(document.get("findings"), list):

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 #: With more names than these, only those with about the same beginning or end are compared: a
@@ -69,3 +70,12 @@ class CloseNames:
         more = len(self.names) - _MOST_LISTED
         rest = f" and {more:,} more" if more > 0 else ""
         return f"{', '.join(self.names[:_MOST_LISTED])}{rest}"
+
+
+def near_file(path: Path) -> str | None:
+    """Return the hint for a file that is not there: files beside it with similar names, or None."""
+    try:
+        close = CloseNames(it.name for it in path.parent.iterdir()).close(path.name, 3)
+    except OSError:
+        return None
+    return f"did you mean {', '.join(str(path.parent / it) for it in close)}?" if close else None

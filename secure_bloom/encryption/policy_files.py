@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from secure_bloom.calling.close_names import near_file
 from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.errors import PolicyError, located, refused_by_system
 from secure_bloom.running.bounded_documents import parsed_toml, read_bounded, toml_size
@@ -94,7 +95,9 @@ class _PolicyReader:
             refuse_beyond(self.size, "the policy with the files that it includes")
             return parsed_toml(text, _NAME)
         except OSError as exc:
-            raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
+            hint = near_file(path) if isinstance(exc, FileNotFoundError) else None
+            message = f"the policy cannot be read: {exc.strerror}"
+            raise refused_by_system(exc, message, hint=hint) from exc
         except UnicodeDecodeError as exc:
             raise PolicyError("the policy is not UTF-8 text") from exc
         except tomllib.TOMLDecodeError as exc:

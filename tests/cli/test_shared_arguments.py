@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.cli.shared_arguments import (
     default_keyring,
     default_policy,
@@ -218,3 +219,19 @@ def test_a_verb_takes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert done.returncode == 0, done.stderr
     assert run("audit", path).returncode == 0
     assert run("probe", path, "email", "nobody@example.com").returncode == 1
+
+
+@pytest.mark.parametrize("kind", ["policy", "keyring", "baseline"])
+def test_a_misspelt_file_is_met_with_the_one_that_is_there(tmp_path: Path, kind: str) -> None:
+    from secure_bloom.auditing.baseline import known_findings
+
+    read = {"policy": sb.KeyPolicy.load, "keyring": sb.Keyring.load, "baseline": known_findings}
+    (tmp_path / f"{kind}.txt").touch()
+    with pytest.raises(sb.PolicyError) as error:
+        read[kind](tmp_path / f"{kind[:2]}{kind[3:]}.txt")
+    assert error.value.hint == f"did you mean {tmp_path / kind}.txt?"
+    (tmp_path / f"{kind}.txt").unlink()
+    with pytest.raises(sb.PolicyError) as error:
+        read[kind](tmp_path / "x")
+    made = f"to make it: secure-bloom keys new {tmp_path / 'x'} --policy POLICY"
+    assert error.value.hint == (made if kind == "keyring" else None)

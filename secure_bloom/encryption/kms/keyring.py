@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from secure_bloom.calling.arguments import check_fields, checked_arguments
+from secure_bloom.calling.close_names import near_file
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import check_key_size
 from secure_bloom.encryption.configuration import ConfigTable, close_match
@@ -32,6 +33,7 @@ from secure_bloom.errors import (
     located,
     refused_by_system,
 )
+from secure_bloom.reports.text import shell_word
 from secure_bloom.running.bounded_documents import parsed_json, read_bounded
 
 
@@ -303,7 +305,10 @@ def _read_json(path: Path) -> object:
                 _warn_of_open_keyring(str(path.absolute()))
             content = read_bounded(file, "the keyring")
     except OSError as exc:
-        raise refused_by_system(exc, f"the keyring cannot be read: {exc.strerror}") from exc
+        made = f"to make it: secure-bloom keys new {shell_word(str(path))} --policy POLICY"
+        hint = near_file(path) or made if isinstance(exc, FileNotFoundError) else None
+        message = f"the keyring cannot be read: {exc.strerror}"
+        raise refused_by_system(exc, message, hint=hint) from exc
     return _json_of(content)
 
 
