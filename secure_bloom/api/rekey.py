@@ -295,8 +295,10 @@ def rotate_keys(
         choice.refuse()
         # With moves the policy is asked for its KMS alone.
         open_work = partial(setting, loaded_policy(policy, every), needs_columns=not moves)
-        done = run(open_work, FilesTarget(paths=every, where=where), runner, progress)
-        return _files_report(done, closed_notes(moves or {}, done.reports))
+        target = FilesTarget(paths=every, where=where)
+        done = run(open_work, target, runner, progress)
+        closed = closed_notes(moves or {}, done.reports)
+        return _files_report(done, (*target.notes(dry_run=dry_run), *closed))
     table, wanted = open_rotation(*found, policy, moves or {}, choice)
     open_work = partial(setting, wanted, names=table.opened_names)
     done = run(open_work, table, runner, progress)

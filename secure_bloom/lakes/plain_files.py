@@ -57,7 +57,12 @@ class FilesTarget:
         return files
 
     def notes(self, *, dry_run: bool) -> tuple[str, ...]:
-        """Return the note on files below ``output`` that new ones take the place of."""
+        """Return the note on a choice of nothing, or on files at ``output`` that are replaced."""
+        if self.where is not None and not self.tasks:
+            # Imported here: without a condition nothing needs pyarrow.
+            from secure_bloom.lakes.partition_choice import unmatched_note
+
+            return (unmatched_note(self.where, {}),)
         if not self.taken:
             return ()
         be = "would be" if dry_run else "were" if self.taken > 1 else "was"
