@@ -50,7 +50,8 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
     surveys: list[Survey] = []
     for own, group in request.by_table(files):
         surveys += _few_of_table(group, own, resolver)
-    check_surveys(surveys)
+    with located(path=request.source):
+        check_surveys(surveys)
     return sum(survey.chunks for survey in surveys) // max(1, len(surveys))
 
 

@@ -152,6 +152,12 @@ class FilterRequest:
     #: Whether the policy says which columns get filters, and not the caller.
     from_policy: bool = False
 
+    @property
+    def source(self) -> str | None:
+        """The file of the policy that names the columns, if one does."""
+        policy = self.guard.policy
+        return policy.source if policy is not None and self.from_policy else None
+
     def on_table(self, names: ColumnMapping | None, known: Iterable[str]) -> FilterRequest:
         """Return the request for the files of a table.
 

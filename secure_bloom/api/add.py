@@ -22,7 +22,7 @@ from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.calling.arguments import Progress, check_fields, takes
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, located
 from secure_bloom.lakes.managed_tables import table_to_write
 from secure_bloom.lakes.plain_files import FilesTarget, summary_notes
 from secure_bloom.lakes.table_format import TableFormat
@@ -171,8 +171,11 @@ def open_table_run(
     request = request.for_file(place)
     wanted, policy = request.wanted, request.guard.policy
     table = form.open_to_write(place, choice)
-    table.check_columns(wanted.required())
-    table.require(() if policy is None else policy.columns.keys() - policy.shared)
+    with located(path=request.source):
+        table.check_columns(wanted.required())
+    if policy is not None:
+        with located(path=policy.source):
+            table.require(policy.columns.keys() - policy.shared)
     fpps = {name: options.fpp for name, options in wanted.columns.items()}
     change = TableChange(
         verb="add",

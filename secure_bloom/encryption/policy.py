@@ -97,6 +97,8 @@ class KeyPolicy:
     table: str | None = None
     shared: frozenset[str] = frozenset()
     included: tuple[Path, ...] = ()
+    #: The file that the policy was loaded from: errors about its columns name it.
+    source: str | None = field(default=None, repr=False, compare=False)
     _likeness: list[Likeness] = field(init=False, repr=False, compare=False, default_factory=list)
     #: The policy of what is outside of all tables. It is made once, as its likeness is.
     _outside: list[KeyPolicy] = field(init=False, repr=False, compare=False, default_factory=list)
@@ -238,7 +240,7 @@ class KeyPolicy:
         and wrong types are refused anywhere in the file.
         """
         with located(path=os.fspath(path)):
-            return _loaded(read_policy(Path(path).expanduser()))
+            return _loaded(read_policy(Path(path).expanduser()), os.fspath(path))
 
     @staticmethod
     def draft(
@@ -425,13 +427,13 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
     try:
         # Tables that make sense alone may contradict each other, such as a column key without a
         # footer key.
-        return _loaded(source), ()
+        return _loaded(source, os.fspath(path)), ()
     except PolicyError as error:
         return None, (error,)
 
 
-def _loaded(source: PolicySource) -> KeyPolicy:
-    """Return the policy that files say together."""
+def _loaded(source: PolicySource, path: str) -> KeyPolicy:
+    """Return the policy that files say together. ``path`` is that of the first one."""
     common = policy_fields(source.table)
     tables = {}
     for pattern, own in table_fields(source.table, common).items():
@@ -445,11 +447,17 @@ def _loaded(source: PolicySource) -> KeyPolicy:
         shared = common["columns"].keys() - own["columns"].keys()
         try:
             tables[pattern] = KeyPolicy(
-                **fields, base=source.base, table=pattern, shared=frozenset(shared)
+                **fields,
+                base=source.base,
+                table=pattern,
+                shared=frozenset(shared),
+                source=path,
             )
         except PolicyError as error:
             raise PolicyError(f'[tables."{pattern}"]: {error.message}', hint=error.hint) from error
-    return KeyPolicy(**common, base=source.base, tables=tables, included=source.included)
+    return KeyPolicy(
+        **common, base=source.base, tables=tables, included=source.included, source=path
+    )
 
 
 #: Client of [kms] -> its lines.

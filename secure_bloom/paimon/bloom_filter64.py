@@ -197,7 +197,9 @@ class BloomFilter64:
         fill = self.fill()
         if fill == 1.0 or self.hash_functions == 0:
             return None
-        return round(-self.bit_count / self.hash_functions * math.log1p(-fill))
+        found = round(-self.bit_count / self.hash_functions * math.log1p(-fill))
+        # In a small filter the positions of one value are often the same ones.
+        return max(found, 1) if fill else 0
 
     def _positions(self, h: int, functions: int) -> Iterator[int]:
         low, high = h & 0xFFFFFFFF, h >> 32

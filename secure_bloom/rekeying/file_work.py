@@ -88,7 +88,8 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
             policy = work.policy_of(path)
             if policy is None:
                 return
-            table = found.setdefault(policy.table, _Columns(set(missing_columns(policy, ()))))
+            wanted = _Columns(set(missing_columns(policy, ())), source=policy.source)
+            table = found.setdefault(policy.table, wanted)
             # Files of another table may follow, if the policy has several.
             if not table.missing and policy.table is None:
                 return
@@ -101,7 +102,8 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
         for name in sorted(table.missing) if table.known else ():
             error = partition_error(name, table.paths) or unknown_column(name, table.known)
             place = "" if pattern is None else f'[tables."{pattern}"]: '
-            raise PolicyError(f"{place}{error.message}", hint=error.hint, column=name)
+            text = f"{place}{error.message}"
+            raise PolicyError(text, hint=error.hint, path=table.source)
 
 
 @dataclass(slots=True)
@@ -111,6 +113,8 @@ class _Columns:
     missing: set[str]
     known: set[str] = field(default_factory=set)
     paths: list[str] = field(default_factory=list)
+    #: The file of the policy.
+    source: str | None = None
 
     def take(self, policy: KeyPolicy, leaves: Sequence[Leaf] | None) -> None:
         """Add the columns of one file. None if its footer stays closed: it may have any."""

@@ -22,7 +22,7 @@ from secure_bloom.adding.preflight import (
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.access import Access
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.errors import KmsUnavailableError
+from secure_bloom.errors import KmsUnavailableError, located
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import JobFiles
@@ -62,7 +62,8 @@ def check_request(
         _require_kms(surveys)
     if len(few) < files.count and _missing_everywhere(surveys):
         surveys = list(_of_all(files, survey))
-    check_surveys(surveys)
+    with located(path=request.source):
+        check_surveys(surveys)
 
 
 def _require_kms(surveys: Sequence[Survey]) -> None:

@@ -15,6 +15,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_columns import check_spark_columns
 from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, FACTORY_CLASS
+from secure_bloom.errors import located
 from secure_bloom.spark.kms import kms_config
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def session_config(
         leaves = None if schema is None else spark_leaves(schema.jsonValue())
         loaded = loaded if leaves is None else loaded.for_columns(leaves)
         properties = loaded.spark_properties()
-        check_spark_columns(loaded, leaves)
+        with located(path=loaded.source):
+            check_spark_columns(loaded, leaves)
     return {
         **{f"spark.hadoop.{name}": value for name, value in properties.items()},
         **kms_config(loaded, kms_client_class),

@@ -152,7 +152,10 @@ def test_files_that_need_no_filter_are_copied_to_the_output(tmp_path: Path) -> N
         ),
         (("add", "PATH", "-c", "id", "--sample", "3"), "error: --sample is for a dry run"),
         (("add", "PATH", "-c", "id", "--sample", "3"), "hint: give --dry-run too\n"),
-        (("add", "PATH", "-c", "id", "--where", "id = 1"), "error: --where is for the folder of"),
+        (
+            ("add", "PATH", "-c", "id", "--where", "id = 1"),
+            "--where: 'id' is not a partition column",
+        ),
         (("add", "PATH", "-c", "id", "--commit-every", "3"), "error: --commit-every is for the"),
         (("add", "PATH", "-c", "id", "--branch", "x"), "error: --branch is for the folder of"),
         (("add", "PATH"), "hint: name columns (--column NAME), or give a policy (--policy FILE)"),
@@ -237,3 +240,13 @@ def test_files_that_are_replaced_below_an_output_folder_are_told(tmp_path: Path,
 def test_a_condition_on_a_plain_folder_gets_the_folder_to_name(tmp_path: Path) -> None:
     done = run("add", _in_clear(tmp_path), "--column", "id", "--where", "day = '1'")
     assert_error(done, "such as TABLE/day=2026-11-20")
+
+
+@pytest.mark.parametrize("verb", ["add", "reencrypt"])
+def test_a_column_of_the_policy_that_is_not_there_names_its_file(tmp_path: Path, verb: str) -> None:
+    plain = _in_clear(tmp_path)
+    policy = tmp_path / "policy.toml"
+    policy.write_text(policy.read_text().replace("[columns.email]", "[columns.emial]"))
+    weaker = ("--allow-unprotected",) if verb == "add" else ()
+    done = run(verb, plain, "--policy", policy, *weaker)
+    assert_error(done, f"error: {policy}: there is no column emial", "did you mean email")

@@ -191,3 +191,9 @@ def test_sizes_of_a_wrong_type_are_refused(wrong: tuple[Any, Any]) -> None:
         BloomFilter64.sized(*wrong)
     with pytest.raises(PolicyError, match="is of type"):
         BloomFilter64(8, wrong[1])
+
+
+def test_one_value_in_the_smallest_filter_is_about_one() -> None:
+    # Seven looks at one bit: double hashing of a multiple of the number of bits.
+    assert BloomFilter64.from_bytes(b"\0\0\0\7\1").estimated_values() == 1
+    assert BloomFilter64.from_bytes(b"\0\0\0\7\0").estimated_values() == 0
