@@ -41,7 +41,9 @@ def check_arrow_texts(texts: Iterable[str | None]) -> None:
     for text in filter(None, texts):
         # As much as Arrow decodes: up to the first other character.
         digits = _BASE64.match(text)[0]  # type: ignore[index]
-        message = base64.b64decode(digits[: len(digits) // 4 * 4])
+        # A digit alone is no byte; two or three at the end are one or two.
+        digits = digits[:-1] if len(digits) % 4 == 1 else digits
+        message = base64.b64decode(digits + "=" * (-len(digits) % 4))
         # Old writers have no mark before the length.
         tables_at = 8 if message.startswith(_CONTINUES) else 4
         refuse_beyond(message_size(message[tables_at:]), "the writer's Arrow schema")

@@ -46,8 +46,9 @@ def test_what_is_no_schema_is_refused(text: str) -> None:
         schema_columns(text)
 
 
-def test_a_draft_is_a_policy_with_every_column_commented_out() -> None:
+def test_a_draft_gives_a_key_to_columns_that_look_personal_and_comments_out_the_others() -> None:
     text = KeyPolicy.draft("id long, email string", client="vault")
-    assert '# [columns."email"]' in text
+    assert '\n[columns."email"]' in text
+    assert '# [columns."id"]' in text
     with pytest.raises(PolicyError, match="client is 'vautl'"):
         KeyPolicy.draft("id long", client="vautl")

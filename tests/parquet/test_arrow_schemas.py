@@ -114,3 +114,11 @@ def test_an_audit_says_that_it_cannot_look_into_such_a_schema(
     monkeypatch.setenv(VARIABLE, "16MiB")
     with pytest.raises(MemoryBudgetError):
         texts_inside(base64.b64encode(shared_children(15, 20_000)))
+
+
+@pytest.mark.parametrize("length", range(1, 7))
+def test_the_last_bytes_of_a_schema_count_whatever_its_length(tmp_path: Path, length: int) -> None:
+    pl = pytest.importorskip("polars")
+    # Polars has no padding after the last text, which is the name.
+    pl.DataFrame({"x" * length: ["a"]}).write_parquet(tmp_path / "x.parquet")
+    assert sb.read_table(tmp_path).num_rows == 1
