@@ -18,9 +18,7 @@ from tests.lakes.iceberg.tables import NAME, in_settings, people
 POLICY = sb.KeyPolicy(footer_key="k_footer")
 
 
-@pytest.mark.parametrize(
-    "choice", [{"where": "a = 1"}, {"since": 1}, {"branch": "b"}, {"commit_every": 1}], ids=str
-)
+@pytest.mark.parametrize("choice", [{"since": 1}, {"branch": "b"}, {"commit_every": 1}], ids=str)
 def test_options_of_tables_are_refused_for_files(choice: dict[str, object]) -> None:
     with pytest.raises(PolicyError, match=next(iter(choice))):
         TableChoice(**choice).refuse()  # type: ignore[arg-type]

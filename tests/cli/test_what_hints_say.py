@@ -237,8 +237,8 @@ def test_files_that_are_replaced_below_an_output_folder_are_told(tmp_path: Path,
     assert f"{note}was replaced" in run(*words).stdout
 
 
-def test_a_condition_on_a_plain_folder_gets_the_folder_to_name(tmp_path: Path) -> None:
-    done = run("add", _in_clear(tmp_path), "--column", "id", "--where", "day = '1'")
+def test_a_version_for_a_plain_folder_gets_the_folder_to_name(tmp_path: Path) -> None:
+    done = run("add", _in_clear(tmp_path), "--column", "id", "--since", "1")
     assert_error(done, "such as TABLE/day=2026-11-20")
 
 
