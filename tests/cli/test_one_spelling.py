@@ -177,7 +177,10 @@ def test_new_keys_are_compared_with_the_policy(tmp_path: Path) -> None:
 
 def test_a_search_in_an_encrypted_lake_names_no_class(lake: Path) -> None:
     words = ("--values-of", f"{lake / 'out'}:email", "--policy", lake / "policy.toml")
-    done = run("trace", lake / "out", *words)
+    assert run("trace", lake / "out", *words).returncode == 0
+    plain = lake / "plain.parquet"
+    pq.write_table(pa.table({"email": ["a@x.example"]}), plain)
+    done = run("trace", lake / "out", "--values-of", f"{plain}:email")
     assert "is encrypted: key 'k_footer' of the footer is not available" in done.stdout
     assert "Error" not in done.stdout + done.stderr
 
