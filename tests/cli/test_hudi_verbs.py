@@ -84,7 +84,7 @@ def test_errors_end_with_exit_code_two(lake: Path) -> None:
         assert f"secure-bloom: error: {out / 'a.parquet'}: " in failed.stderr
         assert "secure-bloom: hint: " in failed.stderr
     assert "no key is given" in run("hudi", "lookup", out).stderr
-    assert "num_entries is 0" in run("hudi", "add", out, "--num-entries", "0").stderr
+    assert "--num-entries is 0" in run("hudi", "add", out, "--num-entries", "0").stderr
 
 
 def test_every_verb_has_help() -> None:
@@ -138,7 +138,7 @@ def test_a_table_without_rows_has_no_empty_frame(lake: Path) -> None:
     assert (shown.returncode, shown.stdout) == (2, "")
     failed = run("hudi", "add", lake / "out" / "a.parquet")
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert "max_entries is -1" in run("hudi", "add", lake, "--max-entries", "-1").stderr
+    assert "--max-entries is -1" in run("hudi", "add", lake, "--max-entries", "-1").stderr
 
 
 def test_a_hint_stands_behind_the_errors_that_it_is_for(lake: Path) -> None:

@@ -97,7 +97,7 @@ BAD_CALLS = [
             "--output",
             "x",
         ),
-        ["in_place", "output"],
+        ["--in-place", "--output"],
     ),
     (("probe", "{out}", "email"), ["VALUE"]),
     (("probe", "{out}", "id", "many", "--keyring", "{keyring}"), ["whole number", "id"]),
