@@ -19,8 +19,6 @@ from secure_bloom.errors import PolicyError
 def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = None) -> None:
     """Raise the first of :func:`spark_problems`."""
     for problem in spark_problems(policy, leaves):
-        # The message names the column already.
-        problem.column = None
         raise problem
 
 

@@ -183,7 +183,7 @@ def test_columns_have_the_names_of_the_table(tmp_path: Path, mode: str) -> None:
     assert sb.probe(table, "items", [5]).column == "items"
     with pytest.raises(PolicyError, match="no column col-1"):
         sb.probe(table, "col-1", [5])
-    with pytest.raises(PolicyError, match="no column name"):
+    with pytest.raises(PolicyError, match="column name was dropped from the table"):
         sb.probe(table, "name", ["ada"])
 
 
