@@ -7,11 +7,11 @@ Summary files are left unchanged, because other writers own them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.lakes.managed_tables import refuse_managed
@@ -73,7 +73,8 @@ class FilesTarget:
         """Return a publication that does nothing: each file is visible when it is written."""
         del dry_run
         places = [task.target for task in self.tasks if task.target is not None]
-        self.taken = sum(not is_object_uri(it) and Path(it).exists() for it in places)
+        # Only a note depends on it: a place that cannot be looked at is found by the write.
+        self.taken = sum(not is_object_uri(it) and os.path.exists(it) for it in places)  # noqa: PTH110
         return nullcontext(DirectPublication(self.tasks))
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
