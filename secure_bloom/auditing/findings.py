@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -239,3 +240,25 @@ class AuditReport(Report):
         counts = ", ".join(f"{severities[each]} {each}" for each in Severity if severities[each])
         findings = counted(len(self.findings), "finding") + (f" ({counts})" if counts else "")
         return f"{findings} in {counted(self.files, 'file')}"
+
+
+def audit_numbers(report: AuditReport, seconds: float) -> dict[str, tuple[float, str]]:
+    """Return the numbers of an audit, for ``reports.prometheus``."""
+    counts = report.to_dict()["counts"]
+    unread = len(report.paths) - len(report.file_columns or ())
+    return {
+        "files": (report.files, "Files that were checked."),
+        "files_unread": (unread, "Files of these that could not be read."),
+        "failures": (unread, "Files that could not be read, as files_unread."),
+        "files_left_out": (len(report.left_out), "Files that the sample left out."),
+        "bytes": (report.bytes, "Bytes of the files that could be read."),
+        "filters": (report.filters, "Bloom filters of these files."),
+        "columns_checked": (report.columns_checked, "Columns of files that were checked whole."),
+        **{
+            f'findings{{severity="{severity}"}}': (counts[severity], "Findings that count.")
+            for severity in Severity
+        },
+        "findings_ignored": (counts["ignored"], "Findings that do not count."),
+        "seconds": (seconds, "Duration of the audit."),
+        "finished_timestamp_seconds": (time.time(), "When the audit ended, in Unix time."),
+    }

@@ -205,7 +205,7 @@ def audit_command(
     Exit code: 0 clean, 1 findings, 2 the audit itself failed.
     """
     from secure_bloom.api.audit import audit
-    from secure_bloom.auditing.formats.metrics import audit_numbers
+    from secure_bloom.auditing.findings import audit_numbers
 
     started = time.perf_counter()
     for file in (output, metrics):

@@ -19,8 +19,7 @@ from secure_bloom.auditing.auditor import conclude, searched_words
 from secure_bloom.auditing.checks.subjects import AuditRequest, AuditRun
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
-from secure_bloom.auditing.findings import AuditReport, Severity
-from secure_bloom.auditing.formats.metrics import audit_numbers
+from secure_bloom.auditing.findings import AuditReport, Severity, audit_numbers
 from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy

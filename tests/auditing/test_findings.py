@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.auditing.findings import AuditReport, Finding, Severity
+from secure_bloom.auditing.findings import AuditReport, Finding, Severity, audit_numbers
+from tests.auditing.formats.reports import clean_report, small_report
 
 
 def finding(severity: Severity = Severity.HIGH, **place: object) -> Finding:
@@ -63,3 +64,12 @@ def test_a_report_has_a_verdict_and_counts() -> None:
     assert AuditReport(findings=(doubt,), paths=("a",)).verdict == "unchecked"
     assert AuditReport().verdict == "unchecked"
     assert AuditReport(paths=("a",)).verdict == "clean"
+
+
+def test_findings_are_counted_by_severity() -> None:
+    for report in (small_report(), clean_report()):
+        numbers = {name: number for name, (number, _) in audit_numbers(report, 1.5).items()}
+        counted = {name: it for name, it in numbers.items() if name.startswith("findings{")}
+        assert sum(counted.values()) == len(report.findings)
+        assert numbers["findings_ignored"] == len(report.ignored)
+        assert (numbers["files"], numbers["seconds"]) == (report.files, 1.5)
