@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -101,6 +102,8 @@ class Session:
         if block.title:
             Path(block.title).write_text(block.text)
 
+    _yaml = _sql = _keep
+
     def _python(self, block: Block) -> None:
         exec(compile(block.text, "page", "exec"), self.names)
 
@@ -117,7 +120,8 @@ class Session:
             os.chdir(arguments[0])
             return
         assert name == "secure-bloom", command
-        done = run(*arguments)
+        # As a shell does: a pattern that no file matches stays as it is.
+        done = run(*(path for word in arguments for path in glob.glob(word) or [word]))  # noqa: PTH207
         assert done.returncode == code, (command, done.stdout, done.stderr)
         self.shown.append(done.stdout)
         for line in shown:

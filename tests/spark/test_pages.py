@@ -77,10 +77,11 @@ def test_the_block_on_audits(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     development_keys()
-    Path("out").mkdir()
-    write(tmp_path / "out" / "0.parquet", customers(5), Mode.PLAIN)
+    Path("protected").mkdir()
+    write(tmp_path / "protected" / "0.parquet", customers(5), Mode.PLAIN)
     [block] = [block for block in blocks("audit.md", "python") if "spark" in block.text]
-    exec(placed(block.text, tmp_path), {"spark": spark})
+    text = block.text.replace("policy.toml", "keys/policy.toml")
+    exec(placed(text, tmp_path), {"spark": spark})
     assert "column-in-clear" in capsys.readouterr().out
     listed = (DOCS / "audit.md").read_text().partition("with the\ncolumns ")[2].partition(":")[0]
     fields = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
