@@ -30,7 +30,7 @@ from secure_bloom.cli.timeout import requested_limit
 from secure_bloom.cli.verbosity import say, settle_quiet
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import ReportLostError, SecureBloomError, TimeLimitError, causes
-from secure_bloom.running import settle_process
+from secure_bloom.running import end_process, settle_process
 from secure_bloom.running.first_answer import left_threads
 
 EXIT_ERROR = 2
@@ -65,8 +65,8 @@ def main(arguments: list[str] | None = None) -> None:
             # Threads may be busy in compiled code, and an orderly end would wait for them.
             sys.stdout.flush()
             os._exit(outcome.code)
-        sys.exit(outcome.code)
-    sys.exit(outcome)
+        end_process(outcome.code)
+    end_process(outcome)
 
 
 def _supervised(arguments: list[str]) -> int | _Failure:

@@ -8,8 +8,8 @@
     time_limit         how long a verb may take
     first_answer       how long a server may take to answer for the first time
 
-A process that runs this program alone calls ``settle_process`` first.  A verb calls
-``chosen_parallelism`` once, then takes reports from ``each_file`` as files are done:
+A process that runs this program alone calls ``settle_process`` first and ``end_process`` last.  A
+verb calls ``chosen_parallelism`` once, then takes reports from ``each_file`` as files are done:
 
     parallelism = chosen_parallelism(len(paths), jobs, mean_size=size, at_once=1)
     for index, report in each_file(work, open_work, paths, parallelism, lost=failed):
@@ -22,9 +22,11 @@ import atexit
 import gc
 import os
 import sys
-from typing import Final
+from contextlib import suppress
+from typing import Final, NoReturn
 
 _OBJECTS: Final = 50_000
+_exit_code: int | None = None
 
 
 def settle_process() -> None:
@@ -37,8 +39,30 @@ def settle_process() -> None:
     gc.set_threshold(_OBJECTS, 10, 10)
     # At the end the interpreter would look for garbage among all that was imported.
     atexit.register(gc.freeze)
+    # What is registered first is called last, when nothing of Python's own is left to do.
+    atexit.register(_leave)
     # numpy's library of linear algebra, which nothing here calls, starts a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def end_process(code: int) -> NoReturn:
+    """End a settled process with this exit code, and do not wait for the threads of libraries.
+
+    pyarrow's threads free memory of Python after they gave their result.  If the interpreter is
+    being taken apart meanwhile, Python ends such a thread, and C++ then aborts the process.
+    """
+    global _exit_code
+    _exit_code = code
+    sys.exit(code)
+
+
+def _leave() -> None:
+    if _exit_code is not None:
+        for stream in (sys.stdout, sys.stderr):
+            # A reader that is gone was reported before.
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(_exit_code)
 
 
 def _open_closed_streams() -> None:

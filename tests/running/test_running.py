@@ -23,6 +23,25 @@ import numpy
 print(len(os.listdir("/proc/self/task")))
 """
 
+#: A thread that frees memory of Python while the interpreter is taken apart aborts the process.
+END = """
+import atexit, sys
+from secure_bloom.running import end_process, settle_process
+class Late:
+    def __del__(self):
+        print("taken apart")
+settle_process()
+late = Late()
+atexit.register(print, "cleaned up")
+print("answer")
+end_process(3)
+"""
+
+
+def test_the_end_cleans_up_and_takes_nothing_apart() -> None:
+    done = subprocess.run([sys.executable, "-c", END], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "answer\ncleaned up\n")
+
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 def test_numpy_starts_no_threads() -> None:

@@ -127,7 +127,7 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
             pq.ParquetFile(
                 pa.BufferReader(content), pre_buffer=False, coerce_int96_timestamp_unit="us"
             )
-            .read()
+            .read(use_threads=False)
             .column(0)
         )
     except (pa.ArrowException, OSError):
