@@ -30,6 +30,7 @@ from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.lakes.formats import PAIMON
+from secure_bloom.lakes.table_format import ListedTable
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.running.ordered_pool import in_order
@@ -245,9 +246,19 @@ class _TableSums:
 
     def partition_columns(self, plan: AuditPlan) -> set[str]:
         """Return the columns that partition the tables with a log, whose files are here."""
+        return {column for table in self._logs(plan) for column in table.partition_columns}
+
+    def has_named(self, column: str, plan: AuditPlan, older: OlderNames) -> bool:
+        """Return whether a schema of a table with a log, whose files are here, has the column."""
+        return any(
+            column in table.schema()
+            or any(names.stored(column) is not None for names in older.of_table(table))
+            for table in self._logs(plan)
+        )
+
+    def _logs(self, plan: AuditPlan) -> Iterator[ListedTable]:
         files = set(self.paths)
-        logs = (it for it in plan.tables.tables if not files.isdisjoint(it.files) or not it.files)
-        return {column for table in logs for column in table.partition_columns}
+        return (it for it in plan.tables.tables if not files.isdisjoint(it.files) or not it.files)
 
 
 def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
@@ -283,9 +294,12 @@ def _unknown_columns(table: _TableSums, plan: AuditPlan) -> Iterator[Finding]:
     folders = {f"{part.partition('=')[0]}=" for part in parts}
     partitions = {secret_partition(folder, policy) for folder in folders}
     partitions.update(table.partition_columns(plan))
-    names = CloseNames(columns)
+    names, older = CloseNames(columns), OlderNames(plan.tables)
     for path, rule in policy.columns.items():
         if path in columns or path in parents or path in policy.shared:
+            continue
+        # Its files may keep a column that the table has dropped or renamed, or not have a new one.
+        if table.has_named(path, plan, older):
             continue
         if rule.key is not None and path in partitions:
             # Another rule reports it: values in names of folders, or in the table's log.

@@ -28,8 +28,10 @@ class OlderNames:
     def of(self, path: str) -> Sequence[ColumnMapping]:
         """Return the mappings that the table of a file had, or nothing for another file."""
         table = next((it for it in self._tables if _has_file(it, path)), None)
-        if table is None:
-            return ()
+        return () if table is None else self.of_table(table)
+
+    def of_table(self, table: ListedTable) -> Sequence[ColumnMapping]:
+        """Return the mappings that a table had."""
         with self._lock:
             if id(table) not in self._found:
                 self._found[id(table)] = _mappings(table)

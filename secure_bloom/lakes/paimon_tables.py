@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import located
 from secure_bloom.lakes.paimon.names import is_named, root_of, table_folder
 from secure_bloom.lakes.table_format import ListedTable, TableFormat, TableRows
 from secure_bloom.lakes.table_version import TableVersion
-from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from secure_bloom.lakes.paimon.schema import PaimonField
     from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
 
 
@@ -80,20 +82,33 @@ class PaimonTables(TableFormat):
 
     def older_names(self, state: PaimonTable) -> list[ColumnMapping]:
         """Return the names in all schemas of the table, by each name that a file may have."""
-        from secure_bloom.lakes.paimon.schema import SchemaReader
+        from secure_bloom.lakes.paimon.schema import SchemaReader, every_field
 
         schemas = SchemaReader(state.folder).every()
-        stored = [(column.name, column.id) for schema in schemas for column in schema.fields]
-        return [
-            ColumnMapping(
-                members={
-                    name: NamedField(name=column.name)
-                    for name, number in stored
-                    if (column := schema.with_id(number)) is not None
-                }
-            )
-            for schema in schemas
-        ]
+        names: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for schema in schemas:
+            for column in every_field(schema.fields):
+                names[column.id][column.name] = None
+        return [ColumnMapping(members=_by_every_name(it.fields, names)) for it in schemas]
+
+
+def _by_every_name(
+    fields: Sequence[PaimonField], names: Mapping[int, Iterable[str]]
+) -> dict[StoredName, NamedField]:
+    """Return the fields of a structure in one schema, by each name that a file may have."""
+    return {
+        stored: NamedField(name=each.name, inside=_inside(each.type, names))
+        for each in fields
+        for stored in names[each.id]
+    }
+
+
+def _inside(kind: Any, names: Mapping[int, Iterable[str]]) -> ColumnMapping | None:
+    from secure_bloom.lakes.paimon.schema import fields_in, held_types
+
+    inner = [_inside(held, names) for held in held_types(kind)]
+    members = _by_every_name(fields_in(kind), names)
+    return ColumnMapping(members=members, inner=inner) if members or any(inner) else None
 
 
 def _partition_fills(table: PaimonTable, file: PaimonFile) -> dict[str, pa.Scalar]:

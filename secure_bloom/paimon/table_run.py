@@ -206,7 +206,7 @@ class IndexPublication:
             target=target,
             options=chosen.options,
             stored=chosen.stored,
-            names=self._table.mapping(file, only_top=True),
+            names=self._table.mapping(file),
             size=file.size,
             old_names=file.index_names,
             embedded=file.embedded_index,

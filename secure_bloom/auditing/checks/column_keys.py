@@ -112,7 +112,12 @@ def check_footer_key_length(subject: FooterSubject) -> Findings:
 
 def check_column_key(subject: ChunkSubject) -> Findings:
     """Check that a sensitive column is encrypted, under its key."""
-    crypto, wanted = subject.column_chunk.crypto_metadata, subject.wanted.key
+    yield from check_under(subject, subject.wanted.key)
+
+
+def check_under(subject: ChunkSubject, wanted: str | None) -> Findings:
+    """Check that a column is encrypted under a master key, if one is wanted."""
+    crypto = subject.column_chunk.crypto_metadata
     if crypto is None:
         if wanted is not None:
             yield subject.finding(

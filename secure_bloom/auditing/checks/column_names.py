@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from secure_bloom.auditing.checks.subjects import Findings, FooterSubject
+from secure_bloom.auditing.checks.column_keys import check_under
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE, COLUMN_IN_CLEAR
 from secure_bloom.errors import UnsupportedFeatureError
@@ -35,21 +36,32 @@ def check_spelling(subject: FooterSubject) -> Findings:
 
 
 def check_older_names(subject: FooterSubject) -> Findings:
-    """Check that no column in clear was a sensitive one under an older name, or the file's own."""
+    """Check that a column that was sensitive under an older name, or the file's own, is protected.
+
+    It is not in clear, and not under another key than that of its older name.
+    """
     policy = subject.of.request.policy
-    clear = {chunk.leaf.path for chunk in subject.chunks if not chunk.is_sensitive}
-    known = {leaf.path for leaf in subject.footer.leaves if leaf.name in policy.columns}
-    found: dict[tuple[str, str], None] = {}
-    for ordinal, path in _other_names(subject):
-        leaf = subject.footer.leaves[ordinal]
-        # A rule for the column's present name is about this very column.
-        if leaf.path in clear - known:
-            secret = secret_named(path, policy)
-            if secret is not None:
-                found[secret, leaf.name] = None
-    for secret, shown in found:
-        what = f"the column is stored in clear; it is {shown} now, and had this name before"
-        yield subject.of.finding(COLUMN_IN_CLEAR, what, column=secret)
+    # A rule for the column's present name is about this very column.
+    unruled: dict[tuple[str, ...], list[ChunkSubject]] = {}
+    for chunk in subject.chunks:
+        if chunk.wanted.key is None and chunk.leaf.name not in policy.columns:
+            unruled.setdefault(chunk.leaf.path, []).append(chunk)
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for ordinal, path in _other_names(subject) if unruled else ():
+        shown = subject.footer.leaves[ordinal].path
+        secret = secret_named(path, policy) if shown in unruled else None
+        if secret is not None:
+            found.setdefault(shown, {})[secret] = None
+    for shown, secrets in found.items():
+        clear = [chunk for chunk in unruled[shown] if not chunk.is_encrypted]
+        for secret in secrets if clear else ():
+            name = clear[0].leaf.name
+            what = f"the column is stored in clear; it is {name} now, and had this name before"
+            yield subject.of.finding(COLUMN_IN_CLEAR, what, column=secret)
+        keys = {policy.key_for(secret.split(".")) for secret in secrets}
+        for chunk in unruled[shown] if len(keys) == 1 else ():
+            if chunk.is_encrypted:
+                yield from check_under(chunk, *keys)
 
 
 def _other_names(subject: FooterSubject) -> Iterator[tuple[int, tuple[str, ...]]]:

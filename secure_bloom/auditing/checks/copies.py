@@ -38,6 +38,7 @@ from secure_bloom.auditing.rules.leak_rules import (
 from secure_bloom.auditing.rules.unchecked_rules import (
     OTHER_FILES,
     UNCHECKED_COPY,
+    UNCHECKED_FEATURE,
     UNCHECKED_FIELDS,
     UNCHECKED_FILE,
     UNCHECKED_FOOTER,
@@ -89,10 +90,13 @@ _COUNTS = frozenset(
         FILTER_CROWDED,
         HUDI_KEYS_IN_CLEAR,
         KEYS_IN_LAKE,
+        UNCHECKED_FEATURE,
         UNCHECKED_FIELDS,
         UNCHECKED_FOOTER,
     )
 )
+#: What a file is called that cannot be opened, or not by the names of its table.
+_UNREAD = frozenset({UNCHECKED_FILE.id, UNCHECKED_FEATURE.id})
 #: The folders of logs, and that of an Iceberg table's metadata.
 _LOGS, _METADATA = (LOG_FOLDER, "_spark_metadata"), "metadata"
 _SUMMARIES = ("_metadata", "_common_metadata")
@@ -305,8 +309,8 @@ def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
     audited = search.audit(candidate.path, open_named)
     search.traced.extend(audited.traced)
     found = audited.findings
-    if table is not None and any(finding.id == UNCHECKED_FILE.id for finding in found):
-        # The table's names do not fit the file: it has those that it brings.
+    if table is not None and any(finding.id in _UNREAD for finding in found):
+        # The table's names, or its ids of fields, do not fit the file: it has those that it brings.
         audited = search.audit(candidate.path, open_input)
         search.traced.extend(audited.traced)
         found = audited.findings

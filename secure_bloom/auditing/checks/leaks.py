@@ -192,10 +192,12 @@ def check_schemas(subject: FooterSubject) -> Findings:
     if not sensitive:
         return
     texts = _texts(subject)
+    # Schemas have the names of the file, which may not be those of its table.
+    paths = (it for leaf in sensitive.values() for it in (leaf.path, leaf.stored_path) if it)
     known = {
-        path[:depth]
-        for path in (column_levels(leaf.path) for leaf in sensitive.values())
-        for depth in range(1, len(path) + 1)
+        levels[:depth]
+        for levels in map(column_levels, paths)
+        for depth in range(1, len(levels) + 1)
     }
     for writer, columns in columns_with_metadata(texts).items():
         for column in sorted(columns):

@@ -12,12 +12,16 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError, located
 from secure_bloom.lakes.paimon.names import branch_folders, root_of
 from secure_bloom.lakes.paimon.rows import present_fields
-from secure_bloom.lakes.paimon.schema import PaimonSchema, SchemaReader
+from secure_bloom.lakes.paimon.schema import PaimonSchema, SchemaReader, read_json
 from secure_bloom.lakes.paimon.snapshot import PaimonEntry, every_entry
 from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
 from secure_bloom.paimon.container import FileIndex
 from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
-from secure_bloom.storage import open_input, sibling
+from secure_bloom.storage import join, open_input, sibling
+from secure_bloom.storage.dispatch import tree_of
+
+#: The folder of the statistics that ``ANALYZE TABLE`` computes.
+_STATISTICS = "statistics"
 
 
 def columns_with_bounds(table: PaimonTable) -> tuple[Mapping[str, int], Mapping[str, int]]:
@@ -82,6 +86,38 @@ class OtherNames:
         """Return all names of a column that one schema calls ``name``, the newest first."""
         column = schema.named(name)
         return [name] if column is None else [*reversed(self._names[column.id])] or [name]
+
+
+def columns_with_defaults(table: PaimonTable) -> set[str]:
+    """Return the columns with a default value in any schema, by all their names."""
+    root = root_of(table.folder)
+    found: set[str] = set()
+    for folder in (root, *branch_folders(root).values()):
+        names = OtherNames(folder)
+        for schema in names.schemas.values():
+            for column in schema.fields:
+                option = f"fields.{column.name}.default-value"
+                if column.has_default or option in schema.options:
+                    found.update(names.of(schema, column.name))
+    return found
+
+
+def columns_with_statistics(table: PaimonTable) -> set[str]:
+    """Return the columns whose bounds a file of statistics has, by all their names."""
+    found: set[str] = set()
+    root = root_of(table.folder)
+    tree, folder = tree_of(root), join(root, _STATISTICS)
+    branches = [OtherNames(it) for it in (root, *branch_folders(root).values())]
+    for name in sorted(tree.names(folder)) if tree.is_folder(folder) else ():
+        with located(path=tree.join(folder, name)):
+            document = read_json(tree.join(folder, name))
+            number, columns = document.get("schemaId"), document.get("colStats")
+            for stored, said in columns.items() if isinstance(columns, Mapping) else ():
+                bounds = [said.get(it) for it in ("min", "max")] if isinstance(said, dict) else []
+                if bounds != [None] * len(bounds):
+                    written = [(it, it.schemas[number]) for it in branches if number in it.schemas]
+                    found.update([stored], *(it.of(schema, stored) for it, schema in written))
+    return found
 
 
 def check_indexes(

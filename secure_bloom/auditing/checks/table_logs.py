@@ -19,8 +19,12 @@ from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.key_rules import COLUMN_DERIVED, TABLE_KEY_IGNORED
 from secure_bloom.auditing.rules.leak_rules import (
     DELTA_LOG_FIX,
+    ICEBERG_DEFAULT_FIX,
     ICEBERG_LOG_FIX,
+    ICEBERG_SKETCH_FIX,
+    PAIMON_DEFAULT_FIX,
     PAIMON_LOG_FIX,
+    PAIMON_STATISTICS_FIX,
     PARTITION_IN_CLEAR,
     TABLE_LOG_IN_CLEAR,
 )
@@ -28,9 +32,14 @@ from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.lakes import Snapshot, TableListing
-from secure_bloom.lakes.delta.actions import Action
+from secure_bloom.lakes.delta.actions import PHYSICAL_NAME, Action
 from secure_bloom.lakes.delta.history import actions_in, log_paths, stray_actions, texts_of
-from secure_bloom.lakes.delta.log_bounds import bounded_columns, named_path
+from secure_bloom.lakes.delta.log_bounds import (
+    bounded_columns,
+    fields_inside,
+    named_path,
+    stored_path,
+)
 from secure_bloom.lakes.formats import DELTA, ICEBERG, PAIMON
 from secure_bloom.lakes.table_format import TableFormat
 from secure_bloom.parquet.footer.locate import read_tail
@@ -54,7 +63,11 @@ _TYPE = re.compile(r"\b[^\W\d]\w*+(?=\s*'')|(?:\bas\s+|::\s*)[^\W\d]\w*", re.IGN
 #: Words of SQL that a column is called by in backticks alone.
 _RESERVED = frozenset({"and", "between", "cast", "in", "is", "like", "not", "null", "or"})
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_DEFAULT = "the column's default value"
+_SKETCH = "hashes of the column's values, in a statistics file: anyone can ask for a value"
 _OLD = "entries of older versions in the log show"
+#: What the path of a column in a text takes in memory, beside its letters.
+_PATH_BYTES = 200
 _LITERAL = re.compile(r"['\"]|=\s*-?\d|[<>]\s*-?\d")
 
 
@@ -85,7 +98,7 @@ def _delta_log(table: Snapshot, policy: KeyPolicy) -> Iterator[Finding]:
 def _iceberg_metadata(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
     yield from _bounds(table.path, table.files_with_bounds, policy, ICEBERG_LOG_FIX)
     yield from _partitions(table.path, table.partition_columns, policy)
-    yield from guarded(_old_bounds_of_iceberg(table, policy))
+    yield from guarded(_old_metadata_of_iceberg(table, policy))
 
 
 def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]:
@@ -94,6 +107,7 @@ def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]
         OtherNames,
         check_indexes,
         columns_with_bounds,
+        columns_with_defaults,
     )
 
     partitions = table.schema.partition_keys if table.files else ()
@@ -101,9 +115,20 @@ def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]
     live, old = columns_with_bounds(table)
     yield from _bounds(table.folder, live, policy, PAIMON_LOG_FIX)
     yield from _bounds(table.folder, old, policy, PAIMON_LOG_FIX, where=_OLD)
+    defaults = columns_with_defaults(table)
+    yield from _shown(table.folder, defaults, policy, _DEFAULT, PAIMON_DEFAULT_FIX)
+    yield from guarded(_paimon_statistics(table, policy))
     names = OtherNames(table.folder)
     for file in table.files.values():
         yield from guarded(check_indexes(file, names, policy, table.folder))
+
+
+def _paimon_statistics(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]:
+    from secure_bloom.auditing.checks.paimon_tables import columns_with_statistics
+
+    found = columns_with_statistics(table)
+    what = "the column's smallest and largest values, in a file of statistics"
+    yield from _shown(table.folder, found, policy, what, PAIMON_STATISTICS_FIX)
 
 
 #: What is checked of a table's log, by its format.
@@ -129,11 +154,15 @@ def _is_in_clear(path: str) -> bool:
         return read_tail(file).mode is FooterMode.PLAINTEXT
 
 
-def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
+def _old_metadata_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
     # Imported here: only if an Iceberg table was read.
-    from secure_bloom.lakes.iceberg.table import bounds_of_old_files
+    from secure_bloom.lakes.iceberg.table import old_metadata
 
-    yield from _bounds(table.path, bounds_of_old_files(table), policy, ICEBERG_LOG_FIX, where=_OLD)
+    old = old_metadata(table)
+    yield from _bounds(table.path, old.bounds, policy, ICEBERG_LOG_FIX, where=_OLD)
+    yield from _partitions(table.path, old.partitions.difference(table.partition_columns), policy)
+    yield from _shown(table.path, old.defaults, policy, _DEFAULT, ICEBERG_DEFAULT_FIX)
+    yield from _shown(table.path, old.sketches, policy, _SKETCH, ICEBERG_SKETCH_FIX)
 
 
 class _Shown:
@@ -149,9 +178,10 @@ class _Shown:
         self._partitions = set(table.metadata.partition_columns if table and has_files else ())
         #: For each column, as the log calls it, the files with bounds, by their names there.
         self._bounds: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-        self._texts: dict[tuple[str, str], None] = {}
-        #: Columns in clear that the table computes, and what they are computed from.
-        self._derived: dict[tuple[str, str], None] = {}
+        #: The paths that texts with values name, as each version calls them, and the text's kind.
+        self._texts: dict[tuple[tuple[str, ...], str], None] = {}
+        #: Columns in clear that the table computes, and the paths that they are computed from.
+        self._derived: dict[tuple[str, tuple[str, ...]], None] = {}
 
     def take(self, path: str) -> Iterator[Finding]:
         """Read all actions in one file of the log."""
@@ -182,12 +212,16 @@ class _Shown:
         old = {name: len(found - self._live) for name, found in bounds.items()}
         yield from _bounds(folder, live, policy, DELTA_LOG_FIX)
         yield from _bounds(folder, old, policy, DELTA_LOG_FIX, where=_OLD)
-        for column, kind in self._texts:
-            what = f"the log shows values of the column in {kind}"
-            yield TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
-        for column, source in self._derived:
-            what = f"the table computes it from {source}, and the policy gives it no key"
-            yield COLUMN_DERIVED.finding(what, path=folder, column=column)
+        texts = ((self._secret(it), kind) for it, kind in self._texts)
+        for column, kind in dict.fromkeys(texts):
+            if column is not None:
+                what = f"the log shows values of the column in {kind}"
+                yield TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
+        derived = ((name, self._secret(it)) for name, it in self._derived)
+        for name, source in dict.fromkeys(derived):
+            if source is not None:
+                what = f"the table computes it from {source}, and the policy gives it no key"
+                yield COLUMN_DERIVED.finding(what, path=folder, column=name)
 
     def _take_file(self, fields: Mapping[str, Any]) -> None:
         for name in ("partitionValues", "partitionValues_parsed"):
@@ -201,19 +235,28 @@ class _Shown:
         """Return the names that a column of the log has, or had in any version of the table."""
         return {".".join(path), *(".".join(named_path(path, it)) for it in self._schemas)}
 
+    def _secret(self, path: tuple[str, ...]) -> str | None:
+        """Return the sensitive column that a text calls by a path, in any version of the table."""
+        # A condition may have the name of the table before that of the column.
+        for place in range(len(path)):
+            stored = {stored_path(path[place:], it) for it in self._schemas}
+            names = [path[place:]] + [named_path(one, it) for one in stored for it in self._schemas]
+            found = (secret_named(name, self._policy) for name in dict.fromkeys(names))
+            column = min(filter(None, found), default=None)
+            if column is not None:
+                return column
+        return None
+
     def _take_texts(self, action: Action) -> None:
         for kind, text in texts_of(action):
             if _LITERAL.search(text):
                 for path in _condition_columns(text):
-                    self._take_text(path, kind)
+                    self._take_text(tuple(path), kind)
 
-    def _take_text(self, path: list[str], kind: str) -> None:
-        # A condition may have the name of the table before that of the column.
-        for place in range(len(path)):
-            column = secret_named(path[place:], self._policy)
-            if column is not None:
-                self._texts[column, kind] = None
-                return
+    def _take_text(self, path: tuple[str, ...], kind: str) -> None:
+        if (path, kind) not in self._texts:
+            self._kept.add(_PATH_BYTES + sum(map(len, path)))
+            self._texts[path, kind] = None
 
     def _take_schema(self, action: Action) -> None:
         metadata = action.get("metaData")
@@ -222,24 +265,22 @@ class _Shown:
             schema = parsed_json(text, "a schema") if isinstance(text, str) else {}
         except (ValueError, RecursionError):
             return
-        if isinstance(schema, dict) and schema not in self._schemas:
+        # Without physical names the log calls a column as the table does.
+        is_mapped = isinstance(schema, dict) and PHYSICAL_NAME in str(text)
+        if is_mapped and schema not in self._schemas:
             self._kept.add(json_size(str(text).encode()))
             self._schemas.append(schema)
-        fields = schema.get("fields") if isinstance(schema, dict) else None
-        for field in fields if isinstance(fields, list) else ():
-            said = field.get("metadata") if isinstance(field, dict) else None
-            if isinstance(said, dict):
-                self._take_said(str(field.get("name")), said)
+        for path, said in fields_inside(schema):
+            self._take_said(path, said)
 
-    def _take_said(self, name: str, said: Mapping[str, Any]) -> None:
+    def _take_said(self, path: tuple[str, ...], said: Mapping[str, Any]) -> None:
         """Record what the metadata of a column show."""
         if said.keys() & _WITH_VALUES:
-            self._take_text([name], "the column's default")
-        if secret_named([name], self._policy) is None and name not in self._policy.columns:
+            self._take_text(path, "the column's default")
+        name = ".".join(path)
+        if secret_named(path, self._policy) is None and name not in self._policy.columns:
             for found in _WORD.finditer(str(said.get("delta.generationExpression") or "")):
-                source = secret_named((found[1] or found[2]).split("."), self._policy)
-                if source is not None:
-                    self._derived[name, source] = None
+                self._derived[name, tuple((found[1] or found[2]).split("."))] = None
 
 
 def _condition_columns(text: str) -> Iterator[list[str]]:
@@ -268,6 +309,15 @@ def _partitions(path: str, columns: Any, policy: KeyPolicy) -> Iterator[Finding]
             what = "the log shows the column's values, which partition the table"
             found = TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name)
             yield replace(found, fix=PARTITION_IN_CLEAR.fix)
+
+
+def _shown(
+    path: str, columns: Iterable[str], policy: KeyPolicy, what: str, fix: str
+) -> Iterator[Finding]:
+    """Yield a finding for each sensitive column of which the metadata show something."""
+    for name in sorted({secret_named(it.split("."), policy) or "" for it in columns} - {""}):
+        found = TABLE_LOG_IN_CLEAR.finding(f"the metadata show {what}", path=path, column=name)
+        yield replace(found, fix=fix)
 
 
 def _bounds(

@@ -135,13 +135,32 @@ DELTA_LOG_FIX = (
     "until it has a new checkpoint, which cleans up the log, and VACUUM the old files"
 )
 ICEBERG_LOG_FIX = "set write.metadata.metrics.column.NAME=none, and rewrite the files"
+#: How to do without a default value, and without a file of statistics, that quotes values.
+ICEBERG_DEFAULT_FIX = (
+    "add the column anew without a default, under another name, copy its rows, drop the old one, "
+    "and remove the older metadata files; no command of secure-bloom changes a schema"
+)
+ICEBERG_SKETCH_FIX = (
+    "do not compute statistics of the column (Spark: CALL system.compute_table_stats with other "
+    "columns; Trino: ALTER TABLE NAME EXECUTE drop_extended_stats), expire the snapshots that have "
+    "them, and remove orphan files"
+)
+PAIMON_DEFAULT_FIX = (
+    "take the column's default value out of the schema and out of the option "
+    "fields.NAME.default-value; no command destroys older schemas: write the table's rows into a "
+    "new table, and drop this one"
+)
+PAIMON_STATISTICS_FIX = (
+    "analyze the table FOR COLUMNS without this one, and expire the snapshots with older statistics"
+)
 PAIMON_LOG_FIX = "set fields.NAME.stats-mode=none, rewrite the files, and expire old snapshots"
 TABLE_LOG_IN_CLEAR = Rule(
     id="table-log-in-clear",
     severity=Severity.CRITICAL,
-    meaning="The log of a Delta table, or the metadata of an Iceberg table, shows the smallest and "
-    "largest values of a sensitive column, or its values where it partitions the table, however "
-    "the files are encrypted.",
+    meaning="The log of a Delta table, or the metadata of an Iceberg or Paimon table, shows the "
+    "smallest and largest values of a sensitive column, a value in a condition or as its default, "
+    "hashes of its values in statistics, or its values where it partitions the table, however the "
+    "files are encrypted.",
     fix=f"{DELTA_LOG_FIX}; in Iceberg {ICEBERG_LOG_FIX}",
 )
 SCHEMA_IN_CLEAR = Rule(

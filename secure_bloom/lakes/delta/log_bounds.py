@@ -51,6 +51,34 @@ def named_path(path: tuple[str, ...], schema: Mapping[str, Any]) -> tuple[str, .
     return named
 
 
+def stored_path(path: tuple[str, ...], schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the path that the log has for a column of the table, by one schema of the table.
+
+    The mirror of :func:`named_path`. Engines ignore case, and so does this.
+    """
+    kind: object = schema
+    found: tuple[str, ...] = ()
+    for name in path:
+        named = (
+            (stored, field.get("type"))
+            for stored, field in _fields(kind).items()
+            if str(field.get("name")).casefold() == name.casefold()
+        )
+        stored, kind = next(named, (name, None))
+        found = (*found, stored)
+    return found
+
+
+def fields_inside(
+    kind: object, above: tuple[str, ...] = (), depth: int = _DEEPEST
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the path and the metadata of each field of a structure, and of the fields inside."""
+    for field in _fields(kind).values() if depth else ():
+        path, said = (*above, str(field.get("name"))), field.get("metadata")
+        yield path, said if isinstance(said, Mapping) else {}
+        yield from fields_inside(field.get("type"), path, depth - 1)
+
+
 def without_bounds(
     add: Mapping[str, Any], schema: Mapping[str, Any], is_secret: IsSecret
 ) -> str | None:

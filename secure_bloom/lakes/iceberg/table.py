@@ -373,15 +373,31 @@ def older_names(table: IcebergTable) -> list[ColumnMapping]:
     return [names_of_structure(schemas[number].as_struct()) for number in sorted(schemas)]
 
 
-def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
-    """Return the columns with bounds in manifests of other snapshots, with the number of files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldMetadata:
+    """What metadata files of a table show of its columns, beside the entries of its live files.
 
-    Every metadata file beside the table's own is read, with all snapshots that it names.
+    ``bounds`` has the number of old files with a bound, by the names of columns. ``partitions`` are
+    columns whose values old manifests have. ``defaults`` are columns with a default value, and
+    ``sketches`` those of which statistics files hold hashes of the values.
     """
+
+    bounds: Mapping[str, int]
+    partitions: frozenset[str]
+    defaults: frozenset[str]
+    sketches: frozenset[str]
+
+
+#: A field, by the table's UUID: a folder may have the metadata of another table with the same ids.
+_Field = tuple[str, int]
+
+
+def old_metadata(table: IcebergTable) -> OldMetadata:
+    """Return what every metadata file beside the table's own shows, with all their snapshots."""
     live, seen = frozenset(table.files), set[str]()
-    # A folder may have the metadata of another table, whose fields have the same ids.
-    fields: dict[str, set[tuple[str, int]]] = {}
-    names: dict[tuple[str, int], set[str]] = {}
+    names: dict[_Field, set[str]] = {}
+    bounds: dict[str, set[_Field]] = {}
+    partitions, defaults, sketches = set[_Field](), set[_Field](), set[_Field]()
     tree = tree_of(table.path)
     folder = tree.parents(table.path)[0]
     for name in sorted(tree.names(folder)):
@@ -392,20 +408,33 @@ def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
             for schema in one.schemas().values():
                 for number in schema.field_ids:
                     names.setdefault((uuid, number), set()).update(_names_in(schema, number))
-            for path, ids in _entries(one, opener(location), seen):
+                    field = schema.find_field(number)
+                    if (field.initial_default, field.write_default) != (None, None):
+                        defaults.add((uuid, number))
+            for found in one.metadata.statistics:
+                sketches.update((uuid, it) for blob in found.blob_metadata for it in blob.fields)
+            specs = set[int]()
+            for path, spec, ids in _entries(one, opener(location), seen):
+                specs.add(spec)
                 if path not in live:
-                    fields.setdefault(path, set()).update((uuid, it) for it in ids)
-    return Counter(
-        column
-        for found in fields.values()
-        for column in {name for it in found for name in names.get(it, ())}
+                    bounds.setdefault(path, set()).update((uuid, it) for it in ids)
+            partitions.update((uuid, it) for it in _partition_fields(one, specs))
+
+    def named(fields: Iterable[_Field]) -> set[str]:
+        return {name for it in fields for name in names.get(it, ())}
+
+    return OldMetadata(
+        bounds=Counter(name for found in bounds.values() for name in named(found)),
+        partitions=frozenset(named(partitions)),
+        defaults=frozenset(named(defaults)),
+        sketches=frozenset(named(sketches)),
     )
 
 
 def _entries(
     table: Any, opened: Callable[[str], str], seen: set[str]
-) -> Iterator[tuple[str, set[int]]]:
-    """Yield the files of all entries of all snapshots, each with the fields that have bounds.
+) -> Iterator[tuple[str, int, set[int]]]:
+    """Yield the files of all entries of all snapshots: path, partition spec, fields with bounds.
 
     Manifests, and lists of them, that were ``seen`` are left out: each metadata file names those of
     the one before.
@@ -424,7 +453,7 @@ def _entries(
                 seen.add(manifest.manifest_path)
                 for entry in manifest_entries(manifest, table.io, with_deleted=True):
                     file = entry.data_file
-                    yield opened(file.file_path), _bounded_fields(file)
+                    yield opened(file.file_path), file.spec_id, _bounded_fields(file)
         except PolicyError:
             # Expired: its manifests are gone.
             continue

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.lakes.paimon.rows import Value, decimal_of
-from secure_bloom.lakes.paimon.schema import AtomicType, PaimonField
+from secure_bloom.lakes.paimon.schema import DEEPEST, AtomicType, PaimonField
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
@@ -28,19 +28,18 @@ _PRIMITIVES: dict[str, pa.DataType] = {
     "DATE": pa.date32(),
     "TIME": pa.time32("ms"),
 }
-_DEEPEST = 100
 _NANOS_OF = {"ms": 1_000_000, "us": 1000, "ns": 1}
 
 
-def arrow_field(column: PaimonField, depth: int = _DEEPEST) -> pa.Field:
+def arrow_field(column: PaimonField, depth: int = DEEPEST) -> pa.Field:
     """Return a column. It may be null, whatever the schema says: older files may lack it."""
     return pa.field(column.name, arrow_type(column, depth))
 
 
-def arrow_type(column: PaimonField, depth: int = _DEEPEST) -> pa.DataType:
+def arrow_type(column: PaimonField, depth: int = DEEPEST) -> pa.DataType:
     """Return the Arrow type of a column. Raises UnsupportedFeatureError for an unknown type."""
     if depth < 0:
-        raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
+        raise FormatError(f"the table's schema nests deeper than {DEEPEST} levels")
     kind = column.atomic
     if kind is not None and (found := _atomic(kind)) is not None:
         return found

@@ -6,7 +6,7 @@ Each field has an id, by which a column keeps its identity through renames.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +24,8 @@ from secure_bloom.storage.dispatch import tree_of
 
 #: The newest version of the format of schemas and of snapshots that is read here.
 NEWEST: Final = 3
+#: The most levels of a type.
+DEEPEST: Final = 100
 _TYPE = re.compile(
     r"([A-Z_]+)(?:\((\d{1,10})(?:, ?(\d{1,3}))?\))?(?: NOT NULL| WITH LOCAL TIME ZONE)*"
 )
@@ -45,11 +47,12 @@ class AtomicType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonField:
-    """A column: its id, its name, and its type as the schema has it."""
+    """A column, or a field inside one: its id, its name, and its type as the schema has it."""
 
     id: int
     name: str
     type: Any
+    has_default: bool = False
 
     @property
     def atomic(self) -> AtomicType | None:
@@ -145,8 +148,38 @@ def _field(document: object) -> PaimonField:
     if not isinstance(document, dict) or not isinstance(document.get("name"), str):
         raise FormatError("a field of the schema has no name")
     return PaimonField(
-        id=number_in(document, "id"), name=document["name"], type=document.get("type")
+        id=number_in(document, "id"),
+        name=document["name"],
+        type=document.get("type"),
+        has_default=document.get("defaultValue") is not None,
     )
+
+
+def fields_in(kind: Any) -> tuple[PaimonField, ...]:
+    """Return the fields of a structure. Other types have none."""
+    fields = kind.get("fields") if isinstance(kind, dict) else None
+    return tuple(map(_field, fields)) if isinstance(fields, list) else ()
+
+
+def held_types(kind: Any) -> tuple[Any, ...]:
+    """Return the type of the elements of a list, or the types of a map's keys and values."""
+    parts = ("element", "key", "value") if isinstance(kind, dict) else ()
+    return tuple(kind[part] for part in parts if part in kind)
+
+
+def every_field(fields: Iterable[PaimonField], depth: int = DEEPEST) -> Iterator[PaimonField]:
+    """Yield the fields, and all fields inside them. Raises FormatError if they nest too deep."""
+    for each in fields:
+        yield each
+        yield from _inside(each.type, depth - 1)
+
+
+def _inside(kind: Any, depth: int) -> Iterator[PaimonField]:
+    if depth < 0:
+        raise FormatError(f"the table's schema nests deeper than {DEEPEST} levels")
+    yield from every_field(fields_in(kind), depth)
+    for held in held_types(kind):
+        yield from _inside(held, depth - 1)
 
 
 def _names(document: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from secure_bloom.lakes.paimon.schema import (
     PaimonField,
     PaimonSchema,
     SchemaReader,
+    fields_in,
+    held_types,
 )
 from secure_bloom.lakes.paimon.snapshot import (
     PaimonEntry,
@@ -36,7 +38,7 @@ from secure_bloom.lakes.paimon.snapshot import (
 )
 from secure_bloom.lakes.table_version import TableVersion
 from secure_bloom.storage import below, is_object_uri, join, local_path, open_input
-from secure_bloom.storage.column_mapping import ColumnMapping, NamedField
+from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 
 INDEX_SUFFIX: Final = ".index"
 _DELETION_VECTORS = "DELETION_VECTORS"
@@ -116,47 +118,49 @@ class PaimonTable:
     #: The levels of the live files of each bucket. Files of one level above 0 share no key.
     levels: Mapping[tuple[bytes, int], set[int]] = field(repr=False)
 
-    def mapping(self, file: PaimonFile, *, only_top: bool = False) -> ColumnMapping | None:
-        """Return the table's names of the columns of a file, or None if they are the same.
-
-        Raises UnsupportedFeatureError if fields inside a column were changed, unless ``only_top``.
-        """
-        return self._mapping([file.schema], only_top=only_top)
+    def mapping(self, file: PaimonFile) -> ColumnMapping | None:
+        """Return the table's names of the columns of a file, or None if they are the same."""
+        return self._mapping([file.schema])
 
     def names(self) -> ColumnMapping | None:
         """Return the table's names of the columns of all files, or None if they are the same.
 
-        Raises UnsupportedFeatureError if two files call different columns by one name.
+        Raises UnsupportedFeatureError if two files call different columns by one name, or if
+        fields inside a column were changed.
         """
-        return self._mapping(list({it.schema.id: it.schema for it in self.files.values()}.values()))
-
-    def _mapping(
-        self, schemas: Sequence[PaimonSchema], *, only_top: bool = False
-    ) -> ColumnMapping | None:
+        written = list({it.schema.id: it.schema for it in self.files.values()}.values())
         current = {each.id: each for each in self.schema.fields}
-        ids: dict[str, int] = {}
+        for column in (column for schema in written for column in schema.fields):
+            if column.id in current:
+                _refuse_changed_inside(column, current[column.id])
+        return self._mapping(written)
+
+    def _mapping(self, schemas: Sequence[PaimonSchema]) -> ColumnMapping | None:
+        current = {each.id: each for each in self.schema.fields}
+        stored: dict[str, PaimonField] = {}
         for column in (column for schema in schemas for column in schema.fields):
-            if ids.setdefault(column.name, column.id) != column.id:
+            if stored.setdefault(column.name, column).id != column.id:
                 raise UnsupportedFeatureError(
                     f"the name {column.name} was given to another column after files were written",
                     hint="read the table with its own engine, or compact it",
                     path=self.folder,
                 )
-            if column.id in current and not only_top:
-                _refuse_changed_inside(column, current[column.id])
-        are_same = all(
-            number in current and current[number].name == name for name, number in ids.items()
+        members: dict[StoredName, NamedField] = {
+            name: NamedField(
+                name=current[column.id].name,
+                physical_name=name,
+                inside=_names_inside(column.type, current[column.id].type),
+            )
+            for name, column in stored.items()
+            if column.id in current
+        }
+        are_same = len(members) == len(stored) and all(
+            name == field.name and field.inside is None for name, field in members.items()
         )
         # Files of a table with a primary key have columns of Paimon's own.
         if are_same and not self.schema.primary_keys:
             return None
-        return ColumnMapping(
-            members={
-                name: NamedField(name=current[number].name, physical_name=name)
-                for name, number in ids.items()
-                if number in current
-            }
-        )
+        return ColumnMapping(members=members)
 
     def refuse_unmerged(self) -> None:
         """Raise UnsupportedFeatureError if the rows of files are not yet those of the table.
@@ -364,6 +368,22 @@ def _escaped(text: str) -> str:
     return "".join(f"%{ord(each):02X}" if each < " " or each in _ESCAPED else each for each in text)
 
 
+def _names_inside(stored: Any, current: Any) -> ColumnMapping | None:
+    """Return the names that fields inside a stored type have now, or None if they are the same."""
+    if _shape(stored) == _shape(current):
+        return None
+    now = {each.id: each for each in fields_in(current)}
+    members: dict[StoredName, NamedField] = {
+        each.name: NamedField(
+            name=now[each.id].name, inside=_names_inside(each.type, now[each.id].type)
+        )
+        for each in fields_in(stored)
+        if each.id in now
+    }
+    held = zip(held_types(stored), held_types(current), strict=False)
+    return ColumnMapping(members=members, inner=[_names_inside(*each) for each in held])
+
+
 def _refuse_changed_inside(stored: PaimonField, current: PaimonField) -> None:
     if _shape(stored.type) != _shape(current.type):
         raise UnsupportedFeatureError(
@@ -376,13 +396,8 @@ def _shape(kind: Any) -> Any:
     """Return the names and ids of the fields in a nested type; None for one without fields."""
     if not isinstance(kind, dict):
         return None
-    fields = kind.get("fields")
-    members = [
-        (each.get("id"), each.get("name"), _shape(each.get("type")))
-        for each in (fields if isinstance(fields, list) else ())
-        if isinstance(each, dict)
-    ]
-    return (members, *(_shape(kind.get(part)) for part in ("element", "key", "value")))
+    members = [(each.id, each.name, _shape(each.type)) for each in fields_in(kind)]
+    return (members, *map(_shape, held_types(kind)))
 
 
 def _vectors(

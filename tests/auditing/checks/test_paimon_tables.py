@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pypaimon_rust")
 
 import secure_bloom as sb
+from secure_bloom.errors import UnsupportedFeatureError
 from testing.paimon_tables import Warehouse
 
 POLICY = """
@@ -70,3 +74,65 @@ def test_a_column_that_was_renamed_has_its_older_names_too(lake: Warehouse) -> N
     clear = findings(lake, folder, "column-in-clear")
     assert {column for _, column in clear} == {"email"}
     assert len({path for path, _ in clear}) == 2
+
+
+Fields = list[dict[str, Any]]
+
+
+def _renamed(fields: Fields) -> None:
+    fields[1]["type"]["fields"][0]["name"] = "contact"
+
+
+def _dropped(fields: Fields) -> None:
+    del fields[1]["type"]["fields"][0]
+
+
+def _made_anew(fields: Fields) -> None:
+    fields[1]["type"]["fields"][0]["id"] = 9
+
+
+def _both_renamed(fields: Fields) -> None:
+    _renamed(fields)
+    fields[1]["name"] = "people"
+
+
+def _with_default(fields: Fields) -> None:
+    fields[1]["defaultValue"] = "a@example.com"
+
+
+def _change(folder: str, change: Callable[[Fields], None]) -> None:
+    """Give a table of one schema another one."""
+    schema = json.loads(Path(folder, "schema", "schema-0").read_text())
+    change(schema["fields"])
+    schema["id"] = 1
+    Path(folder, "schema", "schema-1").write_text(json.dumps(schema))
+
+
+@pytest.mark.parametrize("change", [_renamed, _dropped, _made_anew, _both_renamed])
+def test_a_member_of_a_structure_is_judged_by_the_names_it_had(
+    lake: Warehouse, change: Callable[[Fields], None]
+) -> None:
+    folder = lake.create("id bigint, p struct<email: string, n: bigint>")
+    lake.sql("insert into t values (1, named_struct('email', 'a@example.com', 'n', 2))")
+    policy = Path(lake.path).parent / "policy.toml"
+    policy.write_text('[footer]\nkey = "k_footer"\n[columns."p.email"]\nkey = "k_pii"\n')
+    _change(folder, change)
+    assert {it for _, it in findings(lake, folder, "column-in-clear")} == {"p.email"}
+    assert findings(lake, folder, "policy-column-unknown") == set()
+    with pytest.raises(UnsupportedFeatureError, match="were changed after files were written"):
+        sb.read_table(folder)
+
+
+def test_defaults_and_statistics_show_values(lake: Warehouse) -> None:
+    folder = lake.create("id bigint, email string", metadata__stats_mode="none")
+    lake.insert([(1, "a")])
+    assert findings(lake, folder, "table-log-in-clear") == set()
+    _change(folder, _with_default)
+    lake.sql("alter table t rename column email to contact")
+    assert findings(lake, folder, "table-log-in-clear") == {(folder, "email")}
+    Path(folder, "schema", "schema-1").unlink()
+    Path(folder, "schema", "schema-2").unlink()
+    statistics = {"colStats": {"email": {"colId": 1, "min": "a", "max": "b"}, "id": {}}}
+    Path(folder, "statistics").mkdir()
+    Path(folder, "statistics", "stat-0").write_text(json.dumps({"schemaId": 0} | statistics))
+    assert findings(lake, folder, "table-log-in-clear") == {(folder, "email")}

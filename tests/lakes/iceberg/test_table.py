@@ -16,7 +16,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg import metadata_files
-from secure_bloom.lakes.iceberg.table import bounds_of_old_files, iceberg_table
+from secure_bloom.lakes.iceberg.table import iceberg_table, old_metadata
 from testing.iceberg_tables import iceberg, with_delete_file
 
 
@@ -64,7 +64,7 @@ def test_a_manifest_of_many_snapshots_is_read_once_for_the_bounds_of_old_files(
     with mock.patch.object(
         metadata_files, "manifest_entries", wraps=metadata_files.manifest_entries
     ) as read:
-        bounds = bounds_of_old_files(found)
+        bounds = old_metadata(found).bounds
     places = [call.args[0].manifest_path for call in read.call_args_list]
     assert len(places) == len(set(places)) > 4
     # Under both of its names: those of the schemas when the files were written, and now.
