@@ -9,6 +9,7 @@ word backwards: both have the hash of the one that comes first, unless it is a n
 from __future__ import annotations
 
 import re
+from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -50,7 +51,6 @@ _KEPT: Final = re.compile(
     rb"|\xef(?:\xbb[\x80-\xbe]|\xbf[\x80-\xaf]|[\x80-\xba\xbc-\xbe][\x80-\xbf])"
     rb"|[\xe0\xe1\xe4-\xee][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
-_ENCODED: Final = b"[A-Za-z0-9+/_-]"
 
 
 class Found(NamedTuple):
@@ -114,15 +114,25 @@ def find_words(
     return Found(room.hits[:found], room.folded, done, asked)
 
 
-def find_runs(text: Bytes, least: int, spans: Signed) -> int:
-    """Store start and end of each run of at least ``least`` characters of Base64.
+def alphabet(characters: bytes) -> Bytes:
+    """Return the table of some characters that :func:`find_runs` takes."""
+    return np.isin(np.arange(256), list(characters)).astype(np.uint8)
+
+
+#: The characters of Base64 in mail and in URLs, which hexadecimal digits and Base32 are too.
+BASE64: Final = alphabet(f"{ascii_letters}{digits}+/-_".encode())
+
+
+def find_runs(text: Bytes, wanted: Bytes, least: int, spans: Signed) -> int:
+    """Store start and end of each run of at least ``least`` characters of an alphabet.
 
     ``spans`` is (n, 2). Returns how many runs were stored, at most n.
     """
     if extension.native is not None:
-        return int(extension.native.find_runs(text, least, spans))
+        return int(extension.native.find_runs(text, wanted, least, spans))
     found = 0
-    pattern = re.compile(_ENCODED + b"{%d,}" % least)
+    characters = re.escape(bytes(np.flatnonzero(wanted).tolist()))
+    pattern = re.compile(b"[%b]{%d,}" % (characters, least))
     for found, match in zip(
         range(1, len(spans) + 1), pattern.finditer(text.tobytes()), strict=False
     ):

@@ -14,27 +14,20 @@ import html
 import quopri
 import re
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice, pairwise
+from itertools import chain, pairwise
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
-from secure_bloom.kernels.words import find_runs
-from secure_bloom.tracing.forms import DIGESTS
+from secure_bloom.kernels.words import alphabet, find_runs
+from secure_bloom.tracing.runs import DIGEST_SIZES, in_runs, is_text
 
-#: A run of this many characters of Base64 may hold a value.
-_SHORTEST_RUN: Final = 16
-_MOST_RUNS: Final = 1 << 16
-_HEX: Final = re.compile(rb"[0-9a-fA-F]+")
-#: What begins hexadecimal digits in programs and in SQL.
-_PREFIX: Final = re.compile(rb"^0?x(?=[0-9a-fA-F]+$)")
-_BASE32: Final = re.compile(rb"(?:[A-Z2-7]{16,}|[a-z2-7]{16,})={0,6}")
 _PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
 _QUOTED: Final = re.compile(rb"=\r?\n|=40|=3[Dd]|=2[Ee]|=20|=[C-F][0-9A-F]=")
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
@@ -44,33 +37,40 @@ _EAST: Final = re.compile(rb"(?:\xef[\xbc\xbd][\x80-\xbf]){4}")
 _ENTITY: Final = re.compile(rb"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+\d*);")
 #: Colours of a terminal, and tags inside a word.
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
-_INLINE: Final = re.compile(
-    rb"(?<=[\w@.-])(?:</?(?:b|i|u|em|strong|span|a|r|t|wbr|font|mark|code|small|text:span"
-    rb"|[aw]:(?:r|t|rPr|proofErr))(?:\s[^<>]{0,200})?/?>)+(?=[\w@.-])"
+_TAG: Final = (
+    rb"/?(?:b|i|u|em|strong|span|a|r|t|wbr|font|mark|code|small|text:span|[aw]:(?:r|t|rPr|proofErr))"
+    rb"(?:\s[^<>]{0,200})?/?>"
 )
+_INLINE: Final = re.compile(rb"<(?<=[\w@.-]<)%b(?:<%b)*(?=[\w@.-])" % (_TAG, _TAG))
 #: Bytes as numbers: in hexadecimal with a mark between two, in dumps with offsets, in decimals.
 _SPACED: Final = re.compile(rb"(?:(?:0x)?[0-9A-Fa-f]{2}[ ,:-]{1,2}){7,}(?:0x)?[0-9A-Fa-f]{2}\b")
 _DUMPED: Final = re.compile(
-    rb"^[0-9a-fA-F]{6,}:?[ \t]+((?:[0-9a-fA-F]{2} {0,2}){2,32})(?= |\||\r?$)", re.MULTILINE
+    rb"^[0-9a-fA-F]{6,}:?[ \t]+((?:[0-9a-fA-F]{2} {0,2}){2,32})(?= |$)", re.MULTILINE
 )
 _DECIMALS: Final = re.compile(rb"(?:\b\d{1,3}, ?){8,}\d{1,3}\b")
+_NUMBERS: Final = re.compile(
+    b"|".join(it.pattern for it in (_SPACED, _DUMPED, _DECIMALS)), re.MULTILINE
+)
 _PAIR: Final = re.compile(rb"(?:0x)?([0-9A-Fa-f]{2})")
+#: The characters of such lists, and the fewest of them.
+_OF_NUMBERS, _SHORTEST_LIST = alphabet(b"0123456789abcdefABCDEFx \t,:-"), 17
+_MOST_PARTS: Final = 1 << 16
 #: Base85 and Ascii85: runs of their characters, of which some are no characters of Base64.
-_BASE85: Final = re.compile(rb"[!-~]{25,}")
+_GRAPHIC, _SHORTEST_85 = alphabet(bytes(range(0x21, 0x7F))), 25
 _ADOBE: Final = re.compile(rb"<~([!-uz\s]{10,})~>")
 _IN_85: Final = b"!#$%&()*;<>?@^`{|}~"
-_OBFUSCATED: Final = re.compile(rb"\s*[\[(] ?(?:(at)|dot) ?[\])]\s*", re.IGNORECASE)
+#: Addresses as people hide them from programs: `anna (at) post (dot) fi`, `anna at post.fi`.
+_HIDDEN: Final = re.compile(
+    rb"\s*[\[(] ?(?:at|dot) ?[\])]\s*| at (?=[\w-]+(?:\.| dot )\w)| dot (?=\w)", re.IGNORECASE
+)
 _UUENCODED: Final = re.compile(rb"^begin [0-7]{3,4} .*\n((?:[!-M][ -`]{1,84}\r?\n)+)", re.MULTILINE)
 _OPCODES: Final = re.compile(rb"\n[as]*V")
-_LINE_ENDS: Final = (b"\n", b"\r\n", b"\\n", b"\n ")
 #: An address that another follows without a mark: its end is that of a usual domain.
 _GLUED: Final = re.compile(
     rb"(\.(?:com|org|net|edu|gov|info|io|de|fr|it|es|nl|fi|se|no|dk|pl|ch|at|be|uk|eu|us|cn|jp|br))"
     rb"(?=[A-Za-z0-9._+-]+@)"
 )
 _WIDE: Final = re.compile(rb"(?:[^\0-\x08]\0){6,}|(?:\0[^\0-\x08]){6,}")
-_UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_SIZES: Final = frozenset(DIGESTS.values())
 #: Texts of more NULs than this share are UTF-16.
 _WIDE_SHARE: Final = 0.2
 #: This many NULs with one byte between each two may be a text in UTF-16.
@@ -91,7 +91,7 @@ def decoded(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
             yield decode(text)
     yield from _wide(text)
     yield from _pairs(text, digest)
-    yield from _runs(text, digest)
+    yield from in_runs(text, digest)
 
 
 def byte_order(head: bytes) -> str | None:
@@ -175,11 +175,6 @@ def _from_uu(text: bytes) -> bytes:
     return b"".join(found)
 
 
-def _has(pattern: re.Pattern[bytes], text: bytes) -> bool:
-    """Return whether a text has a pattern; of a long one a part is looked at, for speed."""
-    return any(pattern.search(it) for it in _samples(text))
-
-
 def _samples(text: bytes) -> list[bytes]:
     starts = range(0, len(text), _SAMPLED_EVERY)
     return [text] if len(starts) == 1 else [text[at : at + _SAMPLE] for at in starts]
@@ -190,15 +185,32 @@ _SAMPLE, _SAMPLED_EVERY = 1 << 8, 1 << 17
 
 
 def _pairs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield the bytes that are written in hexadecimal one by one, as in dumps and programs."""
-    if _has(_DUMPED, text):
-        yield _of_pairs(b"".join(_DUMPED.findall(text)))
-    elif _has(_SPACED, text):
-        found = [_of_pairs(match[0]) for match in _SPACED.finditer(text)]
+    """Yield the bytes that are written as numbers one by one, as in dumps and programs."""
+    if not any(_NUMBERS.search(_lists(it)) for it in _samples(text)):
+        return
+    lists = _lists(text)
+    dumped = _DUMPED.findall(lists)
+    if dumped:
+        yield _of_pairs(b"".join(dumped))
+    else:
+        found = [_of_pairs(match[0]) for match in _SPACED.finditer(lists)]
         for plain in found:
-            if len(plain) in _SIZES:
+            if len(plain) in DIGEST_SIZES:
                 digest(plain)
         yield b"\n".join(found)
+    yield _from_decimals(lists)
+
+
+def _lists(text: bytes) -> bytes:
+    """Return the parts of a text that may be lists of numbers, on lines."""
+    return b"\n".join(_parts(text, _OF_NUMBERS, _SHORTEST_LIST))
+
+
+def _parts(text: bytes, characters: NDArray[np.uint8], least: int) -> list[bytes]:
+    """Return the parts of a text that have ``least`` characters and no others."""
+    spans = np.empty((_MOST_PARTS, 2), np.int64)
+    count = find_runs(np.frombuffer(text, np.uint8), characters, least, spans)
+    return [text[start:end] for start, end in spans[:count].tolist()]
 
 
 def _of_pairs(text: bytes) -> bytes:
@@ -211,7 +223,8 @@ def _from_decimals(text: bytes) -> bytes:
 
 
 def _has_85(text: bytes) -> bool:
-    return any(_may_be_85(match[0]) for it in _samples(text) for match in _BASE85.finditer(it))
+    parts = (_parts(it, _GRAPHIC, _SHORTEST_85) for it in _samples(text))
+    return any(map(_may_be_85, chain.from_iterable(parts)))
 
 
 def _may_be_85(run: bytes) -> bool:
@@ -221,15 +234,38 @@ def _may_be_85(run: bytes) -> bool:
 
 def _from_85(text: bytes) -> bytes:
     """Return the texts in runs of Base85 and of Ascii85."""
-    found = []
-    runs = (match[0] for match in _BASE85.finditer(text))
-    for run in islice(filter(_may_be_85, runs), _MOST_RUNS):
-        for decode in (base64.b85decode, base64.a85decode):
-            with suppress(ValueError):
-                # Most runs are something else.
-                if _is_text(decode(run[:20])):
-                    found.append(decode(run))
-    return b"\n".join(found)
+    runs = list(filter(_may_be_85, _parts(text, _GRAPHIC, _SHORTEST_85)))
+    heads = b"".join(run[:_HEAD_OF_85] for run in runs)
+    groups = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_OF_85 // 5, 5)
+    texts = []
+    for values, decode in _DECODERS_OF_85:
+        # Most runs are something else.
+        numbers = values[groups] @ _PLACES
+        for i in np.flatnonzero(((numbers >= 0) & (numbers < 1 << 32)).all(axis=1)).tolist():
+            if is_text(numbers[i].astype(">u4").tobytes()):
+                with suppress(ValueError):
+                    texts.append(decode(runs[i]))
+    return b"\n".join(texts)
+
+
+def _values_of_85(characters: bytes) -> NDArray[np.int64]:
+    """Return the value of each byte as a digit, where others make any number negative."""
+    values = np.full(256, -(1 << 40))
+    values[list(characters)] = np.arange(85)
+    return values
+
+
+_HEAD_OF_85: Final = 20
+_PLACES: Final = 85 ** np.arange(4, -1, -1)
+_DECODERS_OF_85: Final[tuple[tuple[NDArray[np.int64], Callable[[bytes], bytes]], ...]] = (
+    (
+        _values_of_85(
+            f"{digits}{ascii_uppercase}{ascii_lowercase}!#$%&()*+-;<=>?@^_`{{|}}~".encode()
+        ),
+        base64.b85decode,
+    ),
+    (_values_of_85(bytes(range(0x21, 0x76))), base64.a85decode),
+)
 
 
 def _from_adobe(text: bytes) -> bytes:
@@ -267,8 +303,8 @@ def _from_html(text: bytes) -> bytes:
     return html.unescape(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogatepass")
 
 
-def _without_words(text: bytes) -> bytes:
-    return _OBFUSCATED.sub(lambda match: b"@" if match[1] else b".", text)
+def _shown(text: bytes) -> bytes:
+    return _HIDDEN.sub(lambda match: b"@" if b"a" in match[0].lower() else b".", text)
 
 
 def _from_latin(text: bytes) -> bytes:
@@ -284,17 +320,18 @@ _ESCAPES: Final[tuple[tuple[bytes, re.Pattern[bytes], Callable[[bytes], bytes]],
     (b"\x1b", _COLOUR, partial(_COLOUR.sub, b"")),
     (b"\xef", _EAST, _narrow),
     (b"<", _INLINE, partial(_INLINE.sub, b"")),
+    (b"(", re.compile(rb"\( ?(?:at|dot) ?\)", re.IGNORECASE), _shown),
+    (b"[", re.compile(rb"\[ ?(?:at|dot) ?\]", re.IGNORECASE), _shown),
+    (b" at ", re.compile(rb" at (?=[\w-]+(?:\.| dot )\w)"), _shown),
 )
 _WHOLE: Final[tuple[tuple[Callable[[bytes], object], Callable[[bytes], bytes]], ...]] = (
     (_is_latin, _from_latin),
     (_has_glued, partial(_GLUED.sub, rb"\1 ")),
     (_has_uu, _from_uu),
     (_is_pickle, partial(_OPCODES.sub, b"\n")),
-    (lambda text: _has(_DECIMALS, text), _from_decimals),
     (lambda text: b"~" in text and b"<~" in text, _from_adobe),
     (_has_85, _from_85),
     (lambda text: text.startswith(b"{\\rtf"), _from_rtf),
-    (lambda text: b"@" not in text and _has(_OBFUSCATED, text), _without_words),
 )
 
 
@@ -322,155 +359,3 @@ def _alternating(text: bytes) -> Iterator[tuple[int, int]]:
     for first, end in pairwise(bounds):
         if end - first >= _FEWEST_NULS:
             yield max(0, int(nuls[first]) - 1), int(nuls[end - 1]) + 2
-
-
-def _runs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield what runs of Base64, Base32 and hexadecimal digits hold, and report digests."""
-    spans = np.empty((_MOST_RUNS, 2), np.int64)
-    data, start = np.frombuffer(text, np.uint8), 0
-    found: list[bytes] = []
-    while start < len(text):
-        count = find_runs(data[start:], _SHORTEST_RUN, spans)
-        runs = (spans[:count] + start).tolist()
-        for run in _joined(text, runs):
-            found += _of_run(run, digest)
-        if count < _MOST_RUNS:
-            break
-        start = runs[-1][1]
-    files = [it for it in found if not _is_text(it)]
-    yield from files
-    if len(found) > len(files):
-        yield b"\n".join(it for it in found if _is_text(it))
-
-
-def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
-    """Yield runs; those on lines of one length, as mail has them, are joined."""
-    joined: list[bytes] = []
-    for (start, end), (following, _) in pairwise([*spans, [len(text) + 9, 0]]):
-        run = text[start:end]
-        # Padding is no part of a run.
-        gap = text[end:following]
-        joined.append(run)
-        # Digests on lines look like lines of one text.
-        if len(run) // 2 in _SIZES and _HEX.fullmatch(run):
-            yield run
-        is_line = len(run) >= 60 and len(run) % 4 == 0 and gap in _LINE_ENDS
-        goes_on = is_line and following < len(text)
-        if not goes_on:
-            if len(joined) > 1:
-                # The last line may be shorter than a run.
-                rest = re.match(rb"\r?\n([A-Za-z0-9+/_-]{1,%d})(?:=|\s|$)" % _SHORTEST_RUN, gap)
-                yield b"".join(joined) + (rest[1] if rest else b"")
-            else:
-                yield run
-            joined = []
-
-
-def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield what a run holds: a text, a file, or the texts in other bytes.
-
-    What may be a digest is reported.
-    """
-    run = run if _HEX.fullmatch(run) else _PREFIX.sub(b"", run)
-    if run.isdigit() or _UUID.fullmatch(run):
-        return
-    inner: list[bytes] = []
-    for plain in _plain_forms(run):
-        if len(plain) in _SIZES:
-            digest(plain)
-        for content in (plain, *_inflated(plain)):
-            if is_content(content):
-                yield content
-                return
-        inner += _INNER.findall(plain)
-    if inner:
-        yield b"\n".join(inner)
-
-
-#: A text between other bytes, as messages of Protocol Buffers and FlatBuffers have them.  Bytes of
-#: chance rarely have one.
-_INNER: Final = re.compile(rb"[\x20-\x7e]{8,}")
-
-
-def _plain_forms(run: bytes) -> Iterator[bytes]:
-    """Yield the bytes that a run may encode in each of the encodings."""
-    if _HEX.fullmatch(run) and len(run) % 2 == 0:
-        yield bytes.fromhex(run.decode())
-    for part in _parts(run):
-        plain = _from_base64(part)
-        if plain is not None:
-            yield plain
-    if _BASE32.fullmatch(run):
-        with suppress(binascii.Error, ValueError):
-            yield base64.b32decode(run.upper() + b"=" * (-len(run) % 8))
-
-
-def _inflated(plain: bytes) -> Iterator[bytes]:
-    """Yield what bytes hold that deflate packed, as in messages of SAML, or brotli."""
-    unpacker = zlib.decompressobj(wbits=-15)
-    with suppress(zlib.error):
-        content = unpacker.decompress(plain, _LONGEST_INFLATED)
-        if unpacker.eof and not unpacker.unused_data and len(plain) >= _SHORTEST_RUN:
-            yield content
-    if len(plain) >= _SHORTEST_BROTLI:
-        packed = pa.input_stream(pa.py_buffer(plain), compression="brotli")
-        with suppress(OSError):
-            yield packed.read(_LONGEST_INFLATED)
-
-
-#: Shorter bytes are keys and digests.
-_SHORTEST_BROTLI: Final = 65
-_LONGEST_INFLATED: Final = 1 << 20
-
-
-def _parts(run: bytes) -> Iterator[bytes]:
-    """Yield a run, without what may come before Base64 in a longer text, and its parts."""
-    yield run
-    for cut in range(1, 4):
-        yield run[cut:]
-    # A path or a name may have marks that are characters of Base64 too.
-    for mark in (b"/", b"-", b"_", b"+"):
-        if mark in run:
-            yield from (it for it in run.split(mark) if len(it) >= _SHORTEST_RUN)
-
-
-def _from_base64(run: bytes) -> bytes | None:
-    run = run.translate(bytes.maketrans(b"-_", b"+/"))
-    if len(run) % 4 == 1:
-        run = run[:-1]
-    try:
-        return base64.b64decode(run + b"=" * (-len(run) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-
-
-#: The first bytes of files that are looked into where they are encoded.
-_FILES: Final = (
-    b"PAR1", b"PARE", b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\3\4",
-    b"\x04\x22\x4d\x18", b"ARROW1", b"ORC", b"Obj\x01", b"SQLite format 3\0", b"\xff\xfe",
-    b"\xfe\xff", b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e", b"7z\xbc\xaf", b"Rar!\x1a\x07",
-    b"\xff\x06\0\0sNaPpY", b"\x82SNAPPY\0", b"\x02\x21\x4c\x18",
-)  # fmt: skip
-
-
-def is_content(plain: bytes) -> bool:
-    """Return whether decoded bytes are a text or a file, and not what any word decodes to."""
-    return len(plain) >= 5 and (_is_text(plain) or plain.startswith(_FILES))
-
-
-_PRINTABLE: Final = bytes(range(0x20, 0x7F)) + b"\t\r\n"
-
-
-def _is_text(plain: bytes) -> bool:
-    head = plain[:4096]
-    odd = head.translate(None, _PRINTABLE)
-    if len(odd) * 8 <= len(head):
-        return True
-    if odd.count(0) * 5 >= len(head) * 2:
-        return len(odd) - odd.count(0) <= len(head) // 8
-    try:
-        head.decode()
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 4:
-            return False
-    return not any(byte < 0x20 for byte in odd)

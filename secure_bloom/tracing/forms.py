@@ -8,7 +8,7 @@ matter: :mod:`secure_bloom.kernels.words` leaves them out of both sides.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,16 +36,21 @@ _MONTHS: Final = {
 }
 #: Whole numbers from here on may be written with an exponent, as Java writes doubles.
 _WITH_EXPONENT: Final = 10**7
-#: The digests without a salt that are looked for: name -> its bytes.
+#: The digests without a salt that are looked for: name -> its bytes.  OpenSSL may lack one.
 DIGESTS: Final = {
-    "md5": 16,
-    "sha1": 20,
-    "sha224": 28,
-    "sha256": 32,
-    "sha384": 48,
-    "sha512": 64,
-    "sha3_256": 32,
-    "blake2b": 64,
+    name: size
+    for name, size in (
+        ("md5", 16),
+        ("sha1", 20),
+        ("sha224", 28),
+        ("sha256", 32),
+        ("sha384", 48),
+        ("sha512", 64),
+        ("sha512_256", 32),
+        ("sha3_256", 32),
+        ("blake2b", 64),
+    )
+    if name in hashlib.algorithms_available
 }
 #: Seeds of XXH64: that of Spark's function `xxhash64`, and none.
 _SEEDS: Final = (42, 0)
@@ -98,16 +103,30 @@ def moments(array: pa.Array) -> Iterator[pa.Array]:
             yield leaf.drop_null().cast(width).cast(pa.int64())
 
 
-def digests(text: bytes, size: int) -> Iterator[bytes]:
-    """Yield the digests of a size in bytes of a text, as it is and in small letters."""
-    small = text.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
-    for written in {text, small, text.strip()}:
-        if size == XXH64_SIZE:
-            for seed in _SEEDS:
-                yield xxhash.xxh64_intdigest(written, seed).to_bytes(size, "little")
-        for kind, length in DIGESTS.items():
-            if length == size:
-                yield hashlib.new(kind, written, usedforsecurity=False).digest()
+def digests(texts: Iterable[bytes], sizes: Collection[int]) -> Iterator[bytes]:
+    """Yield the digests of some sizes in bytes of texts.
+
+    A text is digested as it is, in small letters, in capitals, and without spaces around it.
+    """
+    written = {it for text in texts for it in _spellings(text)}
+    for kind, size in DIGESTS.items():
+        if size in sizes:
+            # A copy takes half as long as a new object.
+            empty = hashlib.new(kind, usedforsecurity=False)
+            for text in written:
+                state = empty.copy()
+                state.update(text)
+                yield state.digest()
+    for seed in _SEEDS if XXH64_SIZE in sizes else ():
+        yield from (xxhash.xxh64_intdigest(it, seed).to_bytes(8, "little") for it in written)
+
+
+def _spellings(text: bytes) -> tuple[bytes, ...]:
+    if text.isascii():
+        return text, text.lower(), text.upper(), text.strip()
+    letters = text.decode("utf-8", "surrogateescape")
+    cases = (it.encode("utf-8", "surrogateescape") for it in (letters.lower(), letters.upper()))
+    return text, *cases, text.strip()
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:

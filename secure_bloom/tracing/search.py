@@ -37,13 +37,14 @@ from secure_bloom.kernels.words import (
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.running.positioned_stream import PositionedStream
 from secure_bloom.storage import InputFile
-from secure_bloom.tracing.encodings import byte_order, decoded, is_content
+from secure_bloom.tracing.encodings import byte_order, decoded
 from secure_bloom.tracing.forms import DIGESTS, XXH64_SIZE, digests, plain_texts
 from secure_bloom.tracing.index import DISTINCTIVE, FOLDERS, WordIndex, binary_parts
 from secure_bloom.tracing.packed import PIECE, UnreadError
 from secure_bloom.tracing.parquet_columns import Protected
+from secure_bloom.tracing.runs import is_content
 from secure_bloom.tracing.sources import DEEPEST, MARKS, Opened, Part, is_marked, parts_of
-from secure_bloom.tracing.subjects import SearchedColumn
+from secure_bloom.tracing.subjects import SearchedColumn, Texts
 
 #: Bytes of a text that are asked at a time: what the kernel writes stays in the cache.
 _STEP: Final = 1 << 18
@@ -423,8 +424,7 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
             left = _looked_up(left, owner, subject)
         wanted = {h for part in left for h in part.words[owner]}
         if wanted or wanted_digests:
-            texts = (it.texts for it in subject.texts())
-            words, equal = _compared(texts, wanted, wanted_digests)
+            words, equal = _compared(subject.texts(), wanted, wanted_digests)
             for part in left:
                 _confirm_words(part, owner, words, _MOST_KEPT)
             for part in parts if equal else ():
@@ -444,7 +444,7 @@ def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> l
         if arrays is not None:
             wanted = {h for part in parts for h in part.words[owner]}
             texts = (texts for array in arrays for texts in plain_texts(array))
-            words, _ = _compared(texts, wanted, set())
+            words, _ = _compared((Texts(it, _NONE, is_value=True) for it in texts), wanted, set())
             return [part for part in parts if not _confirm_words(part, owner, words, most)]
     return parts
 
@@ -466,7 +466,7 @@ def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) ->
 
 
 def _compared(
-    texts: Iterable[pa.Array], wanted: set[int], wanted_digests: set[bytes]
+    texts: Iterable[Texts], wanted: set[int], wanted_digests: set[bytes]
 ) -> tuple[set[bytes], set[bytes]]:
     """Return the words of values with one of some hashes, and the digests of values."""
     hashes = np.array(sorted(wanted), np.int64).view(np.uint64)
@@ -476,22 +476,20 @@ def _compared(
     equal: set[bytes] = set()
     sizes = {len(digest) for digest in wanted_digests}
 
-    def words_of(array: pa.Array) -> tuple[pa.Array, list[bytes]]:
-        offsets, data = binary_parts(array)
+    def words_of(given: Texts) -> tuple[Texts, list[bytes]]:
+        offsets, data = binary_parts(given.texts)
         folded, ends, found, _ = fold_values(offsets, data)
         at = np.flatnonzero(asked.check_hashes(found))
         at = at[np.isin(found[at], hashes)]
         spans = zip(np.where(at > 0, ends[at - 1], 0).tolist(), ends[at].tolist(), strict=True)
-        return array, [folded[start:end].tobytes() for start, end in spans]
+        return given, [folded[start:end].tobytes() for start, end in spans]
 
-    for array, found in in_order(words_of, texts, FOLDERS):
+    for given, found in in_order(words_of, texts, FOLDERS):
         words.update(found)
-        if sizes:
-            for value in array.unique().to_pylist():
-                if len(value) >= _SHORTEST_DIGESTED:
-                    equal.update(
-                        it for size in sizes for it in digests(value, size) if it in wanted_digests
-                    )
+        # Dates have forty notations, and who takes a digest of one takes that of the value.
+        if sizes and (given.is_value or not len(given.moments)):
+            values = (it for it in given.texts.to_pylist() if len(it) >= _SHORTEST_DIGESTED)
+            equal |= wanted_digests.intersection(digests(values, sizes))
     return words, equal
 
 
@@ -499,6 +497,7 @@ def _compared(
 _FPP: Final = 1e-3
 #: Shorter values have so few digests that anyone can list them; they are common words.
 _SHORTEST_DIGESTED: Final = 5
+_NONE: Final = pa.array([], pa.int64())
 
 
 def counts_of(part: PartTrace, index: WordIndex) -> Iterator[tuple[int, dict[int, int], int]]:

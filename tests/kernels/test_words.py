@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.kernels import extension
 from secure_bloom.kernels.words import (
+    BASE64,
     HAS_AT,
     HAS_PARTS,
     HASH_MASK,
@@ -115,9 +116,9 @@ def test_words_are_found_both_ways_alike(text: bytes, other: bytes, is_last: boo
 def test_runs_are_found_both_ways_alike(text: bytes, other: bytes, least: int) -> None:
     spans = [np.zeros((3, 2), np.int64), np.zeros((3, 2), np.int64)]
     extension.native = native
-    counts = [find_runs(as_array(text + other), least, spans[0])]
+    counts = [find_runs(as_array(text + other), BASE64, least, spans[0])]
     extension.native = None
-    counts.append(find_runs(as_array(text + other), least, spans[1]))
+    counts.append(find_runs(as_array(text + other), BASE64, least, spans[1]))
     assert counts[0] == counts[1]
     assert spans[0].tolist() == spans[1].tolist()
 

@@ -48,6 +48,10 @@ def escaped(text: str, form: str) -> bytes:
     return "".join(it if it.isalnum() else form.format(ord(it)) for it in text).encode()
 
 
+def hidden(text: str, at: str, dot: str) -> bytes:
+    return text.replace("@", at).replace(".", dot).encode()
+
+
 def dated(day: datetime.date, form: str) -> bytes:
     return day.strftime(form).encode()
 
@@ -87,6 +91,12 @@ FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "HTML, hexadecimal": (TEXTS, lambda it: escaped(it, "&#x{:x};")),
     "reversed": (TEXTS, lambda it: it[::-1].encode()),
     "capitals": (WIDE, lambda it: it.replace("ß", "ẞ").upper().replace("ẞ", "ß").encode()),
+    "hidden by words": (TEXTS, lambda it: hidden(it, " at ", ".")),
+    "hidden by two words": (TEXTS, lambda it: hidden(it, " at ", " dot ")),
+    "hidden in brackets": (TEXTS, lambda it: b"c@d.e " + hidden(it, " [AT] ", "(dot)")),
+    "bytes in hexadecimal": (TEXTS, lambda it: it.encode().hex(" ").encode()),
+    "bytes in decimals": (TEXTS, lambda it: str(list(it.encode())).encode()),
+    "Base85": (TEXTS, lambda it: base64.b85encode(it.encode() * 2)),
     "spaces": (TEXTS, lambda it: it.replace("@", "\t@ ").replace(".", " . ").encode()),
     "groups of four": (CODES, lambda it: grouped(it, " ")),
     "groups with dashes": (CODES, lambda it: grouped(it, "-")),
@@ -107,9 +117,10 @@ FORMS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     },
     **{
         f"{name}, {how}": (TEXTS, partial(digested, name=name, write=write))
-        for name in ("md5", "sha1", "sha256", "sha512")
+        for name in ("md5", "sha1", "sha256", "sha512", "sha512_256")
         for how, write in DIGESTS.items()
     },
+    "MD5 of capitals": (TEXTS, lambda it: digested(it.upper(), "md5", DIGESTS["hexadecimal"])),
 }  # fmt: skip
 #: Columns of few values are found by their share, so that many values are written.
 FEW = [name for name in FORMS if name.startswith("date ")]

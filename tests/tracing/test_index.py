@@ -104,8 +104,8 @@ def test_notations_of_numbers_and_dates() -> None:
 
 
 def test_digests_by_their_size() -> None:
-    assert len(set(digests(b"Anna", 16))) == 2
-    assert {len(it) for it in digests(b"anna", 32)} == {32}
+    assert len(set(digests([b"Anna"], {16}))) == 3
+    assert {len(it) for it in digests([b"anna"], {32, 64})} == {32, 64}
 
 
 def test_texts_inside_a_text() -> None:

@@ -56,7 +56,7 @@ typedef struct {
     K(copy_entries, "rrRnww", 3, 4)    \
     K(fold_values, "RrwWWww", 1, 4)    \
     K(find_words, "rnnrrwWWW", 0, 8)   \
-    K(find_runs, "rnW", 0, 1)          \
+    K(find_runs, "rrnW", 0, 1)         \
     K(unpack, "rnnw", 1, 2)             \
     K(pick_indices, "rnnnRW", 0, 4)     \
     K(pick_spans, "rnRW", 0, 1)         \

@@ -289,24 +289,21 @@ int64_t find_words(Arguments *in) {
     return (int64_t)found;
 }
 
-/* find_runs(text, least, spans): the start and end of each run of at least `least` characters of
- * Base64, which hexadecimal digits are too.  Returns how many, at most those that `spans` holds. */
+/* find_runs(text, alphabet, least, spans): the start and end of each run of at least `least` bytes of
+ * an alphabet, which has a 1 for each.  Returns how many, at most those that `spans` holds. */
 int64_t find_runs(Arguments *in) {
-    const uint8_t *text = bytes_of(in, 0);
-    int64_t *spans = numbers_of(in, 1), least = in->numbers[0];
-    size_t size = size_of(in, 0), room = count_of(in, 1) / 2, found = 0;
-    uint8_t is_encoded[256];
-    if (least < 1) return REFUSED;
-    list_small(is_encoded);
-    for (const char *mark = "+/-_"; *mark; mark++) is_encoded[(uint8_t)*mark] = 1;
+    const uint8_t *text = bytes_of(in, 0), *wanted = bytes_of(in, 1);
+    int64_t *spans = numbers_of(in, 2), least = in->numbers[0];
+    size_t size = size_of(in, 0), room = count_of(in, 2) / 2, found = 0;
+    if (least < 1 || size_of(in, 1) != 256) return REFUSED;
     /* A run of this length has the byte that is `least` - 1 after its first one. */
     for (size_t i = 0, probe; found < room && (probe = i + (size_t)least - 1) < size;) {
         size_t start = probe + 1, end = probe;
-        while (start > i && is_encoded[text[start - 1]]) start--;
+        while (start > i && wanted[text[start - 1]]) start--;
         bool is_run = start == i;
         i = start;
         if (!is_run) continue;
-        while (end < size && is_encoded[text[end]]) end++;
+        while (end < size && wanted[text[end]]) end++;
         spans[2 * found] = (int64_t)i;
         spans[2 * found++ + 1] = (int64_t)end;
         i = end + 1;
