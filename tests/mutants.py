@@ -1,7 +1,7 @@
 """What ``make mutants`` found: how many changed programs the tests notice, and which they do not.
 
 ``python -m tests.mutants`` prints a table, and fails below nine in ten; with ``--show`` the
-changes that went unnoticed too.  Every one of those has its reason in ``docs/notebook/testing.md``.
+changes that went unnoticed too.  Every one of those has its reason in ``tests/README.md``.
 """
 
 from __future__ import annotations

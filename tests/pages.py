@@ -140,13 +140,13 @@ _WRITTEN = re.compile(r"<!-- (?:rows|results|measured).*?<!-- end[^>]*-->", re.D
 
 
 def words_of_the_docs() -> dict[str, int]:
-    """Words of each page, without what programs write and without the notebook of measurements.
+    """Words of each page, without measurements and without what programs write.
 
     The findings are written by ``python -m tests.auditing.page``.
     """
     counted = {}
     for name in every_page():
-        if name.startswith(("../", "benchmarks/", "notebook/", "findings.md")):
+        if name.startswith(("../", "benchmarks/", "filters.md", "findings.md")):
             continue
         text = _WRITTEN.sub("", (DOCS / name).read_text())
         if name == "compatibility.md":

@@ -59,8 +59,8 @@ def test_the_reference_has_every_verb_option_name_and_error(site: Path) -> None:
 
 def test_twenty_questions_are_answered_in_three_clicks(site: Path) -> None:
     """Links of the pages themselves count, those of the navigation do not."""
-    table = (ROOT / "docs" / "notebook" / "questions.md").read_text()
-    wanted = re.findall(r"\]\(\.\./([^)#]+)\.md(?:#[^)]*)?\) \|$", table, re.MULTILINE)
+    table = (ROOT / "tests" / "questions.md").read_text()
+    wanted = re.findall(r"\]\(\.\./docs/([^)#]+)\.md(?:#[^)]*)?\) \|$", table, re.MULTILINE)
     assert len(wanted) == 20
     reached = {site / "index.html"}
     for _ in range(3):
@@ -106,8 +106,8 @@ def test_the_search_answers_the_twenty_questions(site: Path, tmp_path: Path) -> 
     program = find_browser()
     if program is None:
         pytest.skip(f"no browser is installed: none of {', '.join(NAMES)}")
-    table = (ROOT / "docs" / "notebook" / "questions.md").read_text()
-    row = r"^\| ([^|]+\?) \|.*\]\(\.\./([^)#]+)\.md(?:#[^)]*)?\) \|$"
+    table = (ROOT / "tests" / "questions.md").read_text()
+    row = r"^\| ([^|]+\?) \|.*\]\(\.\./docs/([^)#]+)\.md(?:#[^)]*)?\) \|$"
     asked = re.findall(row, table, re.MULTILINE)
     assert len(asked) == 20
     with browser_page(program, tmp_path) as page:

@@ -31,7 +31,6 @@ _VERBS_HERE = re.compile(r"<!-- verbs: (.*?) -->")
 #: How much a find on a page counts in the search: tasks before explanations, measurements last.
 _BOOSTS = {
     "benchmarks/": 0.1,
-    "notebook/": 0.1,
     "design/": 0.5,
     **dict.fromkeys(
         ("which-bloom", "what-is", "keys", "iceberg", "reference/probe", "rotation"), 3
