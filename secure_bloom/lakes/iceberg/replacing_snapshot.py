@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, Final
 
 from pyiceberg.manifest import (
@@ -60,7 +61,7 @@ _TOTALS: Final = (
     "total-equality-deletes",
 )
 #: The size at which a manifest is full: the default of commit.manifest.target-size-bytes.
-_JOINED_BYTES: Final = 8 * 1024 * 1024
+_FULL_BYTES: Final = 8 * 1024 * 1024
 _CODEC_PROPERTY: Final = "write.avro.compression-codec"
 _DEFAULT_CODEC: Final = "gzip"
 #: In a summary: data files that stay, and whose bounds of secret columns have left the manifests.
@@ -238,9 +239,16 @@ class SnapshotWriter:
 
     def _data_manifests(self) -> Iterator[ManifestFile]:
         """Yield the manifests of data files: the new files', the changed ones, all others."""
-        replaced, rewrite = self.changes.replacements, self.changes.rewrite
-        new = [self._added(_moved(it, rewrite), it.old.sequence_number) for it in replaced]
-        yield from self._added_manifests(ManifestContent.DATA, new)
+        by_spec: dict[int, list[NewDataFile]] = {}
+        for it in self.changes.replacements:
+            by_spec.setdefault(it.old.data_file.spec_id, []).append(it)
+        for spec_id, replaced in by_spec.items():
+            # An entry is made when it is written: all of them would take much more than the old.
+            new = (
+                self._added(_moved(it, self.changes.rewrite), it.old.sequence_number)
+                for it in replaced
+            )
+            yield from self._written_manifests(ManifestContent.DATA, spec_id, new)
         touched = list[ManifestFile]()
         for manifest in self.manifests.of(self.table.parent, ManifestContent.DATA):
             if any(map(self.changes.touches, self.manifests.all_entries(manifest))):
@@ -248,20 +256,20 @@ class SnapshotWriter:
             else:
                 yield manifest
         for several in _joined(touched):
-            kept = [
+            kept = (
                 self._kept(entry, is_gone=entry.data_file.file_path in self.changes.by_path)
                 for manifest in several
                 for entry in self.manifests.entries(manifest)
-            ]
-            if kept:
-                spec_id = several[0].partition_spec_id
-                yield self._written_manifest(ManifestContent.DATA, spec_id, kept)
+            )
+            spec_id = several[0].partition_spec_id
+            yield from self._written_manifests(ManifestContent.DATA, spec_id, kept)
 
     def _delete_manifests(self, withdrawn: Mapping[str, ManifestEntry]) -> Iterator[ManifestFile]:
         """Yield the manifests of delete files."""
         deletes = [it.deletes for it in self.changes.replacements if it.deletes]
         new = [self._added(it.data_file, it.sequence_number) for it in deletes]
-        yield from self._added_manifests(ManifestContent.DELETES, new)
+        for spec_id, of_spec in group_by_spec(new).items():
+            yield from self._written_manifests(ManifestContent.DELETES, spec_id, iter(of_spec))
         for manifest in self.manifests.of(self.table.parent, ManifestContent.DELETES):
             every = self.manifests.all_entries(manifest)
             if not any(
@@ -269,20 +277,13 @@ class SnapshotWriter:
             ):
                 yield manifest
                 continue
-            kept = [
+            kept = (
                 self._kept(entry, is_gone=entry.data_file.file_path in withdrawn)
                 for entry in self.manifests.entries(manifest)
-            ]
-            if kept:
-                yield self._written_manifest(
-                    ManifestContent.DELETES, manifest.partition_spec_id, kept
-                )
-
-    def _added_manifests(
-        self, content: ManifestContent, entries: Sequence[ManifestEntry]
-    ) -> Iterator[ManifestFile]:
-        for spec_id, of_spec in group_by_spec(entries).items():
-            yield self._written_manifest(content, spec_id, of_spec)
+            )
+            yield from self._written_manifests(
+                ManifestContent.DELETES, manifest.partition_spec_id, kept
+            )
 
     def _added(self, file: DataFile, sequence_number: int | None) -> ManifestEntry:
         return ManifestEntry.from_args(
@@ -317,23 +318,27 @@ class SnapshotWriter:
             new[position] = {it: value for it, value in bounds if not rewrite.is_secret(it)}
         return new
 
-    def _written_manifest(
-        self, content: ManifestContent, spec_id: int, entries: Sequence[ManifestEntry]
-    ) -> ManifestFile:
+    def _written_manifests(
+        self, content: ManifestContent, spec_id: int, entries: Iterator[ManifestEntry]
+    ) -> Iterator[ManifestFile]:
+        """Write entries into manifests of about the size that writers aim at. Yield these."""
         spec = spec_of(spec_id, self.table)
-        location = self._new_file(f"{self._uuid}-m{len(self.written)}.avro")
-        with manifest_writer(
-            content,
-            self.table.metadata.format_version,
-            spec,
-            schema_of(spec, self.table),
-            self.table.io.new_output(location),
-            self.snapshot_id,
-            self._codec,
-        ) as writer:
-            for entry in entries:
-                writer.add_entry(entry)
-        return writer.to_manifest_file()
+        for first in entries:
+            location = self._new_file(f"{self._uuid}-m{len(self.written)}.avro")
+            with manifest_writer(
+                content,
+                self.table.metadata.format_version,
+                spec,
+                schema_of(spec, self.table),
+                self.table.io.new_output(location),
+                self.snapshot_id,
+                self._codec,
+            ) as writer:
+                for entry in chain([first], entries):
+                    writer.add_entry(entry)
+                    if writer.tell() >= _FULL_BYTES:
+                        break
+            yield writer.to_manifest_file()
 
     def _new_file(self, name: str) -> str:
         location = str(self.table.table.location_provider().new_metadata_location(name))
@@ -355,7 +360,7 @@ def _joined(manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestFile]]:
     for manifest in manifests:
         several = open_ones.setdefault(manifest.partition_spec_id, [])
         several.append(manifest)
-        if sum(it.manifest_length for it in several) >= _JOINED_BYTES:
+        if sum(it.manifest_length for it in several) >= _FULL_BYTES:
             yield open_ones.pop(manifest.partition_spec_id)
     yield from open_ones.values()
 

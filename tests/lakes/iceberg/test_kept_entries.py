@@ -31,13 +31,45 @@ FIELDS = {
 def test_a_packed_record_has_all_fields() -> None:
     whole, kept = DataFile.from_args(**FIELDS), KeptFile.from_args(**FIELDS)
     kept.spec_id = 7
-    assert kept.pack() > 1000
+    assert kept.pack() > 700
     for position in range(len(whole)):
         expected = whole[position]
         assert kept[position] == (dict(expected) if position == 6 else expected)
     for name, expected in FIELDS.items():
         assert getattr(kept, name) == (dict(expected) if name == "column_sizes" else expected)  # type: ignore[call-overload]
     assert (kept.spec_id, kept) == (7, whole)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{}, {1: -1, 2: 0}, {-5: 255, 300: 256}, {70_000: 1 << 32, 1: (1 << 63) - 1}, {1: None}],
+)
+def test_maps_of_any_numbers_come_back(numbers: dict[int, int]) -> None:
+    kept = KeptFile.from_args(**(FIELDS | {"value_counts": numbers}))
+    kept.pack()
+    assert kept.value_counts == numbers
+
+
+@pytest.mark.parametrize("bounds", [{}, {1: b""}, {3: b"ab", 1: b"", 2: bytes(300)}])
+def test_maps_of_any_bounds_come_back(bounds: dict[int, bytes]) -> None:
+    kept = KeptFile.from_args(**(FIELDS | {"lower_bounds": bounds}))
+    kept.pack()
+    assert list(kept.lower_bounds.items()) == list(bounds.items())
+
+
+def test_500_000_files_of_20_columns_fit_into_a_gibibyte() -> None:
+    """Texts of 16 bytes and long integers, with all metrics that writers give."""
+    columns = range(1, 21)
+    counts = {name: dict.fromkeys(columns, 900_000) for name in ("column_sizes", "value_counts")}
+    nulls = {name: dict.fromkeys(columns, 0) for name in ("null_value_counts", "nan_value_counts")}
+    bounds = {
+        name: {it: bytes(8 if it % 2 else 16) for it in columns}
+        for name in ("lower_bounds", "upper_bounds")
+    }
+    path = "s3://bucket/warehouse/db/table/data/day=2026-01-01/" + "0" * 64 + ".parquet"
+    given = {"file_path": path, "split_offsets": [4], "key_metadata": None}
+    kept = KeptFile.from_args(**(FIELDS | counts | nulls | bounds | given))
+    assert kept.pack() < 2**30 / 500_000
 
 
 def test_a_packed_record_does_not_change() -> None:

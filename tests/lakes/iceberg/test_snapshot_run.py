@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestWriter
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
@@ -17,6 +18,7 @@ from pyiceberg.types import NestedField, StringType, StructType
 
 import secure_bloom as sb
 from secure_bloom.errors import FileChangedError, PolicyError, UnsupportedFeatureError
+from secure_bloom.lakes.iceberg import replacing_snapshot
 from tests.lakes.iceberg.tables import (
     NAME,
     all_rows,
@@ -108,6 +110,39 @@ def test_manifests_of_many_appends_become_one(catalog: SqlCatalog) -> None:
     assert all_rows(table) == before
     table.append(rows(500))
     assert len(all_rows(table)) == 600
+
+
+def test_entries_of_new_files_are_made_one_by_one(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them at once would take gigabytes; nor does one manifest have all."""
+    table = people(catalog, files=5)
+    before, waiting, most = all_rows(table), 0, 0
+    moved, add_entry = replacing_snapshot._moved, ManifestWriter.add_entry
+
+    def counted(*given: Any) -> Any:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        return moved(*given)
+
+    def added(writer: ManifestWriter, entry: ManifestEntry) -> ManifestWriter:
+        nonlocal waiting
+        waiting -= entry.status == ManifestEntryStatus.ADDED
+        return add_entry(writer, entry)
+
+    monkeypatch.setattr(replacing_snapshot, "_moved", counted)
+    monkeypatch.setattr(ManifestWriter, "add_entry", added)
+    size_of_two = 5_000
+    monkeypatch.setattr(replacing_snapshot, "_FULL_BYTES", size_of_two)
+    sb.add_bloom_filters(NAME, columns=["email"])
+    assert (waiting, most) == (0, 1)
+    snapshot = table.refresh().current_snapshot()
+    assert snapshot is not None
+    counts = [it.added_files_count for it in snapshot.manifests(table.io) if it.added_files_count]
+    assert sum(counts) == 5
+    assert len(counts) > 1
+    assert all_rows(table) == before
 
 
 def test_equality_deletes_go_on_to_apply(catalog: SqlCatalog) -> None:
