@@ -43,6 +43,8 @@ def decode_name(data: bytes) -> str:
 
     Raises FormatError if ``data`` is not the encoding of a text.
     """
+    if data.isascii() and b"\0" not in data:
+        return data.decode("ascii")
     try:
         units = data.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
         text = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
