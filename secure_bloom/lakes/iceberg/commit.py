@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyiceberg.exceptions import CommitFailedException
@@ -32,8 +32,8 @@ from secure_bloom.lakes.iceberg.replacing_snapshot import Changes, SnapshotWrite
 from secure_bloom.storage import is_object_uri
 from secure_bloom.storage.dispatch import remove_file
 
-#: Exceptions of a catalog after which it is certain that nothing was committed.
-_NOTHING_DONE: Final = frozenset(
+#: Exceptions of a catalog that refuses a commit for good.
+_REFUSALS: Final = frozenset(
     {
         "AccessDeniedError",
         "NoSuchTableError",
@@ -44,9 +44,13 @@ _NOTHING_DONE: Final = frozenset(
         "AuthorizationExpiredError",
         "OAuthError",
         "BadRequestError",
-        "TooManyRequestsError",
     }
 )
+#: Exceptions of a catalog after which the same commit is tried again.
+_CONFLICTS: Final = frozenset({"CommitFailedException", "TooManyRequestsError"})
+#: After a refusal our commit is looked for so long, because its first request may be under way.
+_SETTLING_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,17 @@ def commit(
     writers were faster every time, and UnfinishedWriteError if it is unknown whether the commit was
     made.
     """
+    attempts = _Attempts(table, manifests)
+    try:
+        return _committed(attempts, base, changes)
+    except SecureBloomError as error:
+        if attempts.undecided and not isinstance(error, UnfinishedWriteError):
+            raise _unknown(table, attempts.undecided[-1]) from error
+        raise
+
+
+def _committed(attempts: _Attempts, base: Snapshot | None, changes: Changes) -> SnapshotCommit:
+    table, manifests = attempts.table, attempts.manifests
     if table.head != base:
         # An earlier commit of the run has looked at the catalog again, where others may have been.
         changes = still_standing(table, manifests, base, changes)
@@ -118,8 +133,9 @@ def commit(
         writer = SnapshotWriter(table, manifests, table.metadata.new_snapshot_id(), changes)
         if not writer.changes_anything():
             return SnapshotCommit(snapshot_id=None, changes=changes)
-        if _is_committed(table, manifests, writer):
-            return SnapshotCommit(snapshot_id=writer.snapshot_id, changes=changes)
+        done = attempts.done_after(writer)
+        if done is not None:
+            return SnapshotCommit(snapshot_id=done.snapshot_id, changes=done.changes)
         if next(retries, None) is None:
             raise FileChangedError(
                 "other writers were faster each time, so nothing was committed",
@@ -127,57 +143,110 @@ def commit(
                 "property commit.retry.num-retries",
                 path=table.path,
             )
-        # `_is_committed` has read the table again.
+        # `done_after` has read the table again.
         refuse_unwritable(table)
         changes = still_standing(table, manifests, base, changes)
 
 
-def _is_committed(table: CommitTable, manifests: Manifests, writer: SnapshotWriter) -> bool:
-    """Try to commit once. Return False if another writer was faster.
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts at one commit.
 
-    A layer below the catalog may repeat a request whose first answer was lost, and then any
-    refusal can be the answer to our own commit.  So no file is removed before the table was read
-    again.
+    A layer below the catalog may repeat a request whose first answer was lost.  Then any refusal
+    can be the answer to our own commit, which was made, or is still under way.  So no file of an
+    attempt is removed before the table was read again, and shows that the attempt fails whenever it
+    arrives: its requirements do not hold any more.  An attempt that may still arrive is
+    ``undecided``.  The next one has the same requirements, so the catalog takes one of them.
     """
-    try:
-        with catalog_errors(table.path):
-            requirements, updates = writer.requests()
-    except BaseException:
-        _remove(table, writer)
-        raise
-    try:
-        table.commit(requirements, updates)
-    except Exception as exc:
-        # A store that denies a metadata file is asked before the catalog's own record changes.
-        is_refused = type(exc).__name__ in _NOTHING_DONE or is_denied(exc)
-        may_arrive = not (is_refused or isinstance(exc, CommitFailedException) or is_busy(exc))
+
+    table: CommitTable
+    manifests: Manifests
+    undecided: list[SnapshotWriter] = field(default_factory=list)
+
+    def done_after(self, writer: SnapshotWriter) -> SnapshotWriter | None:
+        """Try to commit once. Return the attempt that is in the table, or None to try again."""
         try:
-            if _is_there(table, manifests, writer):
-                return True
-        except SecureBloomError as error:
-            # Of a table that was dropped nothing is read any more.
-            if may_arrive or not isinstance(error, MissingPathError | FileChangedError):
-                raise _unknown(table, writer) from exc
-            _remove(table, writer)
+            with catalog_errors(self.table.path):
+                requirements, updates = writer.requests()
+        except BaseException:
+            _remove(self.table, writer)
             raise
-        if may_arrive:
-            raise _unknown(table, writer) from exc
-        _remove(table, writer)
+        self.undecided.append(writer)
+        try:
+            self.table.commit(requirements, updates)
+        except Exception as exc:
+            return self._after(exc, requirements)
+        self.undecided.remove(writer)
+        self._give_up()
+        return writer
+
+    def _after(self, error: Exception, requirements: Sequence[Any]) -> SnapshotWriter | None:
+        """Look for the attempts in the table after the last one was refused."""
+        name = type(error).__name__
+        # A store that denies a metadata file is asked before the catalog's own record changes.
+        is_refused = name in _REFUSALS or is_denied(error)
+        is_certain = is_denied(error) or is_busy(error)
+        may_repeat = name in _CONFLICTS or is_busy(error)
+        waits = _SETTLING_SECONDS if is_refused and not is_certain else 0
+        try:
+            found = self._found_within(waits)
+        except SecureBloomError as exc:
+            # Of a table that was dropped nothing is read any more.
+            is_gone = isinstance(exc, MissingPathError | FileChangedError)
+            if not is_gone or not (is_refused or may_repeat):
+                raise _unknown(self.table, self.undecided[-1]) from error
+            self._give_up()
+            raise
+        if found is not None:
+            self.undecided.remove(found)
+            self._give_up()
+            return found
+        if not (is_refused or may_repeat):
+            raise _unknown(self.table, self.undecided[-1]) from error
+        if not _hold(requirements, self.table):
+            self._give_up()
+        elif is_certain or is_refused:
+            _remove(self.table, self.undecided.pop())
         if is_refused:
-            with catalog_errors(table.path):
-                raise
+            with catalog_errors(self.table.path):
+                raise error
+        return None
+
+    def _found_within(self, seconds: float) -> SnapshotWriter | None:
+        """Read the table again, for some seconds. Return the attempt that is in it, or None."""
+        ends = time.monotonic() + seconds
+        while True:
+            self.table.reload()
+            if (found := self._found()) is not None or time.monotonic() >= ends:
+                return found
+            time.sleep(_LOOK_SECONDS)
+
+    def _found(self) -> SnapshotWriter | None:
+        metadata = self.table.metadata
+        for writer in self.undecided:
+            if metadata.snapshot_by_id(writer.snapshot_id) is not None:
+                return writer
+        # Another writer may have expired our snapshot already, while our files are live.
+        live = self.manifests.live(self.table.head)
+        for writer in self.undecided:
+            if any(it.new in live for it in writer.changes.replacements):
+                return writer
+        return None
+
+    def _give_up(self) -> None:
+        """Remove the metadata files of all attempts that were not made."""
+        while self.undecided:
+            _remove(self.table, self.undecided.pop())
+
+
+def _hold(requirements: Sequence[Any], table: CommitTable) -> bool:
+    """Return whether the catalog could still take a commit with these requirements."""
+    try:
+        for requirement in requirements:
+            requirement.validate(table.metadata)
+    except CommitFailedException:
         return False
     return True
-
-
-def _is_there(table: CommitTable, manifests: Manifests, writer: SnapshotWriter) -> bool:
-    """Read the table again. Return whether it has our snapshot, or one of our files."""
-    table.reload()
-    if table.metadata.snapshot_by_id(writer.snapshot_id) is not None:
-        return True
-    # Another writer may have expired our snapshot already, while our files are live.
-    live = manifests.live(table.head)
-    return any(it.new in live for it in writer.changes.replacements)
 
 
 def _unknown(table: CommitTable, writer: SnapshotWriter) -> UnfinishedWriteError:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from secure_bloom.errors import (
+    AccessDeniedError,
     FileChangedError,
     MissingPathError,
     PolicyError,
@@ -42,6 +43,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from testing.iceberg_rest import rest_catalog
+from testing.store_proxy import store_proxy
 from tests.lakes.iceberg.tables import (
     NAME,
     all_rows,
@@ -334,6 +336,62 @@ def test_a_rest_catalog_says_that_another_writer_was_faster(
             sb.add_bloom_filters("iceberg://lake/db.nobody", columns=["email"])
     assert len(ids(table)) == 299
     assert unnamed(table) == set()
+
+
+@pytest.mark.parametrize(
+    ("status", "from_then_on", "error"),
+    [
+        (409, False, None),
+        (409, True, UnfinishedWriteError),
+        (429, True, UnfinishedWriteError),
+        (400, True, None),
+        (403, True, None),
+    ],
+)
+def test_a_refusal_while_our_own_first_request_is_under_way(
+    catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    from_then_on: bool,
+    error: type[Exception] | None,
+) -> None:
+    """A layer below the catalog has asked twice: the table takes the commit after the answer."""
+    table = people(catalog, **{"commit.retry.num-retries": "1", "commit.retry.min-wait-ms": "1"})
+    with rest_catalog(catalog) as address, store_proxy(address.rpartition(":")[2]) as proxy:
+        monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+        proxy.tell(
+            fail={
+                "status": status,
+                "late": 0.4,
+                "from_then_on": from_then_on,
+                "only": "POST /v1/namespaces/db/tables",
+            }
+        )
+        with pytest.raises(error) if error else nullcontext():
+            report = sb.add_bloom_filters(NAME, columns=["email"], jobs=1)
+            assert [file.status for file in report.files] == ["added"] * 3
+        proxy.tell(fail=None)
+        time.sleep(0.6)
+    assert ids(table) == list(range(300))
+    assert len(table.refresh().snapshots()) == 4
+    assert unnamed(table) == set()
+
+
+def test_a_commit_that_is_denied_leaves_nothing(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(catalog)
+    before = set(local(table.location()).rglob("*"))
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        raise ForbiddenError("not allowed")
+
+    monkeypatch.setattr(CommitTable, "commit", commit)
+    monkeypatch.setattr("secure_bloom.lakes.iceberg.commit._SETTLING_SECONDS", 0)
+    with pytest.raises(AccessDeniedError):
+        sb.add_bloom_filters(NAME, columns=["email"])
+    assert set(local(table.location()).rglob("*")) == before
 
 
 def test_others_that_are_faster_each_time(
