@@ -41,6 +41,7 @@ from secure_bloom.parquet.key_material_files import (
 from secure_bloom.storage import (
     InputFile,
     has_conditional_writes,
+    is_object_uri,
     name_of,
     open_input,
     remove_leftover,
@@ -49,7 +50,7 @@ from secure_bloom.storage import (
     sibling,
     write_new,
 )
-from secure_bloom.storage.dispatch import may_arrive, remove_file
+from secure_bloom.storage.dispatch import remove_file
 from secure_bloom.storage.rewritten_file import RewrittenFile
 
 #: A change of a material file is tried so often while other runs change it, too.
@@ -83,11 +84,11 @@ def replace_with_material(
         except UnfinishedWriteError:
             # The data may be the new one.
             raise
-        except (SecureBloomError, OSError) as error:
+        except (SecureBloomError, OSError):
             # The file that is there now decides.  If this fails too, references are left that
             # nothing names.
-            if not may_arrive(path, error):
-                with suppress(SecureBloomError):
+            with suppress(SecureBloomError):
+                if _has_ended(source, path):
                     _remove_unnamed(source, path, added)
             raise
         return size, _retired(source, path, kept.keys() - new.keys())
@@ -221,6 +222,24 @@ def _remove_unnamed(source: InputFile, path: str, references: frozenset[str] | s
     """Remove references beside the data file at ``path``, unless that file names one of them."""
     if references and not _names_any(path, references):
         _change(source, path, lambda found: _only(found, found.keys() - references))
+
+
+def _has_ended(source: InputFile, path: str) -> bool:
+    """Return whether a write of ``path`` that failed cannot take effect any more.
+
+    A layer below may have repeated the request to a store, and the first one may be under way,
+    whatever the answer to the second one is.  It changes nothing once the object that it is to
+    replace has changed.
+    """
+    if not is_object_uri(path):
+        return True
+    if path != source.path:
+        return False
+    try:
+        source.check_unchanged()
+    except (FileChangedError, MissingPathError):
+        return True
+    return False
 
 
 def _names_any(path: str, references: frozenset[str] | set[str]) -> bool:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from secure_bloom.errors import (
+    AccessDeniedError,
     FileChangedError,
     MissingPathError,
     SecureBloomError,
     UnfinishedWriteError,
 )
 from secure_bloom.storage.dispatch import create_file, may_arrive, open_input
-from secure_bloom.storage.paths import shown_path
+from secure_bloom.storage.paths import is_object_uri, shown_path
+
+#: Answers that a store may give to the repeat of a request whose first sending is under way.
+_REFUSALS: Final = (AccessDeniedError, FileChangedError, MissingPathError)
+#: After such an answer the commit is looked for so long.
+_SETTLING_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.5
 
 
 def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
@@ -22,33 +32,45 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
     """
     try:
         create_file(path, content, like=like)
-    except FileChangedError as error:
-        # A store may have taken our first request, and refuse the second one for it.
-        return _committed_content(path, error, hint) == content
     except UnfinishedWriteError:
         raise
     except SecureBloomError as error:
-        # After an error of a network the commit may be there all the same, now or a little later.
-        if _committed_content(path, error, hint) != content:
-            if may_arrive(path, error):
+        # A store may have taken our first request, and refuse the second one for it.  After an
+        # error of a network the commit may be there all the same, now or a little later.
+        found = _committed_content(path, error, hint)
+        if found == content:
+            return True
+        if isinstance(error, FileChangedError):
+            if found is None and is_object_uri(path):
+                # Nothing is there that the request could have met but our own first one.
                 raise _unknown(path, error, hint) from error
-            raise
+            return False
+        if may_arrive(path, error):
+            raise _unknown(path, error, hint) from error
+        raise
     return True
 
 
 def _committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | None:
     """Return the bytes of the commit at this path, or None if nothing is there.
 
-    Raises UnfinishedWriteError, with ``hint`` and the text of ``error``, if it cannot be read.
+    After a store's refusal they are looked for a while, because our own first request may be under
+    way.  Raises UnfinishedWriteError, with ``hint`` and the text of ``error``, if they cannot be
+    read.
     """
-    try:
-        # Through links too: where nothing may be written because of one, nothing was written.
-        with open_input(shown_path(path)) as file:
-            return file.all_bytes()
-    except MissingPathError:
-        return None
-    except SecureBloomError:
-        raise _unknown(path, error, hint) from error
+    may_be_late = is_object_uri(path) and isinstance(error, _REFUSALS)
+    ends = time.monotonic() + (_SETTLING_SECONDS if may_be_late else 0)
+    while True:
+        try:
+            # Through links too: where nothing may be written because of one, nothing was written.
+            with open_input(shown_path(path)) as file:
+                return file.all_bytes()
+        except MissingPathError:
+            if time.monotonic() >= ends:
+                return None
+        except SecureBloomError:
+            raise _unknown(path, error, hint) from error
+        time.sleep(_LOOK_SECONDS)
 
 
 def _unknown(path: str, error: SecureBloomError, hint: str) -> UnfinishedWriteError:

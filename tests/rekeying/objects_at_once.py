@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +13,8 @@ import secure_bloom as sb
 from secure_bloom.storage import object_writes, objects
 from secure_bloom.storage.object_writer import ObjectWriter
 from testing.interleaving import play_inside, steps_at
-from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS
+from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS, reencryption
+from testing.store_proxy import StoreProxy
 from testing.tables import KEYRING, customers, write
 
 NAME = "lake/x.parquet"
@@ -66,6 +68,30 @@ def assert_no_key_is_lost(
         assert store.objects().keys() <= {NAME, MATERIAL}, place
         at, steps = at + every, len(runs[0].steps)
     assert at > 5
+
+
+def assert_a_late_write_has_its_keys(
+    behind: Store,
+    put: Callable[[str, bytes], Any],
+    proxy: StoreProxy,
+    folder: Path,
+    failure: Mapping[str, Any],
+) -> None:
+    """Refuse the request that replaces the data, and let the store do it a moment later."""
+    for key, content in objects_at_the_start(folder, "outside").items():
+        put(key, content)
+    before = behind.objects()[NAME]
+    proxy.tell(fail={"late": 0.4, "from_then_on": True, **failure})
+    assert reencryption(OUTSIDE, new_data_keys=True)(behind.uri(NAME)).failed
+    proxy.tell(fail=None)
+    ends = time.monotonic() + 5
+    while behind.objects()[NAME] == before and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert behind.objects()[NAME] != before
+    assert sb.read_table(behind.uri(NAME), keys=KEYRING).equals(customers(8))
+    # The next run removes the keys that it does not need.
+    assert not reencryption(INSIDE, new_data_keys=True)(behind.uri(NAME)).failed
+    assert json.loads(behind.objects().get(MATERIAL, b"{}")) == {}
 
 
 def objects_at_the_start(folder: Path, start: str) -> dict[str, bytes]:

@@ -21,7 +21,10 @@ from secure_bloom.storage import find_files, open_input, replace_tail
 from secure_bloom.storage.object_writer import LEAST_PART
 from testing.store_proxy import StoreProxy, store_proxy
 from testing.tables import KEYRING, Mode, customers, read, write
-from tests.rekeying.objects_at_once import assert_no_key_is_lost
+from tests.rekeying.objects_at_once import (
+    assert_a_late_write_has_its_keys,
+    assert_no_key_is_lost,
+)
 
 KEY = "lake/ts=2024-01-01 00%3A00/part ü+0.parquet"
 SMALL = b"small " * 1000
@@ -133,7 +136,14 @@ class Changing(list[bytes]):
 
 
 class StoreTests:
-    """Tests that a class of each store's test file inherits; ``container`` is its fixture."""
+    """Tests that a class of each store's test file inherits; ``container`` is its fixture.
+
+    ``late`` is in the head of the request that replaces the data in ``lake/x.parquet``, and
+    ``late_number`` the number of such requests before it.
+    """
+
+    late: str
+    late_number = 0
 
     @SIZES
     def test_an_object_gets_a_new_tail_and_stays_what_it_was(
@@ -265,6 +275,17 @@ class StoreTests:
         mix = ("outside", "reencrypt anew", "reencrypt outside anew")
         assert_no_key_is_lost(container, container.put, container.remove, tmp_path, mix, every=5)
         assert "lake/_KEY_MATERIAL_FOR_x.parquet.json" not in container.objects()
+
+    @pytest.mark.parametrize("status", [403, 412])
+    def test_a_write_that_is_refused_while_it_is_under_way_keeps_its_keys(
+        self, container: Container, tmp_path: Path, status: int
+    ) -> None:
+        """A layer below has asked twice: the first request comes after the answer to the second."""
+        with store_proxy(container.port) as proxy:
+            behind: Container = type(container)(proxy.port)  # type: ignore[call-arg]
+            failure = {"status": status, "code": "ConditionNotMet", "only": self.late}
+            failure |= {"number": self.late_number}
+            assert_a_late_write_has_its_keys(behind, behind.put, proxy, tmp_path, failure)
 
     def test_folders_are_listed_and_a_managed_table_is_refused(self, container: Container) -> None:
         for key in ("lake/a/x.parquet", "lake/a/b/y.parquet", "other/z.parquet"):

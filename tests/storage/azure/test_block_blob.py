@@ -23,6 +23,9 @@ from tests.storage.other_stores import (
 class TestAzure(StoreTests):
     """The tests of every store."""
 
+    # Key material goes up before data.
+    late, late_number = "x-ms-blob-type", 1
+
 
 def test_only_the_tail_goes_up(container: Blobs) -> None:
     with store_proxy(container.port) as proxy:

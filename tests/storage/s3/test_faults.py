@@ -24,11 +24,13 @@ from secure_bloom.errors import (
     UnfinishedWriteError,
     UnsupportedFeatureError,
 )
-from secure_bloom.storage import open_input, replace_tail, s3, write_new
+from secure_bloom.storage import commit_files, open_input, replace_tail, s3, write_new
+from secure_bloom.storage.commit_files import is_committed
 from secure_bloom.storage.dispatch import create_file, remove_file
 from secure_bloom.storage.object_writes import put_object
 from testing.storage import Bucket
 from testing.store_proxy import StoreProxy, store_proxy
+from tests.rekeying.objects_at_once import assert_a_late_write_has_its_keys
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced
 
 #: The SDK would pause between attempts; how often it tries is its own setting.
@@ -486,3 +488,66 @@ def test_a_commit_that_may_still_arrive_keeps_the_files_of_the_run(
         sb.add_bloom_filters(bucket.uri("t"), columns="id", jobs=1)
     proxy.tell(fail=None)
     assert len([name for name in bucket.objects() if ".sb-" in name]) == 1
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), REPEATED[0].values])
+def test_a_write_that_is_refused_while_it_is_under_way_keeps_its_keys(
+    proxy: StoreProxy, tmp_path: Path, status: int, code: str
+) -> None:
+    bucket = Bucket(proxy.port)
+    failure = {"status": status, "code": code, "only": f"PUT /{bucket.name}/lake/x.parquet"}
+
+    def put(key: str, content: bytes) -> None:
+        bucket.put(key, body=content)
+
+    assert_a_late_write_has_its_keys(bucket, put, proxy, tmp_path, failure)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(403, "AccessDenied"), (400, "ExpiredToken"), (404, "NoSuchBucket"), REPEATED[0].values],
+)
+def test_a_commit_that_is_refused_while_it_is_under_way_keeps_the_files_of_the_run(
+    proxy: StoreProxy, tmp_path: Path, status: int, code: str
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": range(100)}))
+    bucket = Bucket(proxy.port)
+    for path in (tmp_path / "t").rglob("*"):
+        if path.is_file():
+            bucket.put(f"t/{path.relative_to(tmp_path / 't')}", body=path.read_bytes())
+    proxy.tell(
+        fail={
+            "status": status,
+            "code": code,
+            "late": 0.3,
+            "from_then_on": True,
+            "only": f"PUT /{bucket.name}/t/_delta_log/",
+        }
+    )
+    report = sb.add_bloom_filters(bucket.uri("t"), columns="id", jobs=1)
+    proxy.tell(fail=None)
+    assert [file.status for file in report.files] == ["added"]
+    assert sorted(sb.read_table(bucket.uri("t"))["id"].to_pylist()) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "error"),
+    [(403, "AccessDenied", AccessDeniedError), (*REPEATED[0].values, UnfinishedWriteError)],
+)
+def test_a_commit_that_never_appears(
+    proxy: StoreProxy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    code: str,
+    error: type[Exception],
+) -> None:
+    """A refusal that nothing in the log explains may be about our own first request."""
+    bucket, like = Bucket(proxy.port), tmp_path / "0.json"
+    like.write_bytes(b"version 0")
+    monkeypatch.setattr(commit_files, "_SETTLING_SECONDS", 0.1)
+    monkeypatch.setattr(commit_files, "_LOOK_SECONDS", 0.1)
+    proxy.tell(fail={"status": status, "code": code, "from_then_on": True, "only": "PUT"})
+    with pytest.raises(error):
+        is_committed(bucket.uri("_delta_log/1.json"), b"version 1", like=str(like), hint="look")
