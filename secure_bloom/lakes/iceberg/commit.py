@@ -48,7 +48,7 @@ _REFUSALS: Final = frozenset(
 )
 #: Exceptions of a catalog after which the same commit is tried again.
 _CONFLICTS: Final = frozenset({"CommitFailedException", "TooManyRequestsError"})
-#: After a refusal our commit is looked for so long, because its first request may be under way.
+#: How many seconds our commit is looked for after a refusal: its first request may be under way.
 _SETTLING_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 
