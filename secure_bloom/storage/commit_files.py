@@ -17,7 +17,7 @@ from secure_bloom.storage.paths import is_object_uri, shown_path
 
 #: Answers that a store may give to the repeat of a request whose first sending is under way.
 _REFUSALS: Final = (AccessDeniedError, FileChangedError, MissingPathError)
-#: How many seconds the commit is looked for after such an answer.
+#: Seconds in which a commit may appear after one of these answers.
 _SETTLING_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 
