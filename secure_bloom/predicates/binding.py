@@ -147,7 +147,11 @@ class _Binder:
             _refuse_beginning(given.column, found)
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
-            raise PolicyError(f"a column of type {found} cannot be compared", column=given.column)
+            raise PolicyError(
+                f"a column of type {found} cannot be compared",
+                hint=_instead(given.column, found),
+                column=given.column,
+            )
         operator, scalars = _comparison(given, stored, compared)
         ordinal, self._count = self._count, self._count + 1
         return BoundCondition(
@@ -197,7 +201,24 @@ def _refuse_beginning(column: str, found: pa.DataType) -> None:
     the bounds.
     """
     if not _is_of_texts(_stored_type(found)):
-        raise PolicyError(f"like and starts_with are for texts, not for {found}", column=column)
+        raise PolicyError(
+            f"like and starts_with are for texts, not for {found}",
+            hint=_instead(column, found),
+            column=column,
+        )
+
+
+def _instead(column: str, found: pa.DataType) -> str:
+    """Return what can be asked of a column whose type the condition does not fit."""
+    if pa.types.is_temporal(found) and not pa.types.is_duration(found):
+        return f"ask for a range: {column} >= FIRST and {column} < NEXT"
+    if pa.types.is_struct(found) and found.num_fields:
+        return f"ask for a member: {column}.{found.field(0).name}"
+    if _is_list(found) and _is_comparable(_stored_type(found.value_type)):
+        return f"ask for one of its values: {column} = VALUE"
+    if _is_comparable(_stored_type(found)):
+        return f"compare it: {column} = VALUE"
+    return "secure-bloom sql \"select * from 'TABLE' where CONDITION\" asks more of it"
 
 
 def _is_of_texts(stored: pa.DataType) -> bool:

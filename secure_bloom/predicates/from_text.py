@@ -45,6 +45,25 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 #: What ends a boolean column that is a condition alone.
 _ENDS = {"and", "or", ")"}
 _SQL = "other SQL is answered by: secure-bloom sql \"select * from 'TABLE' where CONDITION\""
+#: Conditions that say the same as functions of a column.
+_INSTEAD = {
+    **dict.fromkeys(("lower", "upper"), "in any case: COLUMN ilike 'text'"),
+    **dict.fromkeys(
+        ("starts_with", "startswith", "prefix", "left", "substr", "substring"),
+        "by its beginning: COLUMN like 'beginning%'",
+    ),
+    **dict.fromkeys(
+        ("year", "extract", "date_trunc", "to_date", "date"),
+        "a range of time: COLUMN >= '2026-01-01' and COLUMN < '2027-01-01'",
+    ),
+    **dict.fromkeys(
+        ("list_contains", "array_contains", "list_has", "any"),
+        "a list has a value: COLUMN = 3",
+    ),
+    **dict.fromkeys(
+        ("isnull", "is_null", "coalesce", "ifnull", "nvl"), "null too: COLUMN is null or COLUMN = 3"
+    ),
+}
 #: Quotes as word processors set them.
 _TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
 _UNREADABLE = "write texts in single quotes, one inside is doubled: name = 'O''Hara'"
@@ -318,6 +337,10 @@ class _Parser:
             values = self._parameter()
             return values if isinstance(values, list) else [values]
         self._expect("(")
+        if self._next.kind == "word" and self._next.text.lower() == "select":
+            raise PolicyError(
+                f"the condition has a query at character {self._next.place}", hint=_SQL
+            )
         values = [self._member()]
         while self._accept(","):
             values.append(self._member())
@@ -335,7 +358,7 @@ class _Parser:
         ):
             parts.append(self._part())
         if self._next.keyword == "(":
-            raise self._wanted("an operator", f"functions of columns are not taken; {_SQL}")
+            raise _function(parts[-1])
         if len(parts) == 1:
             return parts[0].text
         words = [[it.text] if it.kind == "name" else it.text.strip(".").split(".") for it in parts]
@@ -440,6 +463,9 @@ class _Parser:
                 self._expect(")")
             return present(word)
         if self._follows("cast", "("):
+            if self._next.kind == "name" or self._names_a_column:
+                place = self._next.place
+                raise PolicyError(f"the condition casts a column at character {place}", hint=_SQL)
             value = self._value()
             if self._take().text.lower() != "as":
                 self._position -= 1
@@ -457,7 +483,16 @@ class _Parser:
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
             )
         token = self._take()
+        if token.kind == "word" and self._next.keyword == "(":
+            raise _function(token)
         return token.text if token.kind == "text" else _unquoted(token)
+
+    @property
+    def _names_a_column(self) -> bool:
+        """Whether the next word is no value, but may be the name of a column."""
+        token = self._next
+        is_value = _UNQUOTED.fullmatch(token.text) or token.text.lower() in _KNOWN_WORDS
+        return token.kind == "word" and not is_value and bool(_NAME.match(token.text))
 
     @property
     def _is_parameter(self) -> bool:
@@ -493,6 +528,14 @@ class _Parser:
     def _wanted(self, what: str, hint: str = _HINT) -> PolicyError:
         # Name the place, not the text there: it may be a value.
         return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)
+
+
+def _function(token: _Token) -> PolicyError:
+    """Return an error about a function, whose name ``token`` is."""
+    instead = _INSTEAD.get(token.text.lower(), "functions are not taken")
+    return PolicyError(
+        f"the condition has a function at character {token.place}", hint=f"{instead}; {_SQL}"
+    )
 
 
 def _unquoted(token: _Token) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -151,3 +152,34 @@ def test_ilike_is_taken_in_a_structure_and_for_texts_alone(tmp_path: Path) -> No
     assert sb.read_table(path, [("t", "not ilike", "aB%")])["n"].to_pylist() == [2]
     with pytest.raises(sb.PolicyError, match="are for texts"):
         sb.read_table(path, "n ilike '1%'")
+
+
+@pytest.mark.parametrize(
+    ("where", "hint"),
+    [
+        ("day like '2026%'", "day >= FIRST and day < NEXT"),
+        ("at ilike '2026%'", "at >= FIRST and at < NEXT"),
+        ("address like 'a%'", "address.zip"),
+        ("address = 3", "address.zip"),
+        ("tags like 'a%'", "tags = VALUE"),
+        ("n like '1%'", "n = VALUE"),
+        ("pairs = 3", "secure-bloom sql"),
+    ],
+)
+def test_a_condition_that_does_not_fit_a_type_names_one_that_does(
+    tmp_path: Path, where: str, hint: str
+) -> None:
+    path, moment = tmp_path / "x.parquet", datetime(2026, 1, 1)
+    columns = {"day": [moment.date()], "at": [moment], "address": [{"zip": 1}], "n": [1]}
+    lists = {"tags": [["a"]], "pairs": [[[1]]]}
+    pq.write_table(pa.table({**columns, **lists}), path)
+    with pytest.raises(sb.PolicyError) as caught:
+        sb.read_table(path, where)
+    assert hint in str(caught.value.hint)
+
+
+def test_two_elements_of_a_list_may_meet_the_two_bounds_of_between(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3], "n": [[0, 5], [2], [7]]}), path)
+    for where in ("n between 1 and 3", "n >= 1 and n <= 3"):
+        assert sb.read_table(path, where)["id"].to_pylist() == [1, 2]

@@ -68,7 +68,7 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a between 1 or 2", "and at character 13"),
         ("a b", "an operator at character 3"),
         ("a not = 1", "in, like, ilike or between at character 7"),
-        ("lower(a) = 'secret'", "an operator at character 6"),
+        ("lower(a) = 'secret'", "a function at character 1"),
         ("'secret'", "an operator at character 9"),
         ("'secret' = 'secret'", "the name of a column at character 12"),
         ("a = 'secret'::date", "the value before character 15 is not of the type date"),
@@ -296,7 +296,7 @@ def test_a_chain_of_nots_visits_each_condition_once() -> None:
         ("email = secret and n = 3", "email = '******' and * = *", 8),
         ("n = 3 and email ~ 'secret'", "n = * and ***** * '******'", 16),
         ("email = 'secret' limit 3", "email = '******' ***** *", 17),
-        ("upper(email) = 'secret'", "upper(*****) = '******'", 5),
+        ("upper(email) = 'secret'", "upper(*****) = '******'", 0),
         ("email = \u2018secret\u2019", "***** = ********", 8),
     ],
 )
@@ -315,3 +315,34 @@ def test_other_patterns_are_answered_by_sql(text: str) -> None:
     with pytest.raises(PolicyError, match="is answered for a beginning alone") as caught:
         from_text(text)
     assert "secure-bloom sql" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("lower(email) = 'secret'", "a function at character 1", "COLUMN ilike 'text'"),
+        ("starts_with(email, 'secret')", "a function at character 1", "like 'beginning%'"),
+        ("year(day) = 2026", "a function at character 1", ">= '2026-01-01'"),
+        ("list_contains(tags, 'secret')", "a function at character 1", "COLUMN = 3"),
+        ("coalesce(id, 0) = 3", "a function at character 1", "COLUMN is null or"),
+        ("id = 1 and email = concat('a', 'secret')", "a function at character 20", ""),
+        ("cast(email as date) > '2026-01-01'", "casts a column at character 6", ""),
+        ("cast(\"email\" as date) > '2026-01-01'", "casts a column at character 6", ""),
+        ("id in (select secret from t)", "a query at character 8", ""),
+    ],
+)
+def test_what_only_sql_takes_names_a_condition_that_says_the_same(
+    text: str, message: str, hint: str
+) -> None:
+    with pytest.raises(PolicyError, match=message) as caught:
+        from_text(text)
+    shown = str(caught.value.hint)
+    assert hint in shown
+    assert "secure-bloom sql" in shown
+    assert "secret" not in shown
+    assert "quotes" not in shown
+
+
+def test_a_constant_is_cast_as_before() -> None:
+    assert from_text("id = cast('7' as int)") == from_text("id = '7'::int")
+    assert from_text("day = cast('2026-01-31' as date)") == from_text("day = date '2026-01-31'")
