@@ -41,7 +41,7 @@ from secure_bloom.encryption.policy_tables import (
     table_fields,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
-from secure_bloom.encryption.table_patterns import UnknownTableError, tables_of
+from secure_bloom.encryption.table_patterns import UnknownTableError, like_table, tables_of
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.reports.text import without_commands
 
@@ -180,9 +180,12 @@ class KeyPolicy:
                 self._nested[names] = functools.reduce(KeyPolicy._inside, wider, own)
             return self._nested[names]
         if self.tables:
+            like = like_table(path, self.tables)
+            meant = f"{like[0]} may be a typing mistake of {like[1]}; else " if like else ""
             raise UnknownTableError(
                 f"it belongs to no table of the policy: {', '.join(self.tables)}",
-                hint='add [tables."NAME/*"] with its columns, or [tables."*"] for all other tables',
+                hint=f'{meant}add [tables."NAME/*"] with its columns, or [tables."*"] for all '
+                "other tables",
                 path=path,
             )
         return self

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.errors import PolicyError
 
 
@@ -26,6 +27,8 @@ class UnknownTableError(PolicyError):
 
 
 _WILD: Final = frozenset("*?[")
+#: The least ratio of difflib for a pattern that was meant for a path.
+_ALIKE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,18 @@ def tables_of(address: str, patterns: Iterable[str]) -> tuple[str, ...]:
         hint="write more of the path in the right one, so that it contains what the other names",
         path=address,
     )
+
+
+def like_table(address: str, patterns: Iterable[str]) -> tuple[str, str] | None:
+    """Return a pattern that looks like a misspelt part of an address, and that part."""
+    parts = _parts(address)
+    for pattern in patterns:
+        wanted, _ = _wanted(pattern)
+        windows = range(len(parts) - len(wanted) + 1)
+        likely = CloseNames("/".join(parts[it : it + len(wanted)]) for it in windows if wanted)
+        if found := likely.close("/".join(wanted), 1, _ALIKE):
+            return pattern, found[0]
+    return None
 
 
 def _match(pattern: str, parts: list[str]) -> _Match | None:

@@ -20,6 +20,9 @@ from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import DATA_SUFFIXES, expand, find_files
 from secure_bloom.storage.paths import files_at_once
 
+#: Tables that an error lists.
+_MOST_TABLES = 10
+
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -52,11 +55,28 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableFormat] = ()) -> N
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     refuse_above(every, honoured)
+    refused: list[UnsupportedFeatureError] = []
     for path in expand(every):
         tree = tree_of(path)
         if tree.is_folder(path):
             for folder, folders, _ in tree.walk(path):
-                refuse_folder(tree, folder, folders, honoured=honoured)
+                try:
+                    refuse_folder(tree, folder, folders, honoured=honoured)
+                except UnsupportedFeatureError as error:
+                    refused.append(error)
+                    folders.clear()
+    if refused:
+        raise _first_of(refused)
+
+
+def _first_of(refused: Sequence[UnsupportedFeatureError]) -> UnsupportedFeatureError:
+    """Return the first error, whose hint names all tables: each needs a run of its own."""
+    first, tables = refused[0], [str(error.path) for error in refused]
+    if len(tables) > 1:
+        more = len(tables) - _MOST_TABLES
+        rest = f" and {more:,} more" if more > 0 else ""
+        first.hint = f"{first.hint}; tables here: {', '.join(tables[:_MOST_TABLES])}{rest}"
+    return first
 
 
 def refuse_above(paths: Paths, honoured: Collection[TableFormat] = ()) -> dict[str, TableFormat]:

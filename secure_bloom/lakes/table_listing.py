@@ -155,7 +155,8 @@ class _Listed:
         if not self._at.is_latest and not self._tables:
             raise PolicyError(
                 "a version was asked for, and only Delta, Iceberg and Paimon tables have versions "
-                "that can be read"
+                "that can be read",
+                hint="leave it out, or give the folder of the table that has versions",
             )
         return TableListing(
             paths=tuple(sorted(self._paths.values())),

@@ -463,16 +463,7 @@ class _Parser:
                 self._expect(")")
             return present(word)
         if self._follows("cast", "("):
-            if self._next.kind == "name" or self._names_a_column:
-                place = self._next.place
-                raise PolicyError(f"the condition casts a column at character {place}", hint=_SQL)
-            value = self._value()
-            if self._take().text.lower() != "as":
-                self._position -= 1
-                raise self._wanted("as", "such as: cast('2026-01-31' as date)")
-            value = self._cast(value, self._type())
-            self._expect(")")
-            return value
+            return self._cast_call()
         if word in LITERALS:
             self._take()
             if self._next.kind == "text":
@@ -483,9 +474,22 @@ class _Parser:
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
             )
         token = self._take()
-        if token.kind == "word" and self._next.keyword == "(":
+        if token.kind == "word" and self._accept("("):
             raise _function(token)
         return token.text if token.kind == "text" else _unquoted(token)
+
+    def _cast_call(self) -> object:
+        """Parse what follows ``cast(``."""
+        if self._next.kind == "name" or self._names_a_column:
+            place = self._next.place
+            raise PolicyError(f"the condition casts a column at character {place}", hint=_SQL)
+        value = self._value()
+        if self._take().text.lower() != "as":
+            self._position -= 1
+            raise self._wanted("as", "such as: cast('2026-01-31' as date)")
+        value = self._cast(value, self._type())
+        self._expect(")")
+        return value
 
     @property
     def _names_a_column(self) -> bool:

@@ -171,7 +171,12 @@ def _matches(path: str) -> list[str]:
         return [path]
     if _is_pattern(path) and (matches := sorted(glob.glob(path, recursive=True))):
         return [with_slashes(match) for match in matches]
-    raise MissingPathError("no such file or folder", hint=_near(tree, path), path=path)
+    raise missing_path(tree, path)
+
+
+def missing_path(tree: Tree, path: str) -> MissingPathError:
+    """Return the error for a path that names nothing, with similar names as its hint."""
+    return MissingPathError("no such file or folder", hint=_near(tree, path), path=path)
 
 
 def _near(tree: Tree, path: str) -> str:

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Final
 
 from secure_bloom.encryption.file_keys import KeyResolver
-from secure_bloom.errors import MissingPathError, SecureBloomError
+from secure_bloom.errors import SecureBloomError
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import local_path, open_input
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.listing import missing_path
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.report import Occurrence, TracedFile, TraceReport, UnreadPart
 from secure_bloom.tracing.search import (
@@ -46,7 +47,7 @@ def candidates(roots: Iterable[str]) -> Iterator[FoundFile]:
         tree = tree_of(root)
         if not tree.find_folder(root):
             if not tree.is_file(root):
-                raise MissingPathError("there is no such file or folder", path=root)
+                raise missing_path(tree, root)
             yield FoundFile(root, root.rpartition("/")[2])
             continue
         for folder, _, names in tree.walk(root):

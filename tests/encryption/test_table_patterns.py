@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.encryption.table_patterns import UnknownTableError, tables_of
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.table_patterns import UnknownTableError, like_table, tables_of
+from secure_bloom.errors import PolicyError
 
 NAMED = [
     "orders/*",
@@ -81,3 +83,23 @@ def test_a_table_inside_another_belongs_to_both() -> None:
     assert tables_of("/lake/orders/x.parquet", patterns) == narrow
     assert tables_of("/lake/items/x.parquet", patterns) == ("lake/*",)
     assert tables_of("/other/x.parquet", patterns) == ("*",)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [("lake/custmers/*", "lake/customers"), ("Lake/Customers", "lake/customers"), ("*", None)],
+)
+def test_a_misspelt_table_is_named_with_the_part_that_was_meant(
+    pattern: str, meant: str | None
+) -> None:
+    found = like_table("/data/lake/customers/0.parquet", ["orders", pattern])
+    assert found == (None if meant is None else (pattern, meant))
+
+
+def test_an_error_about_no_table_has_the_misspelt_one(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('[tables."lake/custmers".columns.email]\nbloom = true\n')
+    policy = KeyPolicy.load(path)
+    with pytest.raises(PolicyError) as caught:
+        policy.for_table("lake/customers/0.parquet")
+    assert "lake/custmers may be a typing mistake of lake/customers" in str(caught.value.hint)

@@ -122,3 +122,12 @@ def test_a_file_in_the_place_of_a_log_is_not_passed_over(tmp_path: Path) -> None
 
     with pytest.raises(sb.UnsupportedFeatureError, match="_delta_log is a file"):
         sb.probe(tmp_path, "id", 5)
+
+
+def test_the_hint_names_every_table_because_each_needs_a_run_of_its_own(tmp_path: Path) -> None:
+    _table(tmp_path / "a", "Delta")
+    _table(tmp_path / "b", "Hudi")
+    with pytest.raises(sb.UnsupportedFeatureError) as caught:
+        sb.add_bloom_filters(tmp_path, columns=["id"])
+    for name in ("a", "b"):
+        assert str(tmp_path / name / "lake/table") in str(caught.value.hint)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from secure_bloom.errors import MissingPathError
 from secure_bloom.tracing.index import COMMON, DISTINCTIVE, EXAMPLE, RARE
+from secure_bloom.tracing.lake import candidates
 from secure_bloom.tracing.verdicts import Meaning, verdict
 
 
@@ -33,3 +37,10 @@ def test_a_column_is_a_copy_if_most_of_its_values_are_of_another() -> None:
     assert verdict({COMMON: 80}, 1 << 62, 1_000, 100) is Meaning.VALUES
     assert verdict({COMMON: 79}, 1 << 62, 1_000, 100) is Meaning.NOTHING
     assert verdict({COMMON: 9}, 1 << 62, 1_000, 9) is Meaning.NOTHING
+
+
+def test_a_path_to_nothing_has_a_hint_of_similar_names(tmp_path: Path) -> None:
+    (tmp_path / "dump.csv").touch()
+    with pytest.raises(MissingPathError) as caught:
+        list(candidates([str(tmp_path / "dumb.csv")]))
+    assert "dump.csv" in str(caught.value.hint)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import (
     FormatError,
+    MissingPathError,
     PolicyError,
     SecureBloomError,
     UnsupportedFeatureError,
@@ -34,6 +35,7 @@ from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.storage import files_at_once, is_object_uri, local_path, name_of
 from secure_bloom.storage.column_mapping import ColumnMapping, NamedField, StoredName
 from secure_bloom.storage.dispatch import tree_of
+from secure_bloom.storage.listing import missing_path
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_grants import StoreGrant
 
@@ -122,6 +124,11 @@ def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
     with located(path=location):
         try:
             return _planned(location, at or TableVersion(), grant)
+        except MissingPathError as exc:
+            if exc.path not in (None, local_path(path)):
+                raise
+            # The caller named the file: no log did.
+            raise missing_path(tree_of(location), location) from exc
         except SecureBloomError:
             raise
         except Exception as exc:

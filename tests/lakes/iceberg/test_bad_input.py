@@ -82,3 +82,10 @@ def test_no_right_to_commit(
         name for name in before if not name.endswith(".metadata.json")
     }
     assert {name: after[name] for name in before} == before
+
+
+def test_a_metadata_file_that_is_not_there_has_a_hint_of_similar_names(tmp_path: Path) -> None:
+    (tmp_path / "00001-ab.metadata.json").touch()
+    with pytest.raises(sb.MissingPathError) as caught:
+        sb.read_table(tmp_path / "00001-ac.metadata.json")
+    assert "00001-ab.metadata.json" in str(caught.value.hint)
