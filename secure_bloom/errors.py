@@ -6,9 +6,10 @@ column adds them with :func:`located`.  Texts never hold key bytes or cell value
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 
 class SecureBloomError(Exception):
@@ -181,10 +182,26 @@ def install_hint(extra: str) -> str:
     return f"pip install 'secure-bloom[{extra}]'"
 
 
+#: What to do about errors of the operating system.
+_HINTS: Final = {
+    errno.EACCES: "check the permissions of the file and of its folder",
+    errno.EPERM: "check the permissions of the file and of its folder",
+    errno.EROFS: "the file system is mounted read-only; write to another place",
+    errno.ENOSPC: "free some space and run again",
+    errno.EDQUOT: "free some of your quota and run again",
+    errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
+}
+
+
 def refused_by_system(
     error: OSError, message: str, *, hint: str | None = None, path: str | None = None
 ) -> PolicyError:
-    """Return the PolicyError for an error of the operating system."""
+    """Return the PolicyError for an error of the operating system.
+
+    Without ``hint`` it has what to do about such an error.
+    """
+    if hint is None and error.errno is not None:
+        hint = _HINTS.get(error.errno)
     if isinstance(error, FileNotFoundError):
         return MissingPathError(message, hint=hint, path=path)
     if isinstance(error, PermissionError):

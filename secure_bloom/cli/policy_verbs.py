@@ -18,6 +18,7 @@ from secure_bloom.errors import (
     FormatError,
     MissingPathError,
     PolicyError,
+    refused_by_system,
 )
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def init_command(
     except OSError as exc:
         if is_new:
             output.unlink(missing_ok=True)
-        raise PolicyError(
-            f"the policy cannot be written: {exc.strerror}", path=str(output)
+        raise refused_by_system(
+            exc, f"the policy cannot be written: {exc.strerror}", path=str(output)
         ) from exc
     return 0
 

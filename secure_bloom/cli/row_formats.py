@@ -23,7 +23,7 @@ import click
 
 from secure_bloom.cli.terminal_tables import is_too_wide, print_data
 from secure_bloom.cli.verbosity import print_line
-from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.errors import PolicyError, SecureBloomError, refused_by_system
 from secure_bloom.reading.rows.python_texts import text_of
 from secure_bloom.reports.text import counted, human_bytes, legible
 from secure_bloom.storage import is_object_uri, local_path
@@ -127,7 +127,8 @@ def output_errors(output: Path | None) -> Iterator[None]:
     except (BrokenPipeError, SecureBloomError):
         raise
     except OSError as exc:
-        raise PolicyError(
+        raise refused_by_system(
+            exc,
             f"the output cannot be written: {exc.strerror or 'it failed'}",
             path=None if output is None else str(output),
         ) from exc

@@ -184,6 +184,9 @@ class OpenQuery:
 
         try:
             yield
+        except SecureBloomError:
+            # Some are errors of the system too, and say already what they are about.
+            raise
         except (duckdb.Error, OSError) as exc:
             if self._failed:
                 raise self._failed[0] from None

@@ -5,7 +5,6 @@ The words and the advice are the same for every store, and for every library tha
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping
 from typing import Final
 
@@ -21,14 +20,6 @@ from secure_bloom.errors import (
 )
 from secure_bloom.running.first_answer import GIVE_UP_SECONDS
 
-_HINTS = {
-    errno.EACCES: "check the permissions of the file and of its folder",
-    errno.EPERM: "check the permissions of the file and of its folder",
-    errno.EROFS: "the file system is mounted read-only; write to another place",
-    errno.ENOSPC: "free some space and run again",
-    errno.EDQUOT: "free some of your quota and run again",
-    errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
-}
 #: Our class, the message and the hint.
 Answer = tuple[type[SecureBloomError], str, str]
 
@@ -229,8 +220,7 @@ def _refusal(exc: OSError, path: str) -> SecureBloomError:
     for words, answer in _IN_PYARROW.items():
         if words in line:
             return error_of(answer, path, line)
-    hint_of_system = None if exc.errno is None else _HINTS.get(exc.errno)
-    return refused_by_system(exc, f"the system refuses: {line}", hint=hint_of_system, path=path)
+    return refused_by_system(exc, f"the system refuses: {line}", path=path)
 
 
 def _first_line(exc: OSError) -> str:

@@ -250,3 +250,33 @@ def test_a_column_of_the_policy_that_is_not_there_names_its_file(tmp_path: Path,
     weaker = ("--allow-unprotected",) if verb == "add" else ()
     done = run(verb, plain, "--policy", policy, *weaker)
     assert_error(done, f"error: {policy}: there is no column emial", "did you mean email")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lay rights down")
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (("read", "a.parquet", "--output", "closed/x.csv"), "closed/x.csv"),
+        (("policy", "init", "a.parquet", "--output", "closed/x.toml"), "closed/x.toml"),
+        (("sql", "select * from 'b.parquet'"), "b.parquet"),
+    ],
+    ids=lambda it: it[0] if isinstance(it, tuple) else "",
+)
+def test_what_the_system_denies_says_so_with_what_to_check(
+    tmp_path: Path, words: tuple[str, ...], place: str
+) -> None:
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"id": [1, 2]}), tmp_path / f"{name}.parquet")
+    (tmp_path / "b.parquet").chmod(0)
+    (tmp_path / "closed").mkdir(mode=0o555)
+    done = subprocess.run(
+        [*_PLAIN_USER, sys.executable, "-m", "secure_bloom", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert f"error: {place}: " in done.stderr
+    assert "ermission denied" in done.stderr
+    assert "hint: check the permissions" in done.stderr
