@@ -106,7 +106,7 @@ def print_outcome(totals: Mapping[str, Any], seconds: float, *, dry_run: bool) -
         for status, count in totals["statuses"].items()
     )
     took = f"; {seconds:.1f} seconds" if seconds else ""
-    print_line(f"{counted(totals['files'], 'file')}: {states or 'none'}{took}")
+    print_line(f"{counted(totals['files'], 'file')}: {states or 'nothing to do'}{took}")
 
 
 def print_failures(failed: Iterable[ReportedFile]) -> int:

@@ -250,9 +250,8 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
         for file in report.files
         for c in file.columns
     ]
-    if rows:
-        print_files(_BUILT_HEADERS, rows, verbose=verbose)
-    if rows or wants_summary():
+    print_files(_BUILT_HEADERS, rows, verbose=verbose)
+    if rows or not report.files or wants_summary():
         print_outcome(report.totals, report.seconds, dry_run=report.dry_run)
     for commit in report.commits:
         what = "would commit" if commit.snapshot is None else f"snapshot {commit.snapshot}"

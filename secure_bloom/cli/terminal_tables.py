@@ -103,9 +103,9 @@ def _print_row_by_row(
 def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:
     """Print a table with a row for each file. Of many files only the first, unless ``verbose``.
 
-    With ``--summary`` print none.
+    With ``--summary``, or without files, print none.
     """
-    if wants_summary():
+    if wants_summary() or not rows:
         return
     shown = rows if verbose else rows[:SHOWN_FILES]
     print_table(headers, shown)

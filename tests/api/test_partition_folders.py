@@ -106,7 +106,8 @@ def test_the_command_takes_partitions_too(lake: Path) -> None:
     assert changed(lake, before) == ["day=2026-11-20"]
     done = run("add", lake, "--column", "email", "--where", "day = '2020-01-01'")
     assert done.returncode == 0
-    assert "0 files: none" in done.stdout
+    assert "0 files: nothing to do" in done.stdout
+    assert "status" not in done.stdout
     assert "no live file matches the condition on day" in done.stdout + done.stderr
     report = sb.rotate_keys(lake, policy=lake.parent / "policy.toml", where="day = '2020-01-01'")
     assert report.notes == ("no live file matches the condition on day",)
