@@ -6,7 +6,7 @@ import pytest
 
 from secure_bloom.bloom.verdicts import Verdict
 from secure_bloom.cli.paimon_verbs import print_built, print_verdicts
-from secure_bloom.paimon.build import BuildReport
+from secure_bloom.paimon.column_filter import BuildReport
 from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe
 
 FILES = (
