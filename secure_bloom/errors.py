@@ -198,7 +198,7 @@ def refused_by_system(
 ) -> PolicyError:
     """Return the PolicyError for an error of the operating system.
 
-    Without ``hint`` it has what to do about such an error.
+    Without ``hint`` the hint is the one for the number of the error.
     """
     if hint is None and error.errno is not None:
         hint = _HINTS.get(error.errno)
