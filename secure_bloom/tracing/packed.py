@@ -12,7 +12,9 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Any, BinaryIO, Final, cast
 
 from secure_bloom.running.memory_budget import MemoryBudgetError, refuse_beyond
@@ -121,19 +123,41 @@ def _unpacked(current: Any, data: bytes) -> Iterator[bytes]:
 
 
 def _zstd(file: BinaryIO) -> Iterator[bytes]:
-    zstandard = extra("zstandard")
-    reader = zstandard.ZstdDecompressor(max_window_size=_MOST_DICTIONARY).stream_reader(
-        file, read_across_frames=True, closefd=False
-    )
     try:
-        while piece := reader.read(PIECE):
-            yield piece
+        zstandard = extra("zstandard")
+    except UnreadError:
+        # Arrow refuses dictionaries of more than 128 MiB.
+        yield from _by_arrow(file, "zstd")
+        return
+    # The reader does not say that the last frame is cut short: one more that follows must be read.
+    end = zstandard.ZstdCompressor().compress(_END)
+    pieces = chain(iter(partial(file.read, PIECE), b""), [end])
+    reader = zstandard.ZstdDecompressor(max_window_size=_MOST_DICTIONARY).stream_reader(
+        Joined(pieces), read_across_frames=True
+    )
+    held = b""
+    try:
+        # Unlike `read`, it returns what precedes damage.
+        while piece := reader.read1(PIECE):
+            held += piece
+            yield held[: -len(_END)]
+            held = held[-len(_END) :]
     except zstandard.ZstdError as error:
         raise UnreadError("zstd data that is damaged, or has a dictionary of its own") from error
+    if held != _END:
+        raise UnreadError("zstd data that is cut short")
+
+
+_END: Final = b"the end of the file"
 
 
 def _lz4(file: BinaryIO) -> _Unpacking:
-    frame = extra("lz4.frame")
+    try:
+        frame = extra("lz4.frame")
+    except UnreadError:
+        # Arrow refuses frames that are to be skipped.
+        yield from _by_arrow(file, "lz4")
+        return 0
     data = file.read(PIECE)
     while data:
         if _is_skippable(data):
@@ -285,12 +309,12 @@ def _deflate(file: BinaryIO) -> Iterator[bytes]:
         raise UnreadError("deflate data that is damaged")
 
 
-def _brotli(file: BinaryIO) -> Iterator[bytes]:
+def _by_arrow(file: BinaryIO, codec: str) -> Iterator[bytes]:
     import pyarrow as pa
 
     # A file of its own, which Arrow closes.
     own = io.BufferedReader(Joined(iter(lambda: file.read(PIECE), b"")))
-    with pa.CompressedInputStream(pa.PythonFile(own, mode="r"), "brotli") as stream:
+    with pa.CompressedInputStream(pa.PythonFile(own, mode="r"), codec) as stream:
         while piece := stream.read(PIECE):
             yield piece
 
@@ -345,7 +369,7 @@ _DECOMPRESSORS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
     "a snappy block": lambda file: iter([_from_snappy(file.read(LARGEST_BLOCK), LARGEST_BLOCK)]),
     "an lz4 block": lambda file: iter([_lz4_block(file)]),
     "deflate": _deflate,
-    "brotli": _brotli,
+    "brotli": lambda file: _by_arrow(file, "brotli"),
 }
 #: Archives that nothing here unpacks: their first bytes, and what they are.
 UNPACKABLE: Final = {

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import pickle
 import sqlite3
 import struct
+import sys
 import tarfile
 import time
 import tracemalloc
 import zipfile
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import lz4.frame
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from secure_bloom.running.memory_budget import VARIABLE
 from secure_bloom.tracing import sources
-from secure_bloom.tracing.packed import Budget, UnreadError, decompressed
+from secure_bloom.tracing.packed import PIECE, Budget, UnreadError, decompressed
 from secure_bloom.tracing.sources import Opened, parts_of
 from secure_bloom.tracing.tabular import avro_columns, sqlite_columns
 from tests.lakes.avro_files import avro, framed, number
@@ -50,6 +56,11 @@ UNREAD = {
     "zip with a password": (with_password(), "password"),
     "zip, cut": (zipped(CSV * 99)[:60], "cut short"),
     "gzip, cut": (gzip.compress(CSV * 99)[:60], "cut short"),
+    "bzip2, cut": (bz2.compress(CSV * 99)[:-9], "cut short"),
+    "xz, cut": (lzma.compress(CSV * 99)[:-9], "cut short"),
+    "zstd, cut": (zstandard.compress(CSV * 99)[:-3], "zstd data"),
+    "zstd, a second frame is cut": (2 * zstandard.compress(CSV) + b"\x28\xb5\x2f\xfd", "zstd data"),
+    "lz4, cut": (lz4.frame.compress(CSV * 99)[:-9], "cut short"),
     "gzip, damaged": (gzip.compress(CSV)[:20] + b"\xff" * 40, "damaged"),
     "tar, cut": (tarred(CSV * 99)[:600], "cut short"),
     "Parquet, cut": (b"PAR1" + b"\0" * 40, "Parquet"),
@@ -67,6 +78,26 @@ def test_what_is_not_read_is_listed_with_the_reason(tmp_path: Path, what: str) -
     content, word = UNREAD[what]
     reasons = unread(tmp_path, content)
     assert any(word in it for it in reasons)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pack"), [("zstd", zstandard.compress), ("lz4", lz4.frame.compress)]
+)
+def test_arrow_unpacks_where_a_library_is_missing(
+    kind: str, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "lz4.frame", None)
+    content = os.urandom(3_000_000)
+    packed = 2 * pack(content)
+    assert b"".join(decompressed(io.BytesIO(packed), kind, Budget(0, 1 << 30, 0))) == 2 * content
+    with pytest.raises(UnreadError):
+        list(decompressed(io.BytesIO(packed[:-9]), kind, Budget(0, 1 << 30, 0)))
+
+
+def test_a_bomb_of_lz4_is_unpacked_in_pieces() -> None:
+    packed = io.BytesIO(lz4.frame.compress(bytes(40 << 20)))
+    assert max(map(len, decompressed(packed, "lz4", Budget(0, 1 << 30, 0)))) <= PIECE
 
 
 def test_an_encrypted_parquet_file_is_not_called_clean(tmp_path: Path) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-import bz2
 import codecs
 import enum
 import io
-import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator
 
 from secure_bloom.auditing.checks.filter_search import has_plain_page
 from secure_bloom.encryption.cipher import KEY_SIZES
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer.locate import MAGIC, MAGIC_ENCRYPTED, TRAILER_SIZE, read_tail
 from secure_bloom.storage import InputFile
+from secure_bloom.tracing.packed import Budget, UnreadError, decompressed, kind_of
 
 #: The first bytes of a file that are searched, and the most that they are unpacked to.
 _SEARCHED, _MOST_UNPACKED = 4 * 1024 * 1024, 1024 * 1024
@@ -51,14 +49,8 @@ _KEYSTORE = re.compile(
     rb"\xfe\xed\xfe\xed\x00\x00\x00|\xce\xce\xce\xce\x00\x00\x00|\x30\x82..\x02\x01\x03\x30",
     re.DOTALL,
 )
-#: The first bytes of archives that are not unpacked: 7-Zip, RAR, framed Snappy, lzip, lzop.
-_NOT_UNPACKED = (
-    b"7z\xbc\xaf\x27\x1c",
-    b"Rar!\x1a\x07",
-    b"\xff\x06\x00\x00sNaPpY",
-    b"LZIP",
-    b"\x89LZO\x00",
-)
+#: The first bytes of archives that are not unpacked: 7-Zip, RAR, lzip, lzop.
+_NOT_UNPACKED = (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"LZIP", b"\x89LZO\x00")
 
 
 class Content(enum.Enum):
@@ -69,10 +61,6 @@ class Content(enum.Enum):
     KEYS = "holds keys"
     PACKED = "is packed, and cannot be unpacked here"
     OTHER = "anything else"
-
-
-class _PackedError(Exception):
-    """An archive of an unknown kind, or with a password."""
 
 
 def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
@@ -87,7 +75,7 @@ def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
                 return Content.PAGES
             if holds_keys(part, keys) or _KEYSTORE.match(part):
                 found = Content.KEYS
-    except _PackedError:
+    except UnreadError:
         return Content.PACKED if found is Content.OTHER else found
     return found
 
@@ -158,43 +146,63 @@ class _Unpacker:
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
-        self._left = _MOST_OF_ALL
+        self._budget = Budget(0, _MOST_OF_ALL, 0)
 
     def parts(self, head: bytes, depth: int = _DEEPEST) -> Iterator[bytes]:
-        """Yield the first bytes of a file or member, and of everything packed in it."""
+        """Yield the first bytes of a file or member, and of everything packed in it.
+
+        Raises UnreadError for what is packed and cannot be unpacked here.
+        """
         yield head
         if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield head.decode("utf-16", "replace").encode("utf-8", "replace")
         if depth == 0:
             return
         if head.startswith(_NOT_UNPACKED):
-            raise _PackedError
+            raise UnreadError("an archive that is not unpacked")
         for packed in self._packed(head, is_whole_file=depth == _DEEPEST):
             yield from self.parts(packed, depth - 1)
 
     def _packed(self, head: bytes, *, is_whole_file: bool) -> Iterator[bytes]:
+        kind = kind_of(head)
         if head.startswith(b"PK\3\4"):
             if is_whole_file and self._file.size > _LARGEST_ARCHIVE:
-                raise _PackedError
+                raise UnreadError("an archive that is too large")
             yield from self._members(self._file.all_bytes() if is_whole_file else head)
-        for magic, unpack in _PACKED.items():
-            if head.startswith(magic):
-                with suppress(*_DAMAGED):
-                    yield unpack(head)
+        elif head.startswith(_PARQUET_IN_BASE64):
+            text = b"".join(head.split())
+            yield base64.b64decode(text[: len(text) // 4 * 4])[:_MOST_UNPACKED]
+        # Other files begin with the two bytes of zlib by chance.
+        elif kind is not None and kind != "zlib":
+            yield self._unpacked(head, kind)
+
+    def _unpacked(self, head: bytes, kind: str) -> bytes:
+        unpacked = b""
+        try:
+            for piece in decompressed(io.BytesIO(head), kind, self._budget):
+                unpacked += piece
+                if len(unpacked) >= _MOST_UNPACKED:
+                    break
+        except UnreadError:
+            # The head is cut where a file is long.
+            if not unpacked:
+                raise
+        return unpacked
 
     def _members(self, data: bytes) -> Iterator[bytes]:
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 for info in archive.infolist():
-                    if info.flag_bits & _WITH_PASSWORD or self._left <= 0:
-                        raise _PackedError
+                    if info.flag_bits & _WITH_PASSWORD:
+                        raise UnreadError("a zip archive with a password")
                     with archive.open(info) as member:
                         content = member.read(_MOST_UNPACKED)
-                    self._left -= max(len(content), _LEAST_OF_MEMBER)
+                    self._budget.take(max(len(content), _LEAST_OF_MEMBER))
                     yield content
         except NotImplementedError:
-            raise _PackedError from None
-        except (zipfile.BadZipFile, *_DAMAGED):
+            raise UnreadError("a member that is packed in an unknown way") from None
+        # Nobody unpacks what is damaged.
+        except (zipfile.BadZipFile, OSError, ValueError, EOFError, RuntimeError, zlib.error):
             return
 
 
@@ -202,35 +210,5 @@ class _Unpacker:
 _LEAST_OF_MEMBER = 1024
 #: The bit of a member's flags that says that it is encrypted (APPNOTE.TXT 4.4.4).
 _WITH_PASSWORD = 1
-#: Errors for what is damaged, or of another kind: nobody unpacks it either.
-_DAMAGED = (OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError)
-
-
-def _by_pyarrow(codec: str) -> Callable[[bytes], bytes]:
-    def unpack(head: bytes) -> bytes:
-        import pyarrow as pa
-
-        with pa.CompressedInputStream(pa.BufferReader(head), codec) as stream:
-            found: bytes = stream.read(_MOST_UNPACKED)
-            return found
-
-    return unpack
-
-
-def _from_base64(head: bytes) -> bytes:
-    text = b"".join(head.split())
-    return base64.b64decode(text[: len(text) // 4 * 4])[:_MOST_UNPACKED]
-
-
-#: The first bytes of a packed file -> its unpacked beginning.
-_PACKED: dict[bytes, Callable[[bytes], bytes]] = {
-    b"\x1f\x8b": lambda head: zlib.decompressobj(wbits=47).decompress(head, _MOST_UNPACKED),
-    b"BZh": lambda head: bz2.BZ2Decompressor().decompress(head, _MOST_UNPACKED),
-    b"\xfd7zXZ\0": lambda head: lzma.LZMADecompressor(memlimit=1 << 28).decompress(
-        head, _MOST_UNPACKED
-    ),
-    b"\x28\xb5\x2f\xfd": _by_pyarrow("zstd"),
-    b"\x04\x22\x4d\x18": _by_pyarrow("lz4"),
-    # The magic bytes of Parquet in Base64.
-    b"UEFSM": _from_base64,
-}
+#: The magic bytes of Parquet in Base64.
+_PARQUET_IN_BASE64 = b"UEFSM"

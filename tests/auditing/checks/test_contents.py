@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from secure_bloom.auditing.checks.contents import Content, content_of, forms_of
 from secure_bloom.storage import open_input
 from testing.tables import Mode, customers, keyring_json, write
+from tests.tracing.test_planted import snappy_framed
 
 KEY = bytes(range(200, 216))
 
@@ -86,6 +89,23 @@ def test_other_files_are_none_of_these(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     assert kind_of(path) is Content.OTHER
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x1f\x8b\x08\0\0\0", b"\xff\x06\0\0sNaPpY" + bytes(9), b"7z\xbc\xaf\x27\x1c", b"LZIP"],
+)
+def test_what_cannot_be_unpacked_is_packed(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert kind_of(path) is Content.PACKED
+
+
+def test_packed_files_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for packed in (snappy_framed(KEY), lzma.compress(KEY), gzip.compress(bz2.compress(KEY))):
+        path.write_bytes(packed)
+        assert kind_of(path) is Content.KEYS
 
 
 def test_what_unpacks_to_very_much_is_not_unpacked(tmp_path: Path) -> None:
