@@ -218,8 +218,8 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
 def test_a_missing_library_is_a_reason_that_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
-    (reason,) = unread(tmp_path, b"\x28\xb5\x2f\xfd" + b"\0" * 40)
+    monkeypatch.setitem(sys.modules, "py7zr", None)
+    (reason,) = unread(tmp_path, b"7z\xbc\xaf\x27\x1c" + b"\0" * 40)
     assert "secure-bloom[trace]" in reason
 
 
