@@ -163,22 +163,17 @@ class IndexPublication:
         self._tasks = {}
 
     def _committed(self, indexes: Sequence[NewIndex]) -> CommittedIndexes:
-        snapshot, tasks = self._table.snapshot, self._tasks
+        snapshot = self._table.snapshot
         if snapshot is None:
             return CommittedIndexes(snapshot=None, indexes=())
-        # Ctrl-C may come while the snapshot is created: then the indexes stay.
-        self._tasks = {}
         try:
-            done = commit(
+            return commit(
                 self._table.folder, snapshot, indexes, partition_types(self._table.schema)
             )
         except UnfinishedWriteError:
-            raise  # the snapshot may be there, so what it names must stay
-        except Exception:
-            self._tasks = tasks
+            # The snapshot may be there, so what it names must stay.
+            self._tasks = {}
             raise
-        self._tasks = tasks
-        return done
 
     def _report(self, snapshot: int | None, paths: Iterable[str]) -> None:
         # The entry of a file takes the place of the one that it had.

@@ -7,6 +7,7 @@
     parallelism        chooses threads or processes for the files of a run, and loops over the files
     time_limit         how long a verb may take
     first_answer       how long a server may take to answer for the first time
+    uninterrupted      what must be cleaned up, whatever signals come
 
 A process that runs this program alone calls ``settle_process`` first and ``end_process`` last.  A
 verb calls ``chosen_parallelism`` once, then takes reports from ``each_file`` as files are done:

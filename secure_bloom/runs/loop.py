@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 from secure_bloom.calling.arguments import Progress
+from secure_bloom.running.uninterrupted import uninterrupted
 from secure_bloom.runs.progress import Meter
 from secure_bloom.runs.runner import Runner
 from secure_bloom.runs.target import TableCommit, Target
@@ -56,7 +58,9 @@ def run(
         for batch in publication.batches():
             found = runner.process(work, open_work, batch, meter)
             done = [found[task.path] for task in batch]
-            publication.publish(done)
+            # What a commit has begun is finished, also after Ctrl-C: else it would be unknown what
+            # may be removed.
+            uninterrupted(partial(publication.publish, done))
             tasks += batch
             reports += done
     return Done(

@@ -30,12 +30,12 @@ from secure_bloom.running.ordered_pool import AT_ONCE
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.java_errors import reason_of
 from secure_bloom.spark.job_files import JobFiles
-from secure_bloom.spark.progress import task_progress
+from secure_bloom.spark.progress import context_of, task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, TaskWork, executors_errors, result_rows, row_by_row
 from secure_bloom.storage.listing import refuse_inside
 from secure_bloom.storage.offered_permit import offered_permit
-from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
+from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri, join
 from secure_bloom.storage.write_permit import Permit, written_under
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ _LOG = logging.getLogger("secure_bloom.spark")
 SHOWN = 10
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
-
+#: The folder in a report for rows of files that are not committed yet.  Readers of Parquet pass
+#: over names that begin with this character.
+_UNCOMMITTED = "_uncommitted"
 
 #: Sessions that have made a report, or are about to.
 _PREPARED: WeakSet[Any] = WeakSet()
@@ -96,7 +98,7 @@ def reporting(
         )
     path = None if report is None else absolute_path(as_path(report))
     if path is not None and not is_object_uri(path) and Path(path).exists():
-        raise PolicyError("the report is there already", hint="name a new folder", path=path)
+        raise _there_already(path)
     return Reporting(on_error=OnError(on_error), path=path, progress=progress)
 
 
@@ -135,13 +137,44 @@ class Reported:
         return self.report
 
 
+def check_report(spark: SparkSession, wanted: Reporting, roots: Iterable[str]) -> None:
+    """Raise PolicyError for a report that Spark cannot write, before any file is written.
+
+    With Spark Connect only a report inside the table is found.
+    """
+    if wanted.path is None:
+        return
+    refuse_inside(wanted.path, roots)
+    if context_of(spark) is None:
+        return
+    try:
+        is_there = _file_system(spark, wanted.path, lambda files, path: files.exists(path))
+    except _spark_errors() as error:
+        raise PolicyError(
+            f"Spark cannot write the report there: {reason_of(error)}",
+            hint="name a folder that spark.read.parquet could read",
+            path=wanted.path,
+        ) from None
+    if is_there:
+        raise _there_already(wanted.path)
+
+
+def _file_system(spark: SparkSession, path: str, ask: Callable[[Any, Any], Any]) -> Any:
+    """Return the answer of Hadoop's file system of a path, as Spark writes to it."""
+    session: Any = spark
+    place = session._jvm.org.apache.hadoop.fs.Path(path)
+    return ask(place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), place)
+
+
+def _there_already(path: str) -> PolicyError:
+    return PolicyError("the report is there already", hint="name a new folder", path=path)
+
+
 def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
     """Do the job on every file, in tasks.
 
     No attempt at a task writes a file after this has returned or has raised an error.
     """
-    if wanted.path is not None:
-        refuse_inside(wanted.path, files.roots)
     work = row_by_row(functools.partial(result_rows, job.rows, job.work), at_once=AT_ONCE)
     started = time.perf_counter()
     tasks = counted(files.tasks, "task")
@@ -166,6 +199,7 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
 
 def plain_report(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
     """Do the job on files of no table. Return its report, and give its notes as warnings."""
+    check_report(files.spark, wanted, files.roots)
     reported = run_file_job(files, job, wanted)
     warn_of((*reported.notes(), *_summary_notes(reported.report, files, job)))
     return reported.wanted_by(wanted)
@@ -264,19 +298,43 @@ def _counted(rows: DataFrame, keep: Callable[[DataFrame], DataFrame], files: int
     return Reported(report=report, files=files, **numbers)
 
 
-def changed_report(
-    reported: Reported, report: DataFrame, schema: RowSchema, wanted: Reporting
-) -> Reported:
-    """Return the results of a job whose report has other rows by now, also where it is stored."""
-    # Computed before the folder that it is computed from is written anew.
+def changed_report(reported: Reported, report: DataFrame) -> Reported:
+    """Return the results of a job whose report has other rows by now."""
     report = _checkpointed(report)
-    lost = reported.lost
-    if wanted.path is not None and lost is None:
-        try:
-            report = _stored(report, schema, wanted.path, mode="overwrite")
-        except _spark_errors() as error:
-            lost = reason_of(error)
-    return replace(reported, report=report, lost=lost, **_counts_of(report))
+    counts = _counts_of(report)
+    return replace(reported, report=report, failed=counts["failed"], noted=counts["noted"])
+
+
+@contextmanager
+def uncommitted_report(spark: SparkSession, wanted: Reporting) -> Iterator[Reporting]:
+    """Yield how the report of a table's tasks is kept until the files are committed.
+
+    The rows of many files go into a folder inside the report that readers of the report pass over.
+    """
+    if wanted.path is None:
+        yield wanted
+        return
+    folder = join(wanted.path, _UNCOMMITTED)
+    try:
+        yield replace(wanted, path=folder)
+    finally:
+        # A client of Spark Connect has no such way to remove it.
+        with suppress(Exception):
+            _file_system(spark, folder, lambda files, path: files.delete(path, True))
+        # After an error nothing else is there, and the same report can be asked for again.
+        with suppress(Exception):
+            _file_system(spark, wanted.path, lambda files, path: files.delete(path, False))
+
+
+def stored_report(reported: Reported, schema: RowSchema, wanted: Reporting) -> Reported:
+    """Store the final report of a run on a table, after its commit."""
+    if wanted.path is None or reported.lost is not None:
+        return reported
+    try:
+        report = _stored(reported.report, schema, wanted.path, mode="append")
+    except _spark_errors() as error:
+        return replace(reported, report=_checkpointed(reported.report), lost=reason_of(error))
+    return replace(reported, report=report)
 
 
 def _counts_of(report: DataFrame) -> dict[str, int]:

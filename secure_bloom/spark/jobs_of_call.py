@@ -9,9 +9,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from secure_bloom.running.uninterrupted import uninterrupted
 from secure_bloom.spark.progress import context_of, stages_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ R = TypeVar("R")
 #: after Spark's own, longer, limit; it cannot write any more, see ``storage/write_permit``.
 _PATIENCE = 30.0
 _PAUSE = 0.05
-#: Py4J's first request after Ctrl-C may find a connection that is closed.
-_TRIES = 3
 
 
 def with_cancelled_jobs(verb: Callable[P, R]) -> Callable[P, R]:
@@ -72,13 +71,15 @@ def cancelled_jobs(spark: SparkSession) -> Iterator[None]:
             raise KeyboardInterrupt from error
         raise
     finally:
-        # An error here would hide the one that led here.
-        with suppress(Exception):
-            remove(tag)
-        for _ in range(_TRIES):
+        try:
+            # An error here would hide the one that led here.
             with suppress(Exception):
-                _cancel(spark, context, tag, waits=not is_done)
-                break
+                remove(tag)
+        finally:
+            # In a thread, which has a connection of its own to the JVM: Ctrl-C may have broken the
+            # one of this thread, and a second one would break it in mid-request.
+            with suppress(Exception):
+                uninterrupted(partial(_cancel, spark, context, tag, waits=not is_done))
 
 
 def _was_interrupted(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,6 +14,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.file_selection import since_nanos
 from secure_bloom.lakes.writable_table import TableChoice
 from secure_bloom.reports.text import counted
+from secure_bloom.running.uninterrupted import uninterrupted
 from secure_bloom.runs.target import GONE, TableCommit, TableTarget
 from secure_bloom.runs.work import FileTask
 from secure_bloom.spark.compat import frame_of
@@ -24,7 +25,10 @@ from secure_bloom.spark.job_reports import (
     Reported,
     Reporting,
     changed_report,
+    check_report,
     run_file_job,
+    stored_report,
+    uncommitted_report,
     warn_of,
 )
 from secure_bloom.spark.row_schema import RowSchema
@@ -94,34 +98,37 @@ def rewrite_table(
     spark: SparkSession, run: TableTarget, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
 ) -> DataFrame:
     """Do the job on the files of a run, and commit the results. Return the report of the files."""
-    reported: Reported | None = None
+    check_report(spark, wanted, [run.root])
+    reported = Reported(report=frame_of(spark, job.schema, []), files=0, failed=0, noted=0)
     written: list[FileAddReport] = []
-    with run.publishing(dry_run=dry_run) as publication:
-        for tasks in publication.batches():
-            pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
-            file_job = FileJob(
-                schema=job.schema,
-                work=functools.partial(_rewrite, job.rewrite),
-                rows=job.rows,
-                writes_into=None if dry_run else run.root,
-            )
-            reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
-            written = _written(reported.report)
-            publication.publish(written)
-    skipped = tuple(skipped_file(path, reason) for path, reason in run.skipped())
-    notes = (*_first_notes(skipped), *publication.notes, *job.notes(publication.commits))
-    rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
-    if reported is None:
-        warn_of(notes)
-        return rest
-    gone = run.gone(publication, written)
-    if gone:
-        shown = _after_loss(spark, reported.report, job, gone)
-        reported = changed_report(reported, shown, job.schema, wanted)
-    warn_of((*reported.notes(), *notes))
-    # Only now: the new files are committed, whatever failed beside them.
-    found = reported.wanted_by(wanted)
-    return found.unionByName(rest) if skipped else found
+    with uncommitted_report(spark, wanted) as uncommitted:
+        with run.publishing(dry_run=dry_run) as publication:
+            for tasks in publication.batches():
+                pairs = {task.path: json.dumps([task.path, task.target]) for task in tasks}
+                file_job = FileJob(
+                    schema=job.schema,
+                    work=functools.partial(_rewrite, job.rewrite),
+                    rows=job.rows,
+                    writes_into=None if dry_run else run.root,
+                )
+                files = table_files(spark, run, pairs)
+                # The driver holds the report of few files.
+                kept = replace(wanted, path=None) if files.are_few else uncommitted
+                reported = run_file_job(files, file_job, kept)
+                written = _written(reported.report)
+                uninterrupted(functools.partial(publication.publish, written))
+        gone = run.gone(publication, written)
+        if gone:
+            reported = changed_report(reported, _after_loss(spark, reported.report, job, gone))
+        skipped = tuple(skipped_file(path, reason) for path, reason in run.skipped())
+        notes = [*reported.notes(), *_first_notes(skipped), *publication.notes]
+        if skipped:
+            rest = frame_of(spark, job.schema, [row for it in skipped for row in job.rows(it)])
+            reported = replace(reported, report=reported.report.unionByName(rest))
+        # Only now: a report of files that are not committed would not be true.
+        reported = stored_report(reported, job.schema, wanted)
+    warn_of((*notes, *job.notes(publication.commits)))
+    return reported.wanted_by(wanted)
 
 
 def _first_notes(skipped: Sequence[FileAddReport]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.running.uninterrupted import uninterrupted
 from secure_bloom.storage.durable_writes import make_folders
 from secure_bloom.storage.open_folder import CLOEXEC, NOFOLLOW, close, fcntl
 from secure_bloom.storage.os_errors import system_errors
@@ -44,18 +45,23 @@ def offered_permit(folder: str) -> Iterator[Permit]:
     kept: _Kept = (_KeptObject if is_object_uri(folder) else _KeptFile)(folder, name)
     over = threading.Event()
     renewal = threading.Thread(target=_renew, args=(kept, over), daemon=True)
+
+    def end() -> None:
+        over.set()
+        if renewal.ident is not None:
+            renewal.join()
+        try:
+            kept.withdraw()
+        except (OSError, SecureBloomError):
+            time.sleep(max(0.0, kept.renewed + LEASE - now()))
+
     try:
+        kept.create()
         renewal.start()
         yield Permit(kept.path)
     finally:
-        over.set()
-        try:
-            renewal.join()
-        finally:
-            try:
-                kept.withdraw()
-            except (OSError, SecureBloomError):
-                time.sleep(max(0.0, kept.renewed + LEASE - now()))
+        # Ctrl-C, pressed twice, must not leave a permit that is good, or that is renewed.
+        uninterrupted(end)
 
 
 def _renew(kept: _Kept, over: threading.Event) -> None:
@@ -81,42 +87,47 @@ class _Kept(ABC):
         self.write(f"{self._number:020d}".encode())
 
     @abstractmethod
+    def create(self) -> None:
+        """Write the permit for the first time."""
+
+    @abstractmethod
     def write(self, content: bytes) -> None:
         """Write the whole content."""
 
     @abstractmethod
     def withdraw(self) -> None:
-        """Make the permit invalid for every task."""
+        """Make the permit invalid for every task, if it was created."""
 
 
 class _KeptFile(_Kept):
     """A permit on a local or network disk."""
 
     def __init__(self, folder: str, name: str) -> None:
-        place = os.path.abspath(local_path(folder))  # noqa: PTH100
-        super().__init__(os.path.join(place, name))
-        with system_errors(folder):
-            make_folders(place)
+        self._folder = os.path.abspath(local_path(folder))  # noqa: PTH100
+        super().__init__(os.path.join(self._folder, name))
+        self._fd: int | None = None
+
+    def create(self) -> None:
+        with system_errors(self._folder):
+            make_folders(self._folder)
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOEXEC | NOFOLLOW
             self._fd = os.open(self.path, flags, 0o644)
             # Whatever the umask is: executors may run as another user.
             os.fchmod(self._fd, 0o644)
             self.renew()
-            _remove_dead(place, os.fstat(self._fd).st_mtime)
+            _remove_dead(self._folder, os.fstat(self._fd).st_mtime)
 
     def write(self, content: bytes) -> None:
-        os.pwrite(self._fd, content, 0)
+        if self._fd is not None:
+            os.pwrite(self._fd, content, 0)
 
     def withdraw(self) -> None:
-        try:
-            # Tasks that are publishing a file hold the shared lock.
-            deadline = now() + _PATIENCE
-            while is_busy(self._fd, fcntl.LOCK_EX) and now() < deadline:
-                time.sleep(PAUSE)
-        finally:
-            self._remove()
-
-    def _remove(self) -> None:
+        if self._fd is None:
+            return
+        # Tasks that are publishing a file hold the shared lock.
+        deadline = now() + _PATIENCE
+        while is_busy(self._fd, fcntl.LOCK_EX) and now() < deadline:
+            time.sleep(PAUSE)
         # First the content: another machine may know the name for some seconds more.
         os.ftruncate(self._fd, 0)
         self.write(WITHDRAWN)
@@ -130,7 +141,16 @@ class _KeptObject(_Kept):
 
     def __init__(self, folder: str, name: str) -> None:
         super().__init__(join(folder, name))
-        self.renew()
+        self._may_be_there = False
+
+    def create(self) -> None:
+        self._may_be_there = True
+        try:
+            self.renew()
+        except SecureBloomError:
+            # No task knows of it yet.
+            self._may_be_there = False
+            raise
 
     def write(self, content: bytes) -> None:
         from secure_bloom.storage.object_writes import put_object
@@ -140,6 +160,8 @@ class _KeptObject(_Kept):
     def withdraw(self) -> None:
         from secure_bloom.storage.object_writes import remove_object
 
+        if not self._may_be_there:
+            return
         try:
             remove_object(self.path)
         except (OSError, SecureBloomError):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -164,6 +167,29 @@ def test_an_interrupt_gives_up_what_is_not_published() -> None:
     told = Told()
     with pytest.raises(KeyboardInterrupt):
         done(Counting(told), InBatches(told, ["x", "stop", "y"], step=1), [])
+    assert told.events[-2:] == ["publish {'x': 7}", "give up"]
+
+
+class _Interrupted(InBatches):
+    """A target whose commit is interrupted as by Ctrl-C."""
+
+    @contextmanager
+    def publishing(self, *, dry_run: bool) -> Iterator[Any]:
+        with super().publishing(dry_run=dry_run) as published:
+
+            def publish(reports: Sequence[Report], real: Any = published.publish) -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.1)
+                real(reports)
+
+            published.publish = publish
+            yield published
+
+
+def test_a_commit_that_was_begun_is_finished_before_an_interrupt_ends_the_run() -> None:
+    told = Told()
+    with pytest.raises(KeyboardInterrupt):
+        done(Counting(told), _Interrupted(told, ["x", "y"], step=1), [])
     assert told.events[-2:] == ["publish {'x': 7}", "give up"]
 
 

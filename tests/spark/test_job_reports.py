@@ -13,7 +13,10 @@ import pytest
 
 from secure_bloom.errors import FilesFailedError, PolicyError, ReportLostError, SecureBloomError
 from secure_bloom.spark import add_bloom_filters, job_files, reencrypt, rotate_keys
+from secure_bloom.spark.job_reports import OnError, Reporting, check_report
+from testing.delta_tables import write_table
 from testing.spark.cluster import POLICY
+from tests.storage.test_write_permit import content
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,6 +166,33 @@ def test_a_report_that_cannot_be_written_is_one_sentence_after_the_work(
     assert statuses(caught.value.report.collect()).keys() == {"0.parquet", "2.parquet"}
     again = add_bloom_filters(spark, table, columns=["id"])
     assert {row.status for row in again.collect()} == {"unchanged"}
+
+
+@pytest.mark.parametrize("is_table", [False, True])
+def test_a_report_to_which_spark_has_no_way_is_an_error_before_the_work(
+    spark: SparkSession, tmp_path: Path, is_table: bool
+) -> None:
+    """This Spark has no jar for S3."""
+    if is_table:
+        table = Path(write_table(tmp_path / "t", 1))
+    else:
+        table = tmp_path
+        pq.write_table(pa.table({"id": range(10)}), table / "0.parquet")
+    before = content(table)
+    with pytest.raises(PolicyError, match="Spark cannot write the report there") as caught:
+        add_bloom_filters(spark, table, columns=["id"], report="s3://bucket/report")
+    assert len(str(caught.value)) < 300
+    assert content(table) == before
+
+
+def test_a_report_that_is_there_already_is_found_by_sparks_own_file_system(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    """As in a store: this package does not look there."""
+    (tmp_path / "first").mkdir()
+    where = Reporting(on_error=OnError.RAISE, path=f"file://{tmp_path}/first", progress=None)
+    with pytest.raises(PolicyError, match="the report is there already"):
+        check_report(spark, where, [str(table)])
 
 
 def test_files_that_failed_and_a_lost_report_are_one_error(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.runs.work import FileTask
-from secure_bloom.spark import add_bloom_filters, file_task
+from secure_bloom.spark import add_bloom_filters, file_task, jobs_of_call
 from testing.delta_tables import batch, data_files, deltalake
 from tests.storage.test_write_permit import content
 
@@ -79,6 +79,32 @@ def test_after_ctrl_c_no_file_is_written(spark: SparkSession, tmp_path: Path) ->
     assert content(table) == after
     assert after.keys() == before.keys()
     assert 0 < sum(after[path] != before[path] for path in before) < FILES
+
+
+def test_a_second_ctrl_c_does_not_leave_the_work_to_the_executors(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the call waits for the tasks that it has cancelled."""
+    table = files(tmp_path / "t")
+    before = content(table)
+    thread = interrupted_when(
+        lambda: any(Path(p).stat().st_size != len(b) for p, b in before.items())
+    )
+    cancel = jobs_of_call._cancel
+
+    def again(*args: Any, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        cancel(*args, **options)
+
+    monkeypatch.setattr(jobs_of_call, "_cancel", again)
+    with pytest.raises(KeyboardInterrupt):
+        add_bloom_filters(spark, table, columns=["id"])
+    thread.join()
+    assert is_idle(spark)
+    # The session lives on.
+    monkeypatch.undo()
+    assert spark.range(3).count() == 3
 
 
 def test_an_error_of_the_callers_own_code_ends_the_work(

@@ -12,10 +12,13 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import secure_bloom as sb
+from secure_bloom.errors import FileChangedError
+from secure_bloom.lakes.delta import table_run
 from secure_bloom.runs import target as table_change
 from secure_bloom.spark import add_bloom_filters, job_files, job_reports, rotate_keys, table_job
 from testing.delta_tables import batch, data_files, deltalake, rows
-from tests.lakes.iceberg.tables import NAME, in_settings, people
+from tests.lakes.iceberg.tables import NAME, delete_by_vector, in_settings, people
+from tests.lakes.iceberg.tables import data_files as data_files_of
 from tests.spark.test_rekey_job import policy
 
 if TYPE_CHECKING:
@@ -137,3 +140,46 @@ def test_an_iceberg_table_that_was_overwritten(
         ("unchanged", table_change.GONE)
     }
     assert sb.read_table(NAME).num_rows == 2
+
+
+@pytest.mark.usefixtures("either_way")
+def test_the_report_of_a_run_whose_commit_failed_is_not_written(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It would say that files were added which the table does not have."""
+    where = tmp_path / "reports" / "first"
+    with monkeypatch.context() as faster:
+        faster.setattr(table_run, "commit", always_late)
+        with pytest.raises(FileChangedError):
+            add_bloom_filters(spark, table, columns=["email"], report=where)
+    assert not where.exists()
+    add_bloom_filters(spark, table, columns=["email"], report=where)
+    assert {row.status for row in spark.read.parquet(str(where)).collect()} == {"added"}
+    assert [path.name for path in where.iterdir() if path.name == "_uncommitted"] == []
+
+
+def always_late(table: Any, *_: object) -> None:
+    raise FileChangedError("other writers were faster each time", path=table.folder)
+
+
+def test_the_report_of_a_table_is_written_where_nothing_is_to_do(
+    spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    where = tmp_path / "report"
+    add_bloom_filters(spark, table, columns=["email"], since=FILES - 1, report=where)
+    assert spark.read.parquet(str(where)).count() == 0
+
+
+@pytest.mark.usefixtures("either_way")
+def test_the_report_has_files_that_were_left_out(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = in_settings(tmp_path, monkeypatch)
+    table = people(catalog, files=2)
+    delete_by_vector(table, data_files_of(table)[0], [3], "vector")
+    where = tmp_path / "report"
+    with pytest.warns(UserWarning, match="skipped"):
+        report = add_bloom_filters(spark, NAME, columns=["email"], report=where)
+    found = sorted(map(repr, report.collect()))
+    assert [row.status for row in report.orderBy("status").collect()] == ["added", "unchanged"]
+    assert sorted(map(repr, spark.read.parquet(str(where)).collect())) == found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -304,6 +305,38 @@ def test_objects_are_written_during_the_run_and_not_after_it(bucket: Bucket) -> 
     with written_under(permit), pytest.raises(RunEnded):
         remove_file(bucket.uri("lake/a.parquet"))
     assert bucket.objects() == before
+
+
+def test_a_permit_stays_withdrawn_although_ctrl_c_is_pressed_twice(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewal that is under way meanwhile does not bring it back."""
+    renewing, put = threading.Event(), object_writes.put_object
+
+    def slow(path: str, content: bytes, *, must_be_new: bool) -> None:
+        if threading.current_thread() is not threading.main_thread() and not renewing.is_set():
+            renewing.set()
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+        put(path, content, must_be_new=must_be_new)
+
+    monkeypatch.setattr(object_writes, "put_object", slow)
+    monkeypatch.setattr(offering, "_RENEWED", 0.05)
+
+    def interrupted() -> None:
+        with offered_permit(put_tables(bucket)) as permit:
+            offered.append(permit)
+            assert renewing.wait(10)
+            raise KeyboardInterrupt
+
+    offered: list[write_permit.Permit] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    time.sleep(0.7)
+    assert set(bucket.objects()) == {"lake/a.parquet"}
+    with written_under(offered[0]), pytest.raises(RunEnded), may_write():
+        pass
 
 
 def test_a_permit_that_may_not_be_removed_is_overwritten(

@@ -254,7 +254,6 @@ class IcebergPublication:
             done = commit(self.run.table, self.run.manifests, self.run.base, changes)
         except UnfinishedWriteError:
             raise  # the snapshot may be there, so what it names must stay
-        # Ctrl-C may come while the catalog takes the commit: then they stay too.
         except SecureBloomError:
             _remove_new(changes.replacements)
             raise

@@ -287,6 +287,26 @@ def test_a_run_that_is_interrupted_during_its_commit(
     assert sb.add_bloom_filters(NAME, columns=["email"]).commits == ()
 
 
+def test_ctrl_c_while_the_catalog_takes_the_commit_leaves_no_file_that_nothing_names(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(catalog)
+    asked = CommitTable.commit
+
+    def commit(self: CommitTable, *given: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        asked(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        with pytest.raises(KeyboardInterrupt):
+            sb.add_bloom_filters(NAME, columns=["email"])
+    new = {path.name for path in local(table.location()).rglob("*.sb-*.parquet")}
+    assert new == {local(path).name for path in data_files(table.refresh())}
+    assert ids(table) == list(range(300))
+
+
 @pytest.mark.parametrize("is_over", [True, False])
 def test_a_database_that_another_writer_has_locked(
     catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_over: bool
