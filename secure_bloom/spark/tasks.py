@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from secure_bloom.errors import SparkUnavailableError
+from secure_bloom.errors import DriverLostError, RunEnded, SparkUnavailableError
 from secure_bloom.running.ordered_pool import in_growing_threads
 from secure_bloom.spark.compat import frame_of
 from secure_bloom.spark.package_archive import opened_once, ship
@@ -277,14 +277,24 @@ def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[
 
 @contextmanager
 def executors_errors() -> Iterator[None]:
-    """Raise SparkUnavailableError if the executors' Python lacks the package or its version."""
+    """Raise SparkUnavailableError if the executors' Python lacks the package or its version.
+
+    Raises DriverLostError if tasks stopped because another program removed the permit of the call.
+    """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PythonException
 
     try:
         yield
     except (PythonException, Py4JJavaError) as error:
-        lacks = re.search(rf"ImportError: {_UNFIT}(.*)", str(error))
+        text = str(error)
+        if RunEnded.__name__ in text:
+            raise DriverLostError(
+                "another program removed the file .call-ID.secure-bloom that this call keeps in "
+                "the folder while it runs, so its tasks have stopped",
+                hint="run again when nothing else removes files there; what is done stays done",
+            ) from None
+        lacks = re.search(rf"ImportError: {_UNFIT}(.*)", text)
         if lacks is None:
             raise
         # Spark's traceback, of four attempts, says no more than this sentence.

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.errors import DriverLostError
 from secure_bloom.runs.work import FileTask
-from secure_bloom.spark import add_bloom_filters, file_task, jobs_of_call
+from secure_bloom.spark import add_bloom_filters, file_task, job_files, jobs_of_call
 from testing.delta_tables import batch, data_files, deltalake
 from tests.storage.test_write_permit import content
 
@@ -105,6 +106,27 @@ def test_a_second_ctrl_c_does_not_leave_the_work_to_the_executors(
     # The session lives on.
     monkeypatch.undo()
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize("few", [256, 0])
+def test_a_permit_that_another_program_removes_ends_the_call_with_one_sentence(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """As a job does that overwrites the folder meanwhile."""
+    table = files(tmp_path / "t")
+
+    def removing(task: FileTask, **options: Any) -> object:
+        for permit in Path(task.path).parent.glob(".call-*"):
+            permit.unlink(missing_ok=True)
+        return file_task.process(task, **options)
+
+    monkeypatch.setattr(file_task, "process", removing)
+    monkeypatch.setattr(job_files, "_FEW", few)
+    before = content(table)
+    with pytest.raises(DriverLostError, match="another program removed the file") as caught:
+        add_bloom_filters(spark, table, columns=["id"])
+    assert len(str(caught.value)) < 300
+    assert content(table) == before
 
 
 def test_an_error_of_the_callers_own_code_ends_the_work(
