@@ -168,11 +168,44 @@ def _runs(path: Sequence[str]) -> Iterator[str]:
 
 
 def _spellings(levels: Sequence[str]) -> Iterator[str]:
-    """Yield the plain form of a name, and the one with each capital I read as a small l."""
+    """Yield the plain form of a name, and the other ones that it may be read as."""
     yield _plain(levels)
+    for read in _READINGS:
+        other = list(map(read, levels))
+        if other != list(levels):
+            yield _plain(other)
+
+
+def _i_as_l(part: str) -> str:
     # A name in capitals has no small letter that the I could be taken for.
-    if any("I" in part and not part.isupper() for part in levels):
-        yield _plain([part if part.isupper() else part.replace("I", "l") for part in levels])
+    return part if part.isupper() else part.replace("I", "l")
+
+
+def _strokes_as_i(part: str) -> str:
+    # A stroke of another alphabet looks like a small l, and like a capital I.
+    return part if part.isascii() else part.translate(_STROKES)
+
+
+def _from_right_to_left(part: str) -> str:
+    return part[::-1] if _OVERRIDE in part else part
+
+
+def _rn_as_m(part: str) -> str:
+    return part.replace("rn", "m")
+
+
+_READINGS = (_i_as_l, _strokes_as_i, _from_right_to_left, _rn_as_m)
+#: Those of CONFUSABLES that are a stroke, and not a capital L.
+_STROKES = dict.fromkeys(
+    map(
+        ord,
+        "\u0196\u01c0\u0399\u0406\u04c0\u16c1\u2c92\u2d4f\ua4f2\U0001028a\U00010309\U00010320"
+        "\U00016f28\U0001d6b0\U0001d6ea\U0001d724\U0001d75e\U0001d798",
+    ),
+    "i",
+)
+#: RIGHT-TO-LEFT OVERRIDE: what follows is shown backwards.
+_OVERRIDE = "\u202e"
 
 
 def _plain(levels: Sequence[str]) -> str:
@@ -187,6 +220,8 @@ def _plain_part(part: str) -> str:
     # Before NFKD too: it takes letters apart that look alike as a whole.
     letters = unicodedata.normalize("NFKD", part.translate(CONFUSABLES))
     letters = unicodedata.normalize("NFKD", letters.casefold()).translate(CONFUSABLES)
+    if not letters.isascii():
+        letters = "".join(map(_basic_letter, letters))
     # Letters of no width are none, and a name of marks alone is itself: without them all such names
     # would be one.
     return "".join(filter(_is_seen, letters)) or part
@@ -196,6 +231,18 @@ def _is_seen(letter: str) -> bool:
     return letter.isalnum() and letter not in _FILLERS
 
 
+def _basic_letter(letter: str) -> str:
+    """Return a Latin letter without its stroke, or the letter of a small capital or a symbol."""
+    # Marks and tags, which have such names too, stand for no letter of their own.
+    if unicodedata.category(letter)[0] not in "LS":
+        return letter
+    found = _BASIC.search(unicodedata.name(letter, ""))
+    return letter if found is None else found[1].lower()
+
+
+_BASIC = re.compile(
+    r"(?:LATIN|INDICATOR SYMBOL)(?: SMALL| CAPITAL)? LETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH .*)?$"
+)
 #: Letters, to Unicode, that show as nothing (Default_Ignorable_Code_Point of category Lo).
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 

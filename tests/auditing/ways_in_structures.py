@@ -159,6 +159,31 @@ for _name, _fields in {
         return Example(path=path)
 
 
+for _name in ("keyReference", "keyEncryptionKeyID", "wrappedKEK"):
+
+    @_both(f"{_name} of key material that has no use for it", "unchecked-fields")
+    def _(folder: Path, name: str = _name) -> Example:
+        path = sound(folder, Mode.SIGNED, encryption={"double_wrapping": False})
+        set_key_metadata(path, "iban", said(**{name: EMAIL}))
+        return Example(path=path, policy=SIGNED)
+
+
+@_both("an entry of key material outside that is none", "unchecked-fields")
+def _(folder: Path) -> Example:
+    path = lake(folder)
+    stored = {"note": EMAIL}
+
+    def move(material: bytes) -> bytes:
+        fields = json.loads(material).items()
+        stored["key0"] = json.dumps({k: v for k, v in fields if k != "internalStorage"})
+        reference = {"keyMaterialType": "PKMT1", "internalStorage": False}
+        return json.dumps(reference | {"keyReference": "key0"}).encode()
+
+    set_key_metadata(path, "email", move)
+    (folder / "_KEY_MATERIAL_FOR_x.parquet.json").write_text(json.dumps(stored))
+    return Example(path=path)
+
+
 @way("metadata of a column chunk", "values-in-clear", **CHECKED)
 def _(folder: Path) -> Example:
     pair = KeyValue.of(key="first", value=EMAIL)

@@ -62,6 +62,15 @@ LOOKALIKES = [
     ("email", "em\u034fail"),
     ("email", "\u00e9mail"),
     ("ssn", "SS\u039d"),
+    ("iban", "\u0399\u0392\u0391\u039d"),  # Greek capitals, the first of which looks like l too
+    ("email", "\ua4f0\ua4df\ua4ee\ua4f2\ua4e1"),  # Lisu
+    ("email", "\u1d07\u1d0d\u1d00\u026a\u029f"),  # small capitals
+    ("email", "emai\u0142"),  # a stroke, which no normal form takes away
+    ("email", "\U0001f154mail"),  # a circle
+    ("email", "\U0001f1eamail"),  # half of a flag
+    ("email", "\u202eliame"),  # from right to left
+    ("email", "ernail"),
+    ("email", "emai|"),
     ("email", "emial"),
     ("email", "emails"),
     ("email", "before.Email"),

@@ -122,16 +122,21 @@ def _check_material(subject: FileSubject, found: Iterable[FieldContent]) -> Find
         outside: list[bytes] = []
         with suppress(SecureBloomError):
             outside = [it.encode() for it in outside_material(subject.file).values()]
-        yield from _check_material_texts(subject, outside, key_material_name(subject.file.name))
+        name = key_material_name(subject.file.name)
+        yield from _check_material_texts(subject, outside, name, is_file=True)
 
 
-def _check_material_texts(subject: FileSubject, texts: Iterable[bytes], where: str) -> Findings:
+def _check_material_texts(
+    subject: FileSubject, texts: Iterable[bytes], where: str, *, is_file: bool = False
+) -> Findings:
     unknown, odd = 0, False
     for text in dict.fromkeys(texts):
         # Damaged key material is a finding of its own.
         with suppress(SecureBloomError):
             unknown += count_unknown_fields(text)
             material = KeyMaterial.parse(text)
+            # A file of key material holds nothing else.
+            unknown += is_file and material is None
             odd = odd or (isinstance(material, KeyMaterial) and _names_no_kms(material))
     if unknown:
         what = f"{where} has {counted(unknown, 'field')} that no reader knows"

@@ -111,6 +111,9 @@ class KeyMaterial:
 
 
 #: All fields of key material, and of a reference to it.
+#: The fields of a reference to material outside, and those of a key that wraps another one.
+_REFERENCE = frozenset({"keyMaterialType", "internalStorage", "keyReference"})
+_OF_KEK = frozenset({"keyEncryptionKeyID", "wrappedKEK"})
 _FIELDS = frozenset(
     {
         *("keyMaterialType", "internalStorage", "keyReference", "isFooterKey", "masterKeyID"),
@@ -121,9 +124,14 @@ _FIELDS = frozenset(
 
 
 def count_unknown_fields(key_metadata: bytes) -> int:
-    """Return how many fields of key material no reader knows; of free-form metadata none."""
+    """Return how many fields of key material no reader looks at; of free-form metadata none."""
     fields = _json_object(key_metadata)
-    return 0 if fields is None or "keyMaterialType" not in fields else len(fields.keys() - _FIELDS)
+    if fields is None or "keyMaterialType" not in fields:
+        return 0
+    known = _FIELDS - {"keyReference"} if "wrappedDEK" in fields else _REFERENCE
+    if not fields.get("doubleWrapping"):
+        known = known - _OF_KEK
+    return sum(name not in known and value is not None for name, value in fields.items())
 
 
 def _json_object(key_metadata: bytes) -> dict[str, object] | None:
