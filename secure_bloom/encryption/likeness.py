@@ -241,7 +241,8 @@ def _basic_letter(letter: str) -> str:
 
 
 _BASIC = re.compile(
-    r"(?:LATIN|INDICATOR SYMBOL)(?: SMALL| CAPITAL)? LETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH .*)?$"
+    r"(?:LATIN|INDICATOR SYMBOL)(?: SMALL| CAPITAL)? LETTER (?:SMALL CAPITAL )?([A-Z])"
+    r"(?: WITH .*)?$"
 )
 #: Letters, to Unicode, that show as nothing (Default_Ignorable_Code_Point of category Lo).
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")

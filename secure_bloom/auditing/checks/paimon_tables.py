@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.naming import secret_named
-from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_IN_CLEAR
+from secure_bloom.auditing.naming import secret_named, short
+from secure_bloom.auditing.rules.leak_rules import PAIMON_INDEX_IN_CLEAR, PAIMON_INDEX_PRESENT
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError, located
 from secure_bloom.lakes.paimon.names import branch_folders, root_of
 from secure_bloom.lakes.paimon.rows import present_fields
 from secure_bloom.lakes.paimon.schema import PaimonSchema, SchemaReader, read_json
-from secure_bloom.lakes.paimon.snapshot import PaimonEntry, every_entry
+from secure_bloom.lakes.paimon.snapshot import PaimonEntry, every_entry, every_index_entry
 from secure_bloom.lakes.paimon.table import PaimonFile, PaimonTable
 from secure_bloom.paimon.container import FileIndex
 from secure_bloom.paimon.index_files import MAX_INDEX_BYTES
@@ -22,31 +24,66 @@ from secure_bloom.storage.dispatch import tree_of
 
 #: The folder of the statistics that ``ANALYZE TABLE`` computes.
 _STATISTICS = "statistics"
+#: The type of index files with hashes of primary keys.
+_HASHES = "HASH"
 
 
-def columns_with_bounds(table: PaimonTable) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the columns with bounds in manifests, with the number of files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownInManifests:
+    """What all manifests of a table show of its columns, also those of old snapshots.
 
-    The first part is of live files, the second of files that only old manifests name.
+    ``live`` and ``old`` have the number of files with bounds, by the names of columns.  ``indexed``
+    has all names of each column of which a manifest has an index, or names an index file.
     """
+
+    live: Mapping[str, int]
+    old: Mapping[str, int]
+    indexed: tuple[tuple[str, ...], ...]
+
+
+def shown_in_manifests(table: PaimonTable) -> ShownInManifests:
+    """Return what the manifests of a table show. Indexes beside data files are not among it."""
     root = root_of(table.folder)
     # Branches number their schemas on their own, and no entry says of which branch it is.
     branches = [OtherNames(folder) for folder in (root, *branch_folders(root).values())]
     live = {file.entry.place for file in table.files.values()}
     found: dict[str, set[tuple[object, ...]]] = defaultdict(set)
+    indexed: dict[tuple[str, ...], None] = {}
     with located(path=table.folder):
         for entry in every_entry(table.folder):
             number = entry.file["_SCHEMA_ID"]
             written = [(it, schema) for it in branches if (schema := it.schemas.get(number))]
             if not written:
                 raise FormatError(f"no schema {number} of the table can be read")
+            embedded = entry.file.get("_EMBEDDED_FILE_INDEX")
+            stored_in_index = _columns(embedded) if embedded is not None else []
             for names, schema in written:
                 for stored in _bounded(entry, schema):
                     for name in names.of(schema, stored):
                         found[name].add(entry.place)
-    counts = {name: len(places & live) for name, places in found.items()}
-    old = {name: len(places - live) for name, places in found.items()}
-    return Counter(counts), Counter(old)
+                indexed.update((tuple(names.of(schema, it)), None) for it in stored_in_index)
+        for record in every_index_entry(table.folder):
+            for names in branches:
+                indexed.update((it, None) for it in _indexed(record, names, table.schema))
+    return ShownInManifests(
+        live=Counter({name: len(places & live) for name, places in found.items()}),
+        old=Counter({name: len(places - live) for name, places in found.items()}),
+        indexed=tuple(filter(None, indexed)),
+    )
+
+
+def _indexed(
+    record: Mapping[str, Any], names: OtherNames, schema: PaimonSchema
+) -> Iterator[tuple[str, ...]]:
+    """Yield all names of each column of an index file, which has values or hashes of them."""
+    index = record.get("_GLOBAL_INDEX")
+    if isinstance(index, Mapping):
+        for number in (index.get("_INDEX_FIELD_ID"), *(index.get("_EXTRA_FIELD_IDS") or ())):
+            yield names.with_id(number)
+    # The buckets of a table with a primary key are found by hashes of its keys.
+    elif record.get("_INDEX_TYPE") == _HASHES:
+        for name in schema.primary_keys:
+            yield tuple(names.of(schema, name))
 
 
 def _bounded(entry: PaimonEntry, schema: PaimonSchema) -> Iterator[str]:
@@ -81,6 +118,10 @@ class OtherNames:
         for schema in self.schemas.values():
             for column in schema.fields:
                 self._names[column.id][column.name] = None
+
+    def with_id(self, number: object) -> tuple[str, ...]:
+        """Return all names of the column with an id, the newest first."""
+        return (*reversed(self._names.get(number, {})),) if isinstance(number, int) else ()
 
     def of(self, schema: PaimonSchema, name: str) -> list[str]:
         """Return all names of a column that one schema calls ``name``, the newest first."""
@@ -120,18 +161,26 @@ def columns_with_statistics(table: PaimonTable) -> set[str]:
     return found
 
 
-def check_indexes(
-    file: PaimonFile, names: OtherNames, policy: KeyPolicy, folder: str
+def check_manifest_indexes(
+    indexed: Iterable[tuple[str, ...]], policy: KeyPolicy, folder: str
 ) -> Iterator[Finding]:
-    """Yield a finding for each sensitive column of an index that the manifest has for a file.
+    """Yield a finding for each sensitive column of an index in the table, and a note of others."""
+    others: list[str] = []
+    for names in indexed:
+        found = list(_finding(names, policy, folder))
+        yield from found
+        others += [] if found else names[:1]
+    if others:
+        what = f"indexes of the table, in clear: {short(', '.join(others))}"
+        yield PAIMON_INDEX_PRESENT.finding(what, path=folder)
 
-    Index files are found with the folders, by the names in them.  Here a column counts that had
-    another name when the file was written.
+
+def check_indexes(file: PaimonFile, names: OtherNames, policy: KeyPolicy) -> Iterator[Finding]:
+    """Yield a finding for each sensitive column of the index files of a data file.
+
+    They are found with the folders, by the names in them.  Here a column counts that had another
+    name when the file was written.
     """
-    if file.embedded_index is not None:
-        with located(path=file.path):
-            for stored in _columns(file.embedded_index):
-                yield from _finding(names.of(file.schema, stored), policy, folder)
     for name in file.index_names:
         path = sibling(file.path, name)
         with located(path=path), open_input(path) as index:

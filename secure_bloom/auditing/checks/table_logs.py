@@ -106,21 +106,23 @@ def _paimon_metadata(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]
     from secure_bloom.auditing.checks.paimon_tables import (
         OtherNames,
         check_indexes,
-        columns_with_bounds,
+        check_manifest_indexes,
         columns_with_defaults,
+        shown_in_manifests,
     )
 
     partitions = table.schema.partition_keys if table.files else ()
     yield from _partitions(table.folder, partitions, policy)
-    live, old = columns_with_bounds(table)
-    yield from _bounds(table.folder, live, policy, PAIMON_LOG_FIX)
-    yield from _bounds(table.folder, old, policy, PAIMON_LOG_FIX, where=_OLD)
+    shown = shown_in_manifests(table)
+    yield from _bounds(table.folder, shown.live, policy, PAIMON_LOG_FIX)
+    yield from _bounds(table.folder, shown.old, policy, PAIMON_LOG_FIX, where=_OLD)
+    yield from check_manifest_indexes(shown.indexed, policy, table.folder)
     defaults = columns_with_defaults(table)
     yield from _shown(table.folder, defaults, policy, _DEFAULT, PAIMON_DEFAULT_FIX)
     yield from guarded(_paimon_statistics(table, policy))
     names = OtherNames(table.folder)
     for file in table.files.values():
-        yield from guarded(check_indexes(file, names, policy, table.folder))
+        yield from guarded(check_indexes(file, names, policy))
 
 
 def _paimon_statistics(table: PaimonTable, policy: KeyPolicy) -> Iterator[Finding]:

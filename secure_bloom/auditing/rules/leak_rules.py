@@ -103,21 +103,21 @@ HUDI_FILTER_PRESENT = Rule(
 PAIMON_INDEX_PRESENT = Rule(
     id="paimon-index-present",
     severity=Severity.NOTE,
-    meaning="A Paimon file index holds filters, in clear and without a tag, of columns to which "
-    "the policy gives no key: anyone can ask them, and change them unnoticed.",
+    meaning="An index of a Paimon table, such as a filter or a B-tree, is in clear and without a "
+    "tag, of columns to which the policy gives no key: anyone can ask it, and change it unnoticed.",
     fix="nothing, if the columns may be in clear; else give them a key in the policy, and audit "
     "again",
 )
 #: What to do about an index that a manifest of a Paimon table has, or names.
 PAIMON_INDEX_FIX = (
-    "take the column out of file-index.bloom-filter.columns, rewrite the files with Paimon, and "
-    "expire its old snapshots"
+    "take the column out of the table's options file-index.*, drop global indexes of it, rewrite "
+    "the files with Paimon, and expire its old snapshots"
 )
 PAIMON_INDEX_IN_CLEAR = Rule(
     id="paimon-index-in-clear",
     severity=Severity.CRITICAL,
-    meaning="A Paimon file index, beside a data file or in the manifest of a table, holds filters "
-    "of a sensitive column. Paimon does not encrypt them.",
+    meaning="A Paimon index, beside a data file, in a manifest or for a whole table, holds "
+    "filters, hashes or all values of a sensitive column. Paimon does not encrypt them.",
     fix="take the column out of file-index.bloom-filter.columns, and destroy the index: `rm PATH`",
 )
 SUMMARY_IN_CLEAR = Rule(

@@ -156,15 +156,24 @@ def read_snapshot(folder: str, number: int) -> PaimonSnapshot:
 
 def every_entry(folder: str) -> Iterator[PaimonEntry]:
     """Yield the entries of all manifests in the folder of the table, also of old snapshots."""
-    manifests = join(root_of(folder), MANIFEST_FOLDER)
-    names = tree_of(folder).level(manifests, sys.maxsize)[1] or ()
-    room = decoding_room()
-    for name in sorted(names):
-        if name.startswith("manifest-") and not name.startswith("manifest-list-"):
-            manifest = _read(folder, name, room)
-            for record in manifest.records:
-                _check(record)
-                yield PaimonEntry(record=record, schema=manifest.schema)
+    for manifest in _manifests(folder, re.compile(r"manifest-(?!list-)")):
+        for record in manifest.records:
+            _check(record)
+            yield PaimonEntry(record=record, schema=manifest.schema)
+
+
+def every_index_entry(folder: str) -> Iterator[dict[str, Any]]:
+    """Yield the entries of the index files of all snapshots, also of old ones."""
+    for manifest in _manifests(folder, re.compile("index-manifest-")):
+        yield from manifest.records
+
+
+def _manifests(folder: str, wanted: re.Pattern[str]) -> Iterator[AvroFile]:
+    """Yield the files in the folder of manifests whose names begin as ``wanted`` says."""
+    manifests, room = join(root_of(folder), MANIFEST_FOLDER), decoding_room()
+    for name in sorted(tree_of(folder).level(manifests, sys.maxsize)[1] or ()):
+        if wanted.match(name):
+            yield _read(folder, name, room)
 
 
 def read_index_manifest(folder: str, snapshot: PaimonSnapshot) -> tuple[dict[str, Any], ...]:

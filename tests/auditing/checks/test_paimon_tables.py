@@ -136,3 +136,33 @@ def test_defaults_and_statistics_show_values(lake: Warehouse) -> None:
     Path(folder, "statistics").mkdir()
     Path(folder, "statistics", "stat-0").write_text(json.dumps({"schemaId": 0} | statistics))
     assert findings(lake, folder, "table-log-in-clear") == {(folder, "email")}
+
+
+def test_a_global_index_holds_all_values(lake: Warehouse) -> None:
+    tracked = {"row_tracking__enabled": "true", "data_evolution__enabled": "true"}
+    folder = lake.create("id bigint, mail string", metadata__stats_mode="none", **tracked)
+    lake.sql("insert into t (id, mail) values (1, 'a@example.com')")
+    made = "CALL sys.create_global_index(table => 'default.t', index_type => 'btree', %s)"
+    lake.sql(made % "index_column => 'id'")
+    assert findings(lake, folder, "paimon-index-in-clear") == set()
+    assert notes(lake, folder) == {"paimon-index-present"}
+    lake.sql(made % "index_column => 'mail'")
+    lake.sql("alter table t rename column mail to email")
+    assert findings(lake, folder, "paimon-index-in-clear") == {(folder, "email")}
+
+
+def test_an_index_in_a_manifest_gets_a_note_or_a_finding_also_of_an_older_snapshot(
+    lake: Warehouse,
+) -> None:
+    folder = lake.create("id bigint, email string", file_index__in_manifest_threshold="1 kb")
+    lake.insert([(1, "a")])
+    sb.paimon.build_index(folder, ["id"])
+    assert notes(lake, folder) == {"paimon-index-present"}
+    sb.paimon.build_index(folder, ["email"])
+    lake.sql("insert overwrite t values (2, 'b')")
+    assert findings(lake, folder, "paimon-index-in-clear") == {(folder, "email")}
+
+
+def notes(lake: Warehouse, path: str) -> set[str]:
+    report = sb.audit(path, policy=Path(lake.path).parent / "policy.toml", without_keys=True)
+    return {it.id for it in report.notes} - {"policy-column-looks-sensitive", "other-files"}
