@@ -233,7 +233,7 @@ def _is_seen(letter: str) -> bool:
 
 def _basic_letter(letter: str) -> str:
     """Return a Latin letter without its stroke, or the letter of a small capital or a symbol."""
-    # Marks and tags, which have such names too, stand for no letter of their own.
+    # Marks and tags have such names too, and are no letters.
     if unicodedata.category(letter)[0] not in "LS":
         return letter
     found = _BASIC.search(unicodedata.name(letter, ""))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -20,14 +20,17 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FIELDS
 from secure_bloom.bloom.stored import HEADER_LIMIT, filter_extent
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.file_keys.material import (
-    ExternalReference,
     KeyMaterial,
     count_unknown_fields,
 )
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.dictionary_pages import read_headers
 from secure_bloom.parquet.footer.chunks import Chunk
-from secure_bloom.parquet.key_material_files import key_material_name, outside_material
+from secure_bloom.parquet.key_material_files import (
+    key_material_name,
+    outside_material,
+    reference_of,
+)
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent
 from secure_bloom.parquet.structures.format_fields import TYPES, FieldContent, contents
 from secure_bloom.parquet.structures.wire_fields import (
@@ -109,25 +112,27 @@ def _is_key_metadata(content: FieldContent) -> bool:
     return (content.structure, content.field) in _KEY_METADATA and content.is_known
 
 
-def _is_reference(key_metadata: bytes) -> bool:
+def _reference(key_metadata: bytes) -> str | None:
     with suppress(SecureBloomError):
-        return isinstance(KeyMaterial.parse(key_metadata), ExternalReference)
-    return False
+        return reference_of(key_metadata)
+    return None
 
 
 def _check_material(subject: FileSubject, found: Iterable[FieldContent]) -> Findings:
     texts = list(dict.fromkeys(it.value for it in found if _is_key_metadata(it)))
     yield from _check_material_texts(subject, texts, "the key material in the footer")
-    if any(map(_is_reference, texts)):
-        outside: list[bytes] = []
+    referenced = set(filter(None, map(_reference, texts)))
+    if referenced:
+        outside: dict[str, bytes] = {}
         with suppress(SecureBloomError):
-            outside = [it.encode() for it in outside_material(subject.file).values()]
+            outside = {k: v.encode() for k, v in outside_material(subject.file).items()}
+        others = [it for name, it in outside.items() if name not in referenced]
         name = key_material_name(subject.file.name)
-        yield from _check_material_texts(subject, outside, name, is_file=True)
+        yield from _check_material_texts(subject, outside.values(), name, unused=others)
 
 
 def _check_material_texts(
-    subject: FileSubject, texts: Iterable[bytes], where: str, *, is_file: bool = False
+    subject: FileSubject, texts: Iterable[bytes], where: str, unused: Collection[bytes] = ()
 ) -> Findings:
     unknown, odd = 0, False
     for text in dict.fromkeys(texts):
@@ -136,7 +141,7 @@ def _check_material_texts(
             unknown += count_unknown_fields(text)
             material = KeyMaterial.parse(text)
             # A file of key material holds nothing else.
-            unknown += is_file and material is None
+            unknown += material is None and text in unused
             odd = odd or (isinstance(material, KeyMaterial) and _names_no_kms(material))
     if unknown:
         what = f"{where} has {counted(unknown, 'field')} that no reader knows"
