@@ -31,6 +31,7 @@ from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 from secure_bloom.tracing.index import WordIndex
 from secure_bloom.tracing.lake import FoundFile, candidates, search_files
 from secure_bloom.tracing.report import TracedFile, TraceReport
+from secure_bloom.tracing.written import written_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +46,7 @@ def trace(
     *,
     values_of: str | Iterable[str],
     parts: Iterable[str] = (),
+    as_written: bool = False,
     policy: GivenPolicy = None,
     allow_unprotected: bool = False,
     memory: int | str = "1GiB",
@@ -61,6 +63,8 @@ def trace(
         files: Files and folders that driver and executors see alike.
         values_of: Columns, each written ``TABLE:COLUMN``.
         parts: Parts of values that count as values: ``"local"`` and ``"domain"`` of e-mails.
+        as_written: As for :func:`secure_bloom.trace`: each task asks the filters in the tables for
+            the words of its files.
         policy: A KeyPolicy, or the path of one.
         allow_unprotected: Read a file of a table that is protected less than the policy says.
         memory: The most that the index may take in each Python worker.
@@ -85,21 +89,32 @@ def trace(
     planned = plan_tasks(file_sizes([it.path for it in found]), cores_of(spark))
     # An empty folder is searched too: the report has the columns.
     groups = [[astuple(found[place]) for place in places] for places in planned] or [[]]
-    work = functools.partial(_traced, shared=shared)
+    work = functools.partial(_traced, shared=shared, as_written=as_written)
     each = [[number] for number in range(len(groups))]
     with task_progress(spark, progress, total=len(found), tasks=len(groups)):
         results = run_tasks(spark, list(map(json.dumps, groups)), work, tasks=each)
     return _joined([_report(result) for result in results])
 
 
-def _traced(group: str, *, shared: bytes) -> TraceReport | SecureBloomError:
+def _traced(group: str, *, shared: bytes, as_written: bool) -> TraceReport | SecureBloomError:
     """Search a group of files. An error is returned, so that the driver can raise it."""
     try:
         found = [FoundFile(path, name) for path, name in json.loads(group)]
+        if as_written:
+            request, keys = _unpacked(shared)
+            words = written_words(found, 1, keys)
+            if words is not None:
+                with request.index(words) as index:
+                    return search_files(found, index, keys=keys)
         opened = _opened(shared)
         return search_files(found, opened.words, keys=opened.keys)
     except SecureBloomError as error:
         return error
+
+
+@opened_once
+def _unpacked(request: TraceRequest) -> tuple[TraceRequest, KeyResolver]:
+    return request, request.access.describing_resolver()
 
 
 class _Opened(NamedTuple):
@@ -124,8 +139,10 @@ def _report(result: TraceReport | SecureBloomError) -> TraceReport:
 
 
 def _joined(reports: list[TraceReport]) -> TraceReport:
+    # A task with many words has read all values.
+    columns = min((it.columns for it in reports), key=lambda some: [it.as_written for it in some])
     return TraceReport(
-        columns=reports[0].columns,
+        columns=columns,
         files=tuple(sorted(chain.from_iterable(it.files for it in reports), key=_by_path)),
         searched=sum(it.searched for it in reports),
         bytes=sum(it.bytes for it in reports),

@@ -11,12 +11,18 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import KeyUnavailableError, PolicyError
 from secure_bloom.spark import trace
+from secure_bloom.tracing.report import TraceReport
 from testing.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+def confirmed(report: TraceReport) -> list[tuple[str, str, int]]:
+    """The places where values were found, and how many."""
+    return [(file.path, it.place, it.confirmed) for file in report.files for it in file.findings]
 
 
 def test_tasks_share_the_files_and_report_what_one_search_reports(
@@ -47,6 +53,10 @@ def test_tasks_share_the_files_and_report_what_one_search_reports(
     assert report.to_dict() == here.to_dict()
     assert len([file for file in report.files if any(file.findings)]) == 6
     assert done[-1] == (12, 12)
+    written = trace(spark, dump, values_of=of, policy=POLICY, as_written=True)
+    (column,) = written.columns
+    assert column.as_written
+    assert confirmed(written) == confirmed(here)
     with pytest.raises(PolicyError):
         trace(spark, dump, values_of=f"{table}:absent", policy=POLICY)
     with pytest.raises(KeyUnavailableError):
