@@ -118,6 +118,8 @@ _STATUSES: Final[Mapping[int, Answer]] = {
     **dict.fromkeys((429, 503), BUSY),
     **dict.fromkeys((500, 502, 504), _FAILED),
 }
+#: The longest text of a library in an error: that of Google Cloud has 1,500 characters.
+_LONGEST: Final = 300
 #: Words in pyarrow's error for an answer of a store -> what is wrong.
 _IN_PYARROW: Final[Mapping[str, Answer]] = {
     "AWS Error ACCESS_DENIED": denied(CREDENTIALS),
@@ -128,12 +130,14 @@ _IN_PYARROW: Final[Mapping[str, Answer]] = {
     "AWS Error NETWORK_CONNECTION": _UNREACHABLE,
     "google::cloud::Status(UNAVAILABLE": _UNREACHABLE,
     "Fail to get a new connection for": _UNREACHABLE,
+    "Failed to get token from DefaultAzureCredential": denied(AZURE_CREDENTIALS),
     "Azure Error: [AuthenticationFailed]": denied(AZURE_CREDENTIALS),
     "Azure Error: [AuthorizationFailure]": denied(AZURE_CREDENTIALS),
     "Azure Error: [AuthorizationPermissionMismatch]": denied(AZURE_CREDENTIALS),
     "Azure Error: [NoAuthenticationInformation]": denied(AZURE_CREDENTIALS),
     "google::cloud::Status(PERMISSION_DENIED": denied(GOOGLE_CREDENTIALS),
     "google::cloud::Status(UNAUTHENTICATED": denied(GOOGLE_CREDENTIALS),
+    "Could not create a OAuth2 access token": denied(GOOGLE_CREDENTIALS),
 }
 
 
@@ -217,10 +221,11 @@ class system_errors:  # noqa: N801  (used like a function; a generator takes thr
 
 def _refusal(exc: OSError, path: str) -> SecureBloomError:
     line = _first_line(exc)
+    shown = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     for words, answer in _IN_PYARROW.items():
         if words in line:
-            return error_of(answer, path, line)
-    return refused_by_system(exc, f"the system refuses: {line}", path=path)
+            return error_of(answer, path, shown)
+    return refused_by_system(exc, f"the system refuses: {shown}", path=path)
 
 
 def _first_line(exc: OSError) -> str:
