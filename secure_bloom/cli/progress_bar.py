@@ -13,7 +13,8 @@ from secure_bloom.cli.verbosity import is_quiet
 
 #: Seconds between two lines of the log; a run that is shorter writes none.
 _INTERVAL: Final = 10.0
-_LOG = logging.getLogger("secure_bloom")
+#: Apart from what the library logs: the command shows that it goes on, and no other line.
+_LOG = logging.getLogger("secure_bloom.progress")
 #: ISO 8601, in UTC.
 _FORMAT, _TIME = "%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S"
 

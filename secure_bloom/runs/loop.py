@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from secure_bloom.runs.progress import Meter
 from secure_bloom.runs.runner import Runner
 from secure_bloom.runs.target import TableCommit, Target
 from secure_bloom.runs.work import FileTask, OpenWork, R
+
+#: Counts alone: no path, no name of a column or a key.
+_LOG = logging.getLogger("secure_bloom.runs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ def run(
     started, used = time.perf_counter(), _cpu_seconds()
     work = open_work()
     files = target.listed()
+    _LOG.info("begin: %d files", len(files))
     meter = Meter(progress, len(files), work.check(files))
     tasks: list[FileTask] = []
     reports: list[R] = []
@@ -63,6 +68,9 @@ def run(
             uninterrupted(partial(publication.publish, done))
             tasks += batch
             reports += done
+    seconds = round(time.perf_counter() - started, 3)
+    failed = sum(report.status == "failed" for report in reports)
+    _LOG.info("end: %d files, %d failed, %.1f seconds", len(reports), failed, seconds)
     return Done(
         tasks=tuple(tasks),
         reports=tuple(reports),
@@ -71,7 +79,7 @@ def run(
         # The last ones come when the publishing ends.
         notes=tuple(publication.notes),
         dry_run=work.writes_nothing,
-        seconds=round(time.perf_counter() - started, 3),
+        seconds=seconds,
         cpu_seconds=_cpu_seconds() - used,
     )
 

@@ -15,7 +15,7 @@ def test_a_long_run_logs_counts_with_times(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "_INTERVAL", 0.0)
-    monkeypatch.setattr(logging.getLogger("secure_bloom"), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("secure_bloom.progress"), "handlers", [])
     with progress_bar("adding filters", quiet=True) as progress:
         progress(1200, 20_000)
     line = capsys.readouterr().err
