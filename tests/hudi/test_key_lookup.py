@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom import hudi
+from secure_bloom.adding.rewrite_plan import new_tail
 from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import PolicyError
@@ -17,6 +18,7 @@ from secure_bloom.hudi import RecordKeyFilterOptions, key_lookup
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange, with_entry
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
+from secure_bloom.parquet.footer.seal import close_footer
 from secure_bloom.spark import hudi as step
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from testing.hudi_files import KEY_COLUMN, base_file
@@ -282,3 +284,24 @@ def test_rows_without_a_record_key_are_not_nowhere(tmp_path: Path, entry: str) -
     assert hudi.lookup(path, ["user1@example.com"], column="email").found == {
         "user1@example.com": (str(path),)
     }
+
+
+@MODES
+@pytest.mark.parametrize("row_group_size", [2, 6])
+def test_some_rows_without_a_record_key_are_not_nowhere(
+    tmp_path: Path, mode: Mode, row_group_size: int
+) -> None:
+    """Older rows have keys; those after the table's meta fields were emptied have none."""
+    keys = keys_from(0, 6)
+    rows = [*keys[:4], None, None]
+    path = base_file(tmp_path / "x.parquet", rows, mode, row_group_size=row_group_size)
+    held = RecordKeyFilterOptions().empty_filter(4)
+    held.insert_packed(PackedKeys.of(key.encode() for key in keys[:4]))
+    with opened(path, KEYRING) as it:
+        plain = with_entry(it.footer.read, held, KeyRange(min_key=keys[0], max_key=keys[3]))
+        kept = it.file.read_at(0, it.footer.tail.offset)
+        end = new_tail(close_footer(it.footer.read, plain), len(kept), append=False)
+    path.write_bytes(b"".join([kept, *end]))
+    (failed,) = hudi.lookup(path, keys[5], keys=KEYRING).failed
+    assert "rows have no record key" in str(failed.error)
+    assert hudi.lookup(path, keys[1], column="email", keys=KEYRING).failed == ()

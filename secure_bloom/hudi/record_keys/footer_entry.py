@@ -12,11 +12,12 @@ lets anyone test whether any other key may be in the file.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
+from secure_bloom.errors import KeyUnavailableError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import java_order
@@ -114,14 +115,27 @@ def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
     """Return the footer's entries about the keys in ``column``, or None.
 
     Entries of another or an unnamed column are not returned, because they rule nothing out.  Nor is
-    an empty filter of Hudi's own key column in a file with rows: a table may leave the column null,
-    and then the rows have keys that the filter lacks.
+    an entry of Hudi's own key column that is empty in a file with rows, or whose column has nulls:
+    a table may leave the column null, and then the rows have keys that the filter lacks.
     """
     entry = read_entry(footer)
     if entry is None or entry.column != column:
         return None
-    has_rows = any(footer.rows)
-    return None if has_rows and column == RECORD_KEY and entry.is_empty else entry
+    if column == RECORD_KEY and any(footer.rows) and (entry.is_empty or _has_nulls(footer)):
+        return None
+    return entry
+
+
+def _has_nulls(footer: Footer) -> bool:
+    """Return whether statistics say that rows have no record key."""
+    paths = [leaf.path for leaf in footer.leaves]
+    # Without the key of the column its statistics are not known.
+    with suppress(KeyUnavailableError):
+        for row_group in range(len(footer.row_groups)) if (RECORD_KEY,) in paths else ():
+            found = footer.chunk(row_group, paths.index((RECORD_KEY,))).meta_data.statistics
+            if found is not None and found.null_count:
+                return True
+    return False
 
 
 def _hudi_column(leaves: Iterable[Leaf]) -> str | None:
