@@ -77,6 +77,25 @@ def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
     return found[::-1]
 
 
+def footers_to_blank(file: InputFile, footer: Footer) -> list[Extent]:
+    """Return the old footers of :func:`find_old_footers`, which a rotation overwrites with zeros.
+
+    Raises FormatError if one of them may be a part of a page or an index in clear.  A page that is
+    longer than its chunk says can hold what looks like an old footer; ciphertext cannot.
+    """
+    old = find_old_footers(file, footer)
+    if not old:
+        return old
+    for row_group, chunks in enumerate(footer.column_chunks):
+        for column, entry in enumerate(chunks):
+            if entry.crypto_metadata is None:
+                chunk = footer.chunk(row_group, column)
+                used = [*_data(file, chunk, footer.tail.offset), *_indexes(file, chunk)]
+                if any(begin < end and start < stop for begin, stop in used for start, end in old):
+                    raise FormatError("a column chunk reaches into what looks like an old footer")
+    return old
+
+
 def _walked_back(end: int, starts: Mapping[int, int]) -> int:
     """Walk back from ``end``, filter by filter, to the end of the part that stays. Return it."""
     while end in starts:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from secure_bloom.adding.free_space import find_old_footers, reaches_into_footer
+from secure_bloom.adding.free_space import footers_to_blank, reaches_into_footer
 from secure_bloom.encryption.file_keys import FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
@@ -358,7 +358,7 @@ def _new_content(
             "a page, a page index or a Bloom filter is inside the footer, which a rotation writes "
             "anew"
         )
-    superseded = find_old_footers(file, footer)
+    superseded = footers_to_blank(file, footer)
     # Everything before the footer is kept as it lies.
     if not superseded:
         return file, tail.offset, [end]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -295,3 +296,62 @@ def test_the_bits_of_a_filter_that_look_like_an_old_footer_stay(tmp_path: Path) 
     with opened(path) as it:
         assert filter_of(path, 0, "id")
         assert find_old_footers(it.file, it.footer.read) == []
+
+
+@pytest.mark.parametrize("mode", [Mode.SIGNED, Mode.ENCRYPTED])
+def test_a_page_that_holds_an_old_footer_and_is_longer_than_its_chunk_says_stays(
+    tmp_path: Path, mode: Mode
+) -> None:
+    other = write(tmp_path / "other.parquet", customers(20), mode)
+    start, path = _footer(other), tmp_path / "x.parquet"
+    end = other.read_bytes()[start:]
+    mark = append_mark(0)
+    for _ in range(2):
+        # A mark counts only where it names its own place.
+        _with_cell(path, mode, end + mark)
+        mark = append_mark(path.read_bytes().index(end) + len(end))
+
+    def shorten(it: Opened) -> None:
+        it.chunk(0, "last").meta_data.total_compressed_size = 20
+        it.footer.metadata.row_groups[0].total_compressed_size = 20
+
+    edit_footer(path, shorten)
+    before = path.read_bytes()
+    with opened(path, KEYRING) as it:
+        assert len(find_old_footers(it.file, it.footer.read)) == 1
+    (report,) = _rotated(path)
+    assert report.status == "failed"
+    assert path.read_bytes() == before
+    for change in ({}, {"in_place": True}):
+        sb.hudi.add_record_key_filter(path, column="city", keys=KEYRING, **change)
+        sb.add_bloom_filters(path, columns=["id"], keys=KEYRING, **change)
+        assert path.read_bytes()[: _footer(other)] == before[: _footer(other)]
+
+
+@pytest.mark.parametrize("mode", [Mode.SIGNED, Mode.ENCRYPTED])
+@pytest.mark.parametrize("verb", ["rotate", "hudi add"])
+def test_filters_that_are_shared_or_lie_in_pages_stay_for_other_verbs(
+    tmp_path: Path, mode: Mode, verb: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    _with_cell(path, mode, FILTER)
+    end = _footer(path)
+    for column in ("id", "score"):
+        _point(path, column, (end - len(FILTER), len(FILTER)))
+    content = path.read_bytes()[:end]
+    (report,) = (
+        _rotated(path)
+        if verb == "rotate"
+        else sb.hudi.add_record_key_filter(path, column="city", keys=KEYRING).files
+    )
+    assert report.error is None
+    assert path.read_bytes()[:end] == content
+
+
+def _rotated(path: Path) -> tuple[Any, ...]:
+    policy = sb.KeyPolicy(
+        footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}
+    )
+    keys = sb.Keyring(master_keys={**KEYRING.master_keys, "k_new": bytes(16)})
+    moves = {"k_footer": "k_new", "k_pii": "k_new"}
+    return sb.rotate_keys(path, policy=policy, moves=moves, keys=keys).files
