@@ -230,6 +230,21 @@ def test_nothing_is_written_through_a_link_below_the_table(lake: Warehouse, tmp_
     assert files_below(str(aside)) == before
 
 
+def test_the_hint_of_the_newest_snapshot_is_written_through_no_link(
+    lake: Warehouse, tmp_path: Path
+) -> None:
+    """The hint of another table would name a snapshot that is not there."""
+    folder = lake.create("id bigint, name string")
+    lake.insert([(1, "a")])
+    hint, other = Path(folder, "snapshot", "LATEST"), tmp_path / "elsewhere"
+    hint.rename(other)
+    hint.symlink_to(other)
+    before = other.read_bytes()
+    assert statuses(build(folder, lambda: None)) == ["built"]
+    assert other.read_bytes() == before
+    assert len(lake.rows("id = 1")) == 1
+
+
 def test_names_of_indexes_are_durable_before_a_snapshot_has_them(
     lake: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

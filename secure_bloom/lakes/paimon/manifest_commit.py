@@ -323,7 +323,8 @@ def _document(
 
 def _update_hint(folder: str, number: int) -> None:
     """Write the number of the newest snapshot into LATEST, which is only a hint."""
-    path = join(join(folder, SNAPSHOT_FOLDER), "LATEST")
+    # Through a link it would be the hint of another table.
+    path = without_links(join(join(folder, SNAPSHOT_FOLDER), "LATEST"), folder)
     with suppress(SecureBloomError, ValueError), open_input(path) as file:
         if int(file.all_bytes()) < number:
             replace_tail(file, 0, [str(number).encode()])
