@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +42,6 @@ def has_filter(chunk: Chunk) -> bool:
     return chunk.meta_data.bloom_filter_offset is not None
 
 
-class FilterLocation(NamedTuple):
-    """The place of a filter according to its column chunk, and the cipher that decrypts it."""
-
-    row_group: int
-    column: str
-    offset: int
-    length: int
-    cipher: ColumnCipher | None
-
-
 def read_filters(
     file: InputFile, chunks: dict[ChunkKey, Chunk]
 ) -> dict[ChunkKey, SplitBlockBloomFilter]:
@@ -59,41 +49,27 @@ def read_filters(
 
     Raises IntegrityError for a module that does not authenticate, with row group and column.
     """
-    locations, found = {}, {}
-    for location, chunk in chunks.items():
+    extents, found = {}, {}
+    for key, chunk in chunks.items():
         offset, length = chunk.meta_data.bloom_filter_offset, chunk.meta_data.bloom_filter_length
-        if offset is not None and length is not None:
-            column = chunk.leaf.name
-            locations[location] = FilterLocation(
-                chunk.row_group, column, offset, length, chunk.cipher
-            )
-            continue
-        stored = read_bloom_filter(file, chunk)
-        if stored is not None:
-            found[location] = stored.filter
-    at_places = read_filters_at(file, list(locations.values()))
-    return found | dict(zip(locations, at_places, strict=True))
-
-
-def read_filters_at(
-    file: InputFile, locations: Sequence[FilterLocation]
-) -> Iterator[SplitBlockBloomFilter]:
-    """Like :func:`read_filters`, for known locations. Yields filters in their order.
-
-    The bytes of all are read first. Then they are decoded one by one, so that few are in memory.
-    """
-    for row_group, column, _, length, _ in locations:
-        if not 0 < length <= MAX_BYTES + _OVERHEAD:
+        if offset is None or length is None:
+            stored = read_bloom_filter(file, chunk)
+            if stored is not None:
+                found[key] = stored.filter
+        elif not 0 < length <= MAX_BYTES + _OVERHEAD:
             raise FormatError(
                 f"ColumnMetaData.bloom_filter_length is {length}",
-                row_group=row_group,
-                column=column,
+                row_group=chunk.row_group,
+                column=chunk.leaf.name,
             )
-    stored = read_extents(file, {i: location[2:4] for i, location in enumerate(locations)})
-    for i, (row_group, column, _, _, cipher) in enumerate(locations):
-        with located(row_group=row_group, column=column):
-            found = decode_bloom_filter(stored[i], cipher)
-        yield found
+        else:
+            extents[key] = offset, length
+    contents = read_extents(file, extents)
+    for key in extents:
+        chunk = chunks[key]
+        with located(row_group=chunk.row_group, column=chunk.leaf.name):
+            found[key] = decode_bloom_filter(contents[key], chunk.cipher)
+    return found
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -121,71 +97,105 @@ class Hashes:
         return bool(bloom_filter.check_hashes(self.array).any())
 
 
+class FilterPlaces(NamedTuple):
+    """Where filters of one column of a file are, all under one key.
+
+    ``places`` has rows of offset and length.  The filters are those of the row groups with these
+    ``ordinals``.
+    """
+
+    places: NDArray[np.int64]
+    cipher: ColumnCipher | None
+    ordinals: NDArray[np.int64]
+
+
 def ask_together(
     file: InputFile,
-    places: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-    runs: NDArray[np.int64],
-    cipher: ColumnCipher | None,
-    ordinals: Sequence[int],
-) -> list[bool | None] | None:
-    """Return, by the extension, whether each filter of a column may have one of a range of hashes.
+    columns: Sequence[FilterPlaces],
+    asked: Sequence[tuple[NDArray[np.uint64], NDArray[np.int64]]],
+) -> list[NDArray[np.uint8]] | None:
+    """Return the answers of the filters of some columns, which are read together.
 
-    ``places`` has rows of offset and length, ``runs`` rows of start and end in the hashes.  The
-    filters are those of the row groups with these ``ordinals``, under one key.  The answer is None
-    for a filter in an unusual form. None is returned instead of all answers if filters are large,
-    out of order or damaged: then :func:`read_filters_at` reads them, or raises the error.
+    ``asked`` has for each column hashes, and rows of start and end: the hashes that each filter is
+    asked for.  Return None if filters are large, overlap or are damaged: then :func:`read_filters`
+    reads them, or raises the error.  Of several columns, none may have a filter in an unusual form
+    either: it may be damaged, which is an error even where another column rules the row group out.
     """
-    if (places[:, 1] > _LARGEST_TOGETHER).any():
+    if any((column.places[:, 1] > _LARGEST_TOGETHER).any() for column in columns):
         return None
-    answers = np.empty(len(places), np.uint8)
-    for run in filter_runs(file, places, cipher, ordinals):
+    answers = [np.empty(len(column.places), np.uint8) for column in columns]
+    for run in filter_runs(file, columns):
         if run is None:
             return None
-        part = run.part
-        answers[part] = ask_filters(
-            run.data, run.bounds, hashes, runs[part], base=run.base, is_opened=run.is_opened
+        hashes, runs = asked[run.column]
+        answers[run.column][run.part] = ask_filters(
+            run.data, run.bounds, hashes, runs[run.part], base=run.base, is_opened=run.is_opened
         )
-    return [_ANSWERS[answer] for answer in answers.tolist()]
+    if len(columns) > 1 and any((of_column == ANSWER_UNUSUAL).any() for of_column in answers):
+        return None
+    return answers
 
 
 class FilterRun(NamedTuple):
-    """Filters that were read together, ``part`` of all; ``bounds`` are as the extension wants them.
+    """Filters of a column that were read together; ``bounds`` are as the extension wants them.
 
-    ``data`` starts at ``base`` in the file.  It ``is_opened`` if its modules were decrypted.
+    ``part`` are their indices in the column.  ``data`` starts at ``base`` in the file.  It
+    ``is_opened`` if its modules were decrypted.
     """
 
-    part: slice
+    column: int
+    part: NDArray[np.intp] | slice
     data: bytes | memoryview
     base: int
     bounds: NDArray[np.int64]
     is_opened: bool
 
 
-def filter_runs(
-    file: InputFile,
-    places: NDArray[np.int64],
-    cipher: ColumnCipher | None,
-    ordinals: Sequence[int],
-) -> Iterator[FilterRun | None]:
-    """Yield the filters at ``places``, some at a time; None if they are out of order or damaged."""
-    extents = places.copy()
-    extents[:, 1] += extents[:, 0]
-    reads = joined_extents(extents.tolist(), file.size, GAP, _LARGEST_TOGETHER)
+def filter_runs(file: InputFile, columns: Sequence[FilterPlaces]) -> Iterator[FilterRun | None]:
+    """Yield the filters of some columns, those that lie together at a time.
+
+    Yield None if they overlap, or are damaged.
+    """
+    extents, order = [it.places.cumsum(axis=1) for it in columns], None
+    reads = None if len(columns) > 1 else _joined(file, extents[0])
+    if reads is None:
+        every = np.concatenate(extents)
+        order = np.argsort(every[:, 0], kind="stable")
+        reads = _joined(file, every[order])
     if reads is None:
         yield None
         return
     for start, end, first, until in reads:
-        part, bounds = slice(first, until), extents[first:until]
         data: bytes | memoryview = read_pooled(file, start, end - start)
-        if cipher is None:
-            yield FilterRun(part, data, start, bounds, False)
-            continue
-        opened = open_run(cipher, data, start, bounds, _MODULES, ordinals[part])
-        if opened is None:
-            yield None
-            return
-        yield FilterRun(part, b"".join(opened), 0, bounds_of(opened), True)
+        parts = [(0, slice(first, until))] if order is None else _parts(extents, order[first:until])
+        for number, part in parts:
+            column, bounds = columns[number], extents[number][part]
+            if column.cipher is None:
+                yield FilterRun(number, part, data, start, bounds, False)
+                continue
+            ordinals = column.ordinals[part].tolist()
+            opened = open_run(column.cipher, data, start, bounds, _MODULES, ordinals)
+            if opened is None:
+                yield None
+                return
+            yield FilterRun(number, part, b"".join(opened), 0, bounds_of(opened), True)
+
+
+def _joined(file: InputFile, extents: NDArray[np.int64]) -> list[tuple[int, int, int, int]] | None:
+    return joined_extents(extents.tolist(), file.size, GAP, _LARGEST_TOGETHER)
+
+
+def _parts(
+    columns: Sequence[NDArray[np.int64]], filters: NDArray[np.intp]
+) -> list[tuple[int, NDArray[np.intp]]]:
+    """Return the columns of some filters, and which of its filters these are.
+
+    A filter is a number, counted over all columns.
+    """
+    ends = np.cumsum([len(column) for column in columns])
+    of = np.searchsorted(ends, filters, side="right")
+    firsts = ends - [len(column) for column in columns]
+    return [(n, filters[of == n] - firsts[n]) for n in np.unique(of).tolist()]
 
 
 def ask_filters(
@@ -205,32 +215,31 @@ def ask_filters(
 
 
 def store_filters(
-    file: InputFile,
-    places: NDArray[np.int64],
-    cipher: ColumnCipher | None,
-    ordinals: Sequence[int],
-    into: NDArray[np.uint8],
-) -> list[int] | None:
-    """Store the filters at ``places`` in clear, each a header and a bitset, one after the other.
+    file: InputFile, column: FilterPlaces, into: NDArray[np.uint8]
+) -> NDArray[np.int64] | None:
+    """Store filters of a column in clear, each a header and a bitset.
 
-    ``into`` has room for their stored bytes.  Return the length of each, or None if filters are out
-    of order or damaged.
+    ``into`` has room for their stored bytes.  Return start and end of each, or None if filters
+    overlap, or are damaged or unusual.
     """
-    offsets, lengths = places.T
-    if cipher is None and (offsets[1:] == offsets[:-1] + lengths[:-1]).all():
+    offsets, lengths = column.places.T
+    if column.cipher is None and (offsets[1:] == offsets[:-1] + lengths[:-1]).all():
         file.read_into(int(offsets[0]), into[: lengths.sum()].data)
-        return cast("list[int]", lengths.tolist())
-    stored, at = list[int](), 0
-    for run in filter_runs(file, places, cipher, ordinals):
+        ends = np.cumsum(lengths)
+        return np.column_stack([ends - lengths, ends])
+    bounds, at = np.empty((len(offsets), 2), np.int64), 0
+    for run in filter_runs(file, [column]):
         if run is None:
             return None
+        stored = list[tuple[int, int]]()
         for content in _in_clear(run):
             if content is None:
                 return None
             into[at : at + len(content)] = np.frombuffer(content, np.uint8)
-            stored.append(len(content))
+            stored.append((at, at + len(content)))
             at += len(content)
-    return stored
+        bounds[run.part] = stored
+    return bounds
 
 
 def _in_clear(run: FilterRun) -> Iterator[bytes | memoryview | None]:
@@ -274,9 +283,6 @@ _MODULES = (ModuleType.BLOOM_FILTER_HEADER, ModuleType.BLOOM_FILTER_BITSET)
 _LARGEST_TOGETHER = 1024 * 1024
 #: The extension's answers: no value passes, some value passes, an unusual filter.
 ANSWER_NONE, ANSWER_SOME, ANSWER_UNUSUAL = range(3)
-#: What the extension's answers 0, 1 and 2 mean: no value passes, some value passes, an unusual
-#: filter.
-_ANSWERS = (False, True, None)
 
 
 @functools.cache

@@ -7,7 +7,7 @@
 
 A segment has the chunks of many files one after the other:
 
-    plain | fields        what the footers say of the chunks: see :mod:`.batch.lookup_fields`
+    plain | fields        what the footers say of the chunks: see :mod:`.column_chunks`
     filters | bounds      header and bitset of each filter in clear; where each starts and ends
 
 The column that was used last stays longest.  A file without room is read as if nothing were kept,
@@ -17,14 +17,13 @@ and so is one with anything unusual: the code that reads it knows what is wrong 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.errors import (
     FormatError,
     IntegrityError,
@@ -36,15 +35,16 @@ from secure_bloom.parquet import chunk_fields as layout
 from secure_bloom.parquet.file_ciphers import bounds_of
 from secure_bloom.parquet.footer.columns import FileColumns
 from secure_bloom.parquet.footer.opened import Footer
-from secure_bloom.parquet.value_order import has_ordered_bounds
-from secure_bloom.reading.pruning.batch.lookup_fields import (
-    ChunkFields,
+from secure_bloom.reading.pruning.column_chunks import (
+    ColumnChunks,
     Numbers,
-    read_chunk_fields,
+    codes_of,
+    decode_column_chunks,
+    places_of,
+    read_column_chunks,
 )
 from secure_bloom.reading.pruning.filter_reads import (
     ANSWER_NONE,
-    ANSWER_UNUSUAL,
     Hashes,
     ask_filters,
     store_filters,
@@ -58,7 +58,6 @@ Bytes = NDArray[np.uint8]
 #: The slots of a chunk with places of the texts that the extension looks at.
 _TEXTS = [*range(layout.MIN_VALUE, layout.FILE_PATH), layout.DEFINITION_LEVEL_HISTOGRAM]
 _TEXTS.append(layout.DEFINITION_LEVEL_HISTOGRAM + 1)
-_FILTER = [layout.BLOOM_FILTER_OFFSET, layout.BLOOM_FILTER_LENGTH]
 #: In place of the bounds of a filter: there is none, it is not loaded, it is not a usual one.
 _NO_FILTER, _NOT_LOADED, _UNUSUAL = -1, -2, -3
 _NOTHING = np.empty(0, np.uint8)
@@ -67,29 +66,21 @@ _ANSWERS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Segment:
-    """The chunks of one column in some files; ``places`` has the file and row group of each.
+class Segment(ColumnChunks):
+    """The chunks of one column in some files, and filters of them.
 
-    ``ciphers`` has the column's cipher in each file, ``ordinals`` what it needs of each chunk.
-    ``has_order`` says whether bounds are in the order of the type.  The first ``used`` bytes of
-    ``filters`` are filters; ``bounds`` are below zero for a filter that is not among them.
+    The first ``used`` bytes of ``content`` are filters; ``bounds`` are below zero for a filter that
+    is not among them.
     """
 
-    places: Numbers
-    ordinals: Numbers
-    ciphers: Mapping[int, ColumnCipher | None] = field(repr=False)
-    rows: Numbers
-    has_order: bool
-    plain: bytes = field(repr=False)
-    fields: Numbers = field(repr=False)
-    filters: Bytes = field(default_factory=lambda: _NOTHING, repr=False)
+    content: Bytes = field(default_factory=lambda: _NOTHING, repr=False)
     used: int = 0
     bounds: Numbers = field(repr=False)
 
     @property
     def memory(self) -> int:
         """How many bytes it takes."""
-        arrays = (self.places, self.ordinals, self.rows, self.fields, self.filters, self.bounds)
+        arrays = (self.codes, self.ordinals, self.rows, self.fields, self.content, self.bounds)
         return len(self.plain) + sum(array.nbytes for array in arrays)
 
     @property
@@ -109,44 +100,40 @@ class Segment:
         return np.greater_equal(self.bounds[:, 0], _NO_FILTER)
 
     def ask(self, runs: Numbers, hashes: NDArray[np.uint64]) -> Bytes:
-        """Return for each chunk whether it may have a value of its run of the hashes.
+        """Return what the filter of each chunk answers for its run of the hashes.
 
-        It cannot if that is ``ANSWER_NONE``; ``ANSWER_SOME`` is said by its filter.  A run is what
-        bounds leave of the values.  It starts below zero where they decide nothing.
+        Only filters in memory answer, and only for a run that does not start below zero.
         """
-        starts, ends = runs.T
-        answers = ask_filters(self.filters, self.bounds, hashes, np.maximum(runs, 0))
-        answers[starts == ends] = ANSWER_NONE
-        answers[starts < 0] = ANSWER_UNUSUAL
-        return answers
+        return ask_filters(self.content, self.bounds, hashes, np.maximum(runs, 0))
 
     def answers(self, hashes: NDArray[np.uint64]) -> Mask:
         """Return whether each filter, a row, may have each hash, a column."""
-        chunks, found = len(self.places), []
+        chunks, found = len(self.codes), []
         for first in range(0, len(hashes), step := max(1, _ANSWERS_AT_ONCE // max(chunks, 1))):
             part = hashes[first : first + step]
             runs = np.tile(np.arange(len(part))[:, None] + np.array([0, 1]), (chunks, 1))
             bounds = np.repeat(self.bounds, len(part), axis=0)
-            every = ask_filters(self.filters, bounds, part, runs)
+            every = ask_filters(self.content, bounds, part, runs)
             found.append(every.reshape(chunks, len(part)) != ANSWER_NONE)
         return np.concatenate(found, axis=1) if found else np.empty((chunks, 0), np.bool_)
 
     def moved(self, ordinals: Numbers) -> Segment:
         """Return the chunks of files that have other ordinals now; below zero: that are gone."""
-        files = ordinals[self.places[:, 0]]
+        files, row_groups = places_of(self.codes)
+        files = ordinals[files]
         left = files >= 0
-        filters, bounds = _packed(self.filters, self.bounds[left])
+        content, bounds = _packed(self.content, self.bounds[left])
         return replace(
             self,
-            places=np.column_stack([files[left], self.places[left, 1]]),
+            codes=codes_of(files[left], row_groups[left]),
             ordinals=self.ordinals[left],
             ciphers={
                 ordinals[file]: it for file, it in self.ciphers.items() if ordinals[file] >= 0
             },
             rows=self.rows[left],
             fields=self.fields[left],
-            filters=self.filters if left.all() else filters,
-            used=self.used if left.all() else len(filters),
+            content=self.content if left.all() else content,
+            used=self.used if left.all() else len(content),
             bounds=self.bounds if left.all() else bounds,
         )
 
@@ -166,7 +153,7 @@ def joined(parts: Sequence[Segment]) -> Segment:
     by = np.repeat(bounds_of(plain)[:-1], [len(part.fields) for part in parts])
     return replace(
         parts[0],
-        places=np.concatenate([part.places for part in parts]),
+        codes=np.concatenate([part.codes for part in parts]),
         ordinals=np.concatenate([part.ordinals for part in parts]),
         ciphers={file: it for part in parts for file, it in part.ciphers.items()},
         rows=np.concatenate([part.rows for part in parts]),
@@ -278,15 +265,17 @@ class KeptColumns:
         """
         kept, hashes = self.column(columns, ordinal), Hashes.of(encodings).array
         for key, whole in tuple(kept.segments.items()):
-            segment = self.with_filters(kept, key, np.ones(len(whole.places), np.bool_))
-            partly = set(segment.places[~segment.is_known, 0].tolist())
+            segment = self.with_filters(kept, key, np.ones(len(whole.codes), np.bool_))
+            files, row_groups = places_of(segment.codes)
+            partly = set(files[~segment.is_known].tolist())
             every = zip(
-                segment.places.tolist(),
+                files.tolist(),
+                row_groups.tolist(),
                 (segment.bounds[:, 0] >= 0).tolist(),
                 segment.answers(hashes).tolist(),
                 strict=True,
             )
-            for (file, row_group), has_filter, found in every:
+            for file, row_group, has_filter, found in every:
                 if file not in partly:
                     yield file, row_group, found if has_filter else None
 
@@ -321,7 +310,7 @@ class KeptColumns:
 
     def _filled(self, kept: KeptColumn, segment: Segment, chunks: NDArray[np.intp]) -> Segment:
         """Return the segment with the filters of ``chunks``, as far as there is room."""
-        files = segment.places[chunks, 0]
+        files, _ = places_of(segment.codes[chunks])
         groups = np.split(chunks, np.flatnonzero(np.diff(files)) + 1)
         sizes, filters = segment.sizes, None
         while groups and filters is None:
@@ -338,23 +327,19 @@ class KeptColumns:
             self.files.workers,
         )
         for group, start, found in zip(groups, (ends - sums).tolist(), every, strict=True):
-            bounds[group] = _UNUSUAL
-            if found is not None:
-                last = start + np.cumsum(found)
-                bounds[group] = np.column_stack([last - found, last])
+            bounds[group] = _UNUSUAL if found is None else found + start
         used, bounds = int(ends[-1]), _usual(filters, bounds, chunks)
-        return replace(segment, filters=filters, used=used, bounds=bounds)
+        return replace(segment, content=filters, used=used, bounds=bounds)
 
-    def _filters(self, segment: Segment, chunks: NDArray[np.intp], into: Bytes) -> list[int] | None:
-        """Store the filters of chunks of one file, and return their lengths.
+    def _filters(self, segment: Segment, chunks: NDArray[np.intp], into: Bytes) -> Numbers | None:
+        """Store the filters of chunks of one file, and return where each starts and ends.
 
         Return None if one is damaged or unusual.
         """
-        file = int(segment.places[chunks[0], 0])
-        places, ordinals = segment.fields[chunks][:, _FILTER], segment.ordinals[chunks].tolist()
+        file = int(places_of(segment.codes[chunks])[0][0])
         try:
             with self.files.file(file) as opened:
-                return store_filters(opened, places, segment.ciphers[file], ordinals, into)
+                return store_filters(opened, segment.filter_places(file, chunks), into)
         except (FormatError, IntegrityError, UnsupportedFeatureError):
             return None
 
@@ -363,14 +348,14 @@ class KeptColumns:
 
         Where there is memory, more are free than that: to copy all for each filter would take long.
         """
-        now, needed = len(segment.filters), segment.used + size
+        now, needed = len(segment.content), segment.used + size
         if needed <= now:
-            return segment.filters
+            return segment.content
         most = segment.used + int(segment.sizes[segment.is_missing].sum())
         for new in (max(needed, min(2 * now, most)), needed):
             if self._reserve(kept, new - now):
                 longer = np.empty(new, np.uint8)
-                longer[: segment.used] = segment.filters[: segment.used]
+                longer[: segment.used] = segment.content[: segment.used]
                 return longer
         return None
 
@@ -410,11 +395,11 @@ def _usual(filters: Bytes, bounds: Numbers, chunks: NDArray[np.intp]) -> Numbers
     return bounds
 
 
-def _chunks_of(footer: Footer, ordinal: int) -> ChunkFields | None:
+def _chunks_of(file: int, footer: Footer, ordinal: int) -> ColumnChunks | None:
     """Return the chunks of a column in the row groups that have rows; None for unusual ones."""
     row_groups = [index for index, count in enumerate(footer.rows) if count > 0]
-    read = _decoded_fields if extension.native is None else read_chunk_fields
-    chunks = read(footer, ordinal, row_groups) if row_groups else None
+    read = decode_column_chunks if extension.native is None else read_column_chunks
+    chunks = read(footer, ordinal, row_groups, file) if row_groups else None
     if chunks is None:
         return None
     offsets, lengths = chunks.filters.T
@@ -427,51 +412,10 @@ def _chunks_of(footer: Footer, ordinal: int) -> ChunkFields | None:
     runs, no_values = np.empty((len(row_groups), 2), np.int64), np.zeros(1, np.int64)
     path = footer.leaves[ordinal].encoded_path
     extension.native.leave(
-        chunks.plain, chunks.fields, _rows(footer, chunks), path, b"", no_values, 0, 0, runs
+        chunks.plain, chunks.fields, chunks.rows, path, b"", no_values, 0, 0, runs
     )
     # Without values every chunk is ruled out, unless it is an unusual one.
     return chunks if (runs == 0).all() else None
-
-
-def _decoded_fields(footer: Footer, ordinal: int, row_groups: Sequence[int]) -> ChunkFields | None:
-    """Return what :func:`read_chunk_fields` does, without bounds: chunks are decoded one by one.
-
-    Return None for chunks in other files, of other columns, or under several keys.
-    """
-    chunks = [footer.chunk_to_read(index, ordinal) for index in row_groups]
-    fields = np.full((len(chunks), layout.SLOTS), _NO_FILTER, np.int64)
-    cipher = chunks[0].cipher
-    for row, chunk in zip(fields, chunks, strict=True):
-        meta_data = chunk.meta_data
-        row[layout.NUM_VALUES] = meta_data.num_values
-        if meta_data.bloom_filter_offset is not None:
-            row[_FILTER] = meta_data.bloom_filter_offset, meta_data.bloom_filter_length or 0
-        own = (
-            None
-            if chunk.cipher is None or cipher is None
-            else cipher.at(footer.ordinals[chunk.row_group])
-        )
-        is_usual = chunk.column_chunk.file_path is None and meta_data.num_values == chunk.num_rows
-        if (
-            not is_usual
-            or own != chunk.cipher
-            or tuple(meta_data.path_in_schema) != chunk.leaf.path
-        ):
-            return None
-    ordinals = [footer.ordinals[index] for index in row_groups]
-    name = footer.leaves[ordinal].name
-    return ChunkFields(
-        column=name,
-        row_groups=row_groups,
-        ordinals=ordinals,
-        plain=b"",
-        fields=fields,
-        cipher=cipher,
-    )
-
-
-def _rows(footer: Footer, chunks: ChunkFields) -> Numbers:
-    return np.array([footer.rows[index] for index in chunks.row_groups], np.int64)
 
 
 def _texts_of(fields: Numbers) -> Numbers:
@@ -483,7 +427,7 @@ def _texts_of(fields: Numbers) -> Numbers:
 
 def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
     """Return all that is kept of a column in a file but its filters; None for unusual chunks."""
-    chunks = _chunks_of(footer, ordinal)
+    chunks = _chunks_of(file, footer, ordinal)
     if chunks is None:
         return None
     fields = chunks.fields.copy()
@@ -492,16 +436,13 @@ def _segment(file: int, footer: Footer, ordinal: int) -> Segment | None:
     texts = _texts_of(fields)
     plain = [chunks.plain[start:end] for start, end in texts.tolist()]
     moved = bounds_of(plain)[:-1] - texts[:, 0]
-    files = np.full(len(chunks.row_groups), file, np.int64)
     states = np.where(chunks.filters[:, 0] < 0, _NO_FILTER, _NOT_LOADED)
     return Segment(
-        places=np.column_stack([files, np.array(chunks.row_groups, np.int64)]),
-        ordinals=np.array(chunks.ordinals, np.int64),
-        ciphers={file: chunks.cipher},
-        rows=_rows(footer, chunks),
-        has_order=has_ordered_bounds(
-            footer.metadata.column_orders, ordinal, footer.leaves[ordinal]
-        ),
+        codes=chunks.codes,
+        ordinals=chunks.ordinals,
+        ciphers=chunks.ciphers,
+        rows=chunks.rows,
+        has_order=chunks.has_order,
         plain=b"".join(plain),
         fields=_shifted(fields, moved),
         bounds=np.column_stack([states, states]),

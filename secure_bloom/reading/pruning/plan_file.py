@@ -19,7 +19,7 @@ from secure_bloom.errors import KeyUnavailableError, PolicyError
 from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.tree import is_true
-from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
+from secure_bloom.reading.pruning.batch import Batch, ask_filters_of_file, batch_of_file
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.file_pruner import FilePruner
@@ -42,13 +42,10 @@ _OF_FILE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedFile:
-    """A file whose planning has begun.
-
-    It has ``survivors`` if its row groups were pruned together.
-    """
+    """A file whose planning has begun. It has a ``batch`` if its row groups are asked together."""
 
     pruner: FilePruner
-    survivors: BatchSurvivors | None
+    batch: Batch | None
 
 
 class Planner:
@@ -82,20 +79,22 @@ class Planner:
         prune_by_partition(pruner)
         if left is not None:
             pruner.keep(left)
-            return StartedFile(pruner=pruner, survivors=None)
-        return StartedFile(pruner=pruner, survivors=prune_together(pruner))
+            return StartedFile(pruner=pruner, batch=None)
+        return StartedFile(pruner=pruner, batch=batch_of_file(pruner))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
         """Return the plan of a file whose footer decides, or None if the file must be opened."""
-        pruner, survivors = started.pruner, started.survivors
+        pruner, batch = started.pruner, started.batch
         if self._context.request.predicate is None:
             return pruner.plan()
-        if survivors is None:
-            prune_by_statistics(pruner)
-        elif not survivors:
-            pruner.keep({})
-        if pruner.alive() if survivors is None else survivors:
+        if batch:
             return None
+        if batch is not None:
+            pruner.keep({})
+        else:
+            prune_by_statistics(pruner)
+            if pruner.alive():
+                return None
         self._check_unavailable(pruner)
         return pruner.plan()
 
@@ -106,8 +105,8 @@ class Planner:
         """
         pruner = started.pruner
         pruner.may_open(open_file)
-        if started.survivors is not None:
-            started.survivors.prune_by_filters(pruner)
+        if started.batch is not None:
+            pruner.keep(ask_filters_of_file(pruner, started.batch))
             prune_by_statistics(pruner)
         for step in _OF_FILE if pruner.alive() else ():
             step(pruner)

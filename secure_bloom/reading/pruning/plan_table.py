@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from secure_bloom.errors import located
 from secure_bloom.lakes.hive_partitions import Values
+from secure_bloom.reading.pruning.batch import TableSurvivors, ask_table
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.kept_columns import KeptColumns
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.pruning.plan_file import Planner
-from secure_bloom.reading.pruning.table_pruner import TableSurvivors, ask_table
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.running.ordered_pool import in_order
 

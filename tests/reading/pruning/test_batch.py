@@ -22,8 +22,15 @@ from secure_bloom.encryption.file_keys.column_cipher import ColumnCipher
 from secure_bloom.encryption.kms import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError, SecureBloomError
 from secure_bloom.kernels import extension
+from secure_bloom.reading.pruning.batch import TableSurvivors
 from secure_bloom.reading.pruning.file_pruner import FilePruner
-from secure_bloom.reading.pruning.filter_reads import Hashes, ask_together, read_filters
+from secure_bloom.reading.pruning.filter_reads import (
+    ANSWER_UNUSUAL,
+    FilterPlaces,
+    Hashes,
+    ask_together,
+    read_filters,
+)
 from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
 from testing.surgery import edit_column, edit_footer, filter_place, flip, opened
@@ -691,9 +698,34 @@ def test_filters_outside_of_the_file_are_not_checked_together(tmp_path: Path) ->
         size = it.file.size
 
         def asked(offset: int, length: int) -> Any:
-            places, runs = np.array([[offset, length]]), np.array([[0, 1]])
-            return ask_together(it.file, places, hashes, runs, None, [0])
+            places = FilterPlaces(np.array([[offset, length]]), None, np.array([0]))
+            return ask_together(it.file, [places], [(hashes, np.array([[0, 1]]))])
 
         for offset, length in [(size, 1), (size - 1, 2), (-1, 5), (0, 0), (2**62, 2**62), (5, -5)]:
             assert asked(offset, length) is None
-        assert asked(size - 8, 8) == [None]
+        ((answer,),) = asked(size - 8, 8)
+        assert answer == ANSWER_UNUSUAL
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
+def test_a_damaged_filter_is_an_error_where_another_column_rules_the_row_group_out(
+    tmp_path: Path, mode: Mode
+) -> None:
+    path = lake(tmp_path, mode)
+    flip(path, filter_place(path, 3, "email").start)
+    _same_failure(path, [("email", "=", PRESENT), ("iban", "=", f"DE{77:020d}5")])
+
+
+@pytest.mark.parametrize(
+    ("asked", "left", "wanted"),
+    [
+        (set(), {}, [0, 1, 2, 3]),
+        ({0, 1, 2, 3}, {}, []),
+        ({0, 1, 2, 3}, {2: {0: frozenset({0})}}, [2]),
+        ({1, 2}, {2: {0: frozenset()}}, [0, 2, 3]),
+    ],
+)
+def test_files_are_planned_that_may_match_or_were_not_asked(
+    asked: set[int], left: dict[int, dict[int, frozenset[int]]], wanted: list[int]
+) -> None:
+    assert TableSurvivors(asked=asked, left=left).ordinals(4) == wanted

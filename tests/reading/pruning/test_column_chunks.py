@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
 import secure_bloom as sb
@@ -19,8 +22,12 @@ from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.parquet.footer.scan import ABSENT
-from secure_bloom.reading.pruning.batch.lookup_fields import ChunkFields, read_chunk_fields
-from secure_bloom.reading.pruning.filter_reads import FilterLocation
+from secure_bloom.reading.pruning.column_chunks import (
+    ColumnChunks,
+    codes_of,
+    places_of,
+    read_column_chunks,
+)
 from secure_bloom.storage import open_input
 from testing.surgery import Opened, edit_column, edit_footer
 from testing.tables import KEYRING, MASTER_KEYS, Mode, customers, write
@@ -70,7 +77,7 @@ def ordinal_of(footer: Footer, name: str) -> int:
     return [leaf.name for leaf in footer.columns.leaves].index(name)
 
 
-def assert_says(fields: ChunkFields, index: int, chunk: Chunk) -> None:
+def assert_says(fields: ColumnChunks, index: int, chunk: Chunk) -> None:
     found, meta = fields.fields[index].tolist(), chunk.meta_data
     wanted = {name: getattr(meta, name) for name in NUMBERS}
     assert {name: found[place] for name, place in NUMBERS.items()} == {
@@ -97,23 +104,23 @@ def test_fields_are_those_of_the_decoded_chunks(tmp_path: Path, mode: Mode, filt
     footer = footer_of(lake(tmp_path, mode, filters=filters))
     for row_groups in (list(range(GROUPS)), [5], [1, 6, 7]):
         for ordinal, leaf in enumerate(footer.columns.leaves):
-            fields = read_chunk_fields(footer, ordinal, row_groups)
+            fields = read_column_chunks(footer, ordinal, row_groups)
             assert fields is not None
-            assert fields.column == leaf.name
+            assert places_of(fields.codes)[1].tolist() == row_groups, leaf.name
             assert len(fields.fields) == len(row_groups)
             chunks = [footer.chunk_to_read(index, ordinal) for index in row_groups]
             for place, chunk in enumerate(chunks):
                 assert_says(fields, place, chunk)
             ciphers = [it.cipher for it in chunks if it.cipher is not None]
-            own = fields.cipher
-            assert [own.at(i) for i in fields.ordinals if own is not None] == ciphers
+            own = fields.ciphers[0]
+            assert [own.at(i) for i in fields.ordinals.tolist() if own is not None] == ciphers
 
 
 def test_fields_are_the_same_if_the_library_scanned_the_footer(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.ENCRYPTED)
     for name in ("email", "id"):
         found = [
-            read_chunk_fields(footer, ordinal_of(footer, name), range(GROUPS))
+            read_column_chunks(footer, ordinal_of(footer, name), range(GROUPS))
             for footer in (footer_of(path), footer_of(path, twice=False))
         ]
         assert found[0] is not None
@@ -125,19 +132,29 @@ def test_fields_are_the_same_if_the_library_scanned_the_footer(tmp_path: Path) -
 def test_filters_stand_where_the_chunks_say(tmp_path: Path) -> None:
     footer = footer_of(lake(tmp_path, Mode.ENCRYPTED))
     ordinal = ordinal_of(footer, "email")
-    fields = read_chunk_fields(footer, ordinal, [2, 4, 6])
+    fields = read_column_chunks(footer, ordinal, [2, 4, 6])
     assert fields is not None
     chunks = [footer.chunk_to_read(index, ordinal) for index in (2, 6)]
-    assert fields.filter_locations([0, 2]) == [
-        FilterLocation(
-            row_group=it.row_group,
-            column="email",
-            offset=it.meta_data.bloom_filter_offset or 0,
-            length=it.meta_data.bloom_filter_length or 0,
-            cipher=it.cipher,
-        )
-        for it in chunks
+    found = fields.filter_places(0, np.array([0, 2]))
+    assert found.places.tolist() == [
+        [it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length] for it in chunks
     ]
+    assert found.cipher is not None
+    assert [found.cipher.at(number) for number in found.ordinals.tolist()] == [
+        it.cipher for it in chunks
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**15)), min_size=1))
+def test_codes_ascend_by_file_and_row_group(
+    has_extension: bool, places: list[tuple[int, int]]
+) -> None:
+    files, row_groups = np.array(places, np.int64).T
+    codes = codes_of(files, row_groups)
+    assert list(zip(*(it.tolist() for it in places_of(codes)), strict=True)) == places
+    assert np.argsort(codes, kind="stable").tolist() == sorted(
+        range(len(places)), key=places.__getitem__
+    )
 
 
 def change_modules(path: Path, change: Callable[[int, Opened, ColumnChunk], None]) -> None:
@@ -163,10 +180,10 @@ def test_a_tampered_module_is_an_error(tmp_path: Path, mode: Mode) -> None:
     change_modules(path, tamper)
     footer = footer_of(path)
     with pytest.raises(IntegrityError) as refused:
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS))
     assert (refused.value.row_group, refused.value.column) == (3, "email")
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), [0, 1, 2, 4]) is not None
-    assert read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS)) is not None
+    assert read_column_chunks(footer, ordinal_of(footer, "email"), [0, 1, 2, 4]) is not None
+    assert read_column_chunks(footer, ordinal_of(footer, "iban"), range(GROUPS)) is not None
 
 
 def test_exchanged_modules_are_an_error(tmp_path: Path) -> None:
@@ -182,7 +199,7 @@ def test_exchanged_modules_are_an_error(tmp_path: Path) -> None:
     edit_footer(path, swap)
     footer = footer_of(path)
     with pytest.raises(IntegrityError) as refused:
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS))
     assert (refused.value.row_group, refused.value.column) == (1, "email")
 
 
@@ -199,7 +216,7 @@ def test_a_chunk_without_a_module_leaves_all_to_the_steps(
 
     change_modules(path, remove)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
+    assert read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
 
 
 def test_chunks_under_several_keys_are_left_to_the_steps(tmp_path: Path) -> None:
@@ -211,7 +228,7 @@ def test_chunks_under_several_keys_are_left_to_the_steps(tmp_path: Path) -> None
 
     change_modules(path, change)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
+    assert read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
 
 
 @pytest.mark.parametrize("only", [None, 0, 3])
@@ -220,7 +237,7 @@ def test_metadata_may_be_padded(tmp_path: Path, only: int | None) -> None:
     seal(path, lambda encoded: encoded + bytes(9), only=only)
     footer = footer_of(path)
     ordinal = ordinal_of(footer, "email")
-    fields = read_chunk_fields(footer, ordinal, range(GROUPS))
+    fields = read_column_chunks(footer, ordinal, range(GROUPS))
     assert fields is not None
     for index in range(GROUPS):
         assert_says(fields, index, footer.chunk_to_read(index, ordinal))
@@ -247,7 +264,7 @@ def test_metadata_that_are_cut_short_do_not_go_on_in_the_next(
     path = lake(tmp_path, Mode.ENCRYPTED)
     seal(path, lambda encoded: encoded[:size], only=only)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
+    assert read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
 
 
 def test_a_key_that_is_missing_is_said(tmp_path: Path) -> None:
@@ -255,18 +272,18 @@ def test_a_key_that_is_missing_is_said(tmp_path: Path) -> None:
     keys = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_pii"})
     footer = footer_of(path, keys)
     with pytest.raises(KeyUnavailableError) as refused:
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS))
     assert refused.value.column == "email"
-    assert read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS)) is not None
+    assert read_column_chunks(footer, ordinal_of(footer, "iban"), range(GROUPS)) is not None
 
 
 def test_a_signed_footer_without_keys_says_what_is_in_clear(tmp_path: Path) -> None:
     footer = footer_of(lake(tmp_path, Mode.SIGNED), None)
-    fields = read_chunk_fields(footer, ordinal_of(footer, "id"), range(GROUPS))
+    fields = read_column_chunks(footer, ordinal_of(footer, "id"), range(GROUPS))
     assert fields is not None
-    assert fields.cipher is None
+    assert fields.ciphers == {0: None}
     with pytest.raises(KeyUnavailableError):
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        read_column_chunks(footer, ordinal_of(footer, "email"), range(GROUPS))
 
 
 def test_numbers_of_another_wire_type_are_left_to_the_steps(tmp_path: Path) -> None:
@@ -278,5 +295,5 @@ def test_numbers_of_another_wire_type_are_left_to_the_steps(tmp_path: Path) -> N
 
     edit_column(path, 2, "id", to_i32)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "id"), range(GROUPS)) is None
-    assert read_chunk_fields(footer, ordinal_of(footer, "id"), [0, 1]) is not None
+    assert read_column_chunks(footer, ordinal_of(footer, "id"), range(GROUPS)) is None
+    assert read_column_chunks(footer, ordinal_of(footer, "id"), [0, 1]) is not None
