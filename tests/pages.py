@@ -89,7 +89,9 @@ class Session:
     def _toml(self, block: Block) -> None:
         """Every one of them is a policy, or a part of one."""
         part = Path("part-of-a-policy.toml")
-        part.write_text(block.text)
+        # A part that another file includes has the footer of that file.
+        is_whole = "[footer]" in block.text
+        part.write_text(block.text if is_whole else f'[footer]\nkey = "k_footer"\n{block.text}')
         sb.KeyPolicy.load(part)
         part.unlink()
         self._keep(block)

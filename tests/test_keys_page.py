@@ -13,7 +13,6 @@ import secure_bloom as sb
 from secure_bloom.encryption.kms import KmsClient
 from secure_bloom.encryption.kms.providers import _PROVIDERS, check_kms
 from secure_bloom.encryption.policy import KeyPolicy
-from testing.command_line import run
 from testing.openbao import OpenBao
 from testing.project import ROOT
 from testing.tables import customers
@@ -54,26 +53,6 @@ def table(openbao: OpenBao, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("VAULT_TOKEN", openbao.root)
     write(tmp_path, KeyPolicy.load(tmp_path / "policy.toml").kms_client(), ("k_footer", "k_pii"))
     return tmp_path
-
-
-def test_the_commands_and_the_client_of_pyarrow_can_be_typed(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(table)
-    (table / "customers").mkdir()
-    pq.write_table(customers(20), "customers/0.parquet")
-    policy = (table / "policy.toml").read_text()
-    (table / "policy.toml").unlink()
-    lines = re.findall(r"^\$ secure-bloom (.*?) +#", blocks("console")[0], re.MULTILINE)
-    for number, line in enumerate(lines):
-        done = run(*line.split())
-        assert done.returncode == 0, (line, done.stderr)
-        if number == 0:
-            assert "email" in (table / "policy.toml").read_text()
-            (table / "policy.toml").write_text(policy)
-    names: dict[str, object] = {}
-    exec(next(text for text in blocks("python") if "CryptoFactory" in text), names)
-    assert isinstance(names["factory"], pe.CryptoFactory)
 
 
 def write(folder: Path, kms: KmsClient, keys: tuple[str, str]) -> None:
