@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import click
 import deltalake
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
