@@ -380,3 +380,42 @@ def test_files_are_shared_by_processes(tmp_path: Path) -> None:
     assert [file.path for file in report.files] == sorted(str(p) for p in folder.iterdir())
     assert {file.status for file in report.files} == {"added"}
     assert len({hudi_pairs(path)["org.apache.hudi.bloomfilter"] for path in folder.iterdir()}) == 1
+
+
+#: Ways in which a policy gives a column a key.
+POLICIES = {
+    "above the sections": '[columns.email]\nkey = "k_pii"',
+    "inherited by a section": (
+        '[columns.email]\nkey = "k_pii"\n[tables."orders/*".columns.email]\nbloom = true'
+    ),
+    "a section": '[tables."orders/*".columns.email]\nkey = "k_pii"',
+    "a section in a line": '[tables."**/ord?rs/**"]\ncolumns = { email = { key = "k_pii" } }',
+    "a wider section": (
+        '[tables."lake/orders/*".columns.email]\nbloom = true\n'
+        '[tables."lake/*".columns.email]\nkey = "k_pii"'
+    ),
+    "another spelling": '[columns.EMAIL]\nkey = "k_pii"',
+}
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize("form", POLICIES)
+def test_each_form_of_a_policy_keeps_keys_out_of_a_footer_in_clear(
+    tmp_path: Path, form: str, is_encrypted: bool
+) -> None:
+    folder = tmp_path / "lake" / "orders"
+    folder.mkdir(parents=True)
+    column_keys = {"k_pii": ["email"] if is_encrypted else ["iban"]}
+    path = write(folder / "x.parquet", base_table(KEYS), Mode.SIGNED, column_keys=column_keys)
+    policy = tmp_path / "policy.toml"
+    policy.write_text(f'[footer]\nkey = "k_footer"\nmode = "plaintext"\n{POLICIES[form]}\n')
+    before = path.read_bytes()
+    for paths in (path, folder, tmp_path / "lake"):
+        (file,) = hudi.add_record_key_filter(
+            paths, column="email", policy=policy, keys=KEYRING
+        ).files
+        assert file.status == "failed"
+    with pytest.raises(PolicyError):
+        sb.paimon.build_index(path, "email", policy=policy, keys=KEYRING)
+    assert path.read_bytes() == before
+    assert [it.name for it in folder.iterdir()] == ["x.parquet"]
