@@ -318,7 +318,9 @@ def test_a_database_that_another_writer_has_locked(
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/catalog.db?timeout=0")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
     asked = CommitTable.commit
-    with closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(tmp_path / "catalog.db", isolation_level=None, check_same_thread=False)
+    ) as other:
 
         def commit(self: CommitTable, *given: Any) -> None:
             other.execute("BEGIN IMMEDIATE")
