@@ -223,6 +223,27 @@ def test_the_path_of_a_vacuum_is_a_text_of_sql(tmp_path: Path) -> None:
     )
 
 
+def test_the_steps_with_deltalake_clean_the_log(tmp_path: Path) -> None:
+    """Bounds in the log, and old files in clear, are gone after the steps that the fixes name."""
+    folder, policy = tmp_path / "t", _policy(tmp_path / "keys")
+    deltalake.write_deltalake(folder, customers(ROWS))
+    deltalake.write_deltalake(folder, customers(ROWS), mode="append")
+    fixes = {it.id: it.fix for it in sb.audit(folder, policy=policy).findings}
+    in_log = fixes["table-log-in-clear"]
+    assert "dataSkippingStatsColumns" in in_log
+    kept = {"delta.dataSkippingStatsColumns": "id", "delta.logRetentionDuration": "interval 0 days"}
+    deltalake.DeltaTable(folder).alter.set_table_properties(kept)
+    sb.reencrypt(folder, policy=policy)
+    sb.add_bloom_filters(folder, policy=policy)
+    old = {it.id: it.fix for it in sb.audit(folder, policy=policy).findings}
+    steps = re.findall(r"table\.((?:vacuum|create|clean)\w*\([^)]*\))", in_log)
+    assert f"deltalake: DeltaTable.{steps[0]}" in old["column-in-clear"]
+    for step in steps:
+        eval(f"table.{step}", {"table": deltalake.DeltaTable(folder)})
+    assert len(steps) == 3
+    assert sb.audit(folder, policy=policy).findings == ()
+
+
 def test_the_commands_of_an_iceberg_table_name_its_catalog(mixed: Path, tmp_path: Path) -> None:
     policy = tmp_path / "filters.toml"
     policy.write_text("[columns.city]\nbloom = true\n")

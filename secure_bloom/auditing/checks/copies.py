@@ -29,6 +29,7 @@ from secure_bloom.auditing.rules.key_rules import (
 )
 from secure_bloom.auditing.rules.leak_rules import (
     BOUNDS_STRAY,
+    DELTALAKE_VACUUM,
     HUDI_KEYS_IN_CLEAR,
     PAGE_INDEX_IN_CLEAR,
     PAGES_IN_CLEAR,
@@ -339,7 +340,8 @@ def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
             continue
         vacuum = (
             "once no reader needs the older versions, remove the file in Spark: "
-            f"`VACUUM {_spark_text(log.place)}` (RETAIN 0 HOURS: at once)"
+            f"`VACUUM {_spark_text(log.place)}` (RETAIN 0 HOURS: at once), or with deltalake: "
+            f"DeltaTable.{DELTALAKE_VACUUM}"
         )
         yield file_key(folder), _Table(names=log.column_mapping, fix=vacuum)
     expire = (

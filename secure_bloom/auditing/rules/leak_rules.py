@@ -127,12 +127,16 @@ SUMMARY_IN_CLEAR = Rule(
     "a sensitive column.",
     fix="set parquet.summary.metadata.level=NONE, and destroy the summary: `rm PATH`",
 )
+#: How the Python package deltalake removes the files of older versions, for which Spark has VACUUM.
+DELTALAKE_VACUUM = "vacuum(0, enforce_retention_duration=False, dry_run=False)"
 #: What to do about bounds in the log of a Delta table, and in the metadata of an Iceberg table.
 DELTA_LOG_FIX = (
     "leave the column out of delta.dataSkippingStatsColumns, and write its files' entries anew "
-    "without the bounds (reencrypt, of the table alone); no command destroys old "
-    "entries: in Spark set delta.logRetentionDuration = 'interval 0 days', write to the table "
-    "until it has a new checkpoint, which cleans up the log, and VACUUM the old files"
+    "without the bounds (reencrypt, of the table alone); then let the table's engine destroy old "
+    "entries: set delta.logRetentionDuration = 'interval 0 days', VACUUM the old files, and write "
+    "to the table in Spark until it has a new checkpoint, which cleans up the log; with the Python "
+    "package deltalake the steps are table.alter.set_table_properties({...}), "
+    f"table.{DELTALAKE_VACUUM}, table.create_checkpoint() and table.cleanup_metadata()"
 )
 ICEBERG_LOG_FIX = "set write.metadata.metrics.column.NAME=none, and rewrite the files"
 #: How to do without a default value, and without a file of statistics, that quotes values.
