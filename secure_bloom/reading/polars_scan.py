@@ -7,13 +7,19 @@ down.  Polars' own predicate is applied to the rows once more, so the answer is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from secure_bloom.calling.options import MissingKeys
-from secure_bloom.errors import MissingExtraError, PolicyError, SecureBloomError, install_hint
+from secure_bloom.errors import (
+    MissingExtraError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    install_hint,
+)
 from secure_bloom.predicates.bound_request import HiddenColumns
 from secure_bloom.predicates.from_polars import from_polars
 from secure_bloom.predicates.tree import (
@@ -67,6 +73,7 @@ def scan(
                 for name in sorted(asked_for):
                     raise hidden.unusable(name)
             question = _question(table, nulls.schema, columns, predicate, rows, missing_keys)
+            _refuse_too_wide(question.columns, arrow)
             for batch in table.ask(question).batches():
                 frame = pl.DataFrame(pa.Table.from_batches([batch]))
                 frame = frame if predicate is None else frame.filter(predicate)
@@ -76,8 +83,38 @@ def scan(
                 failed(error)
             raise
 
-    nulls = pl.DataFrame(pa.Table.from_batches([], arrow)).clear(1)
+    nulls = pl.DataFrame(pa.Table.from_batches([], _with_known_types(arrow))).clear(1)
     return register_io_source(source, schema=nulls.schema)
+
+
+#: The most digits of a decimal in Polars.
+_MOST_DIGITS = 38
+
+
+def _is_too_wide(kind: pa.DataType) -> bool:
+    """Return whether a type is, or contains, a decimal of more digits than Polars has."""
+    if pa.types.is_decimal(kind):
+        return bool(kind.precision > _MOST_DIGITS)
+    return any(_is_too_wide(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _with_known_types(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with nulls in place of what Polars has no type for.
+
+    The column is in the schema all the same, because others may be asked for.
+    """
+    fields = [it.with_type(pa.null()) if _is_too_wide(it.type) else it for it in schema]
+    return pa.schema(fields, schema.metadata)
+
+
+def _refuse_too_wide(columns: Iterable[str] | None, schema: pa.Schema) -> None:
+    """Raise UnsupportedFeatureError if a column that is asked for has no type in Polars."""
+    for name in schema.names if columns is None else columns:
+        if _is_too_wide(schema.field(name).type):
+            raise UnsupportedFeatureError(
+                f"column {name} has decimals of more than {_MOST_DIGITS} digits, Polars has fewer",
+                hint="leave it out, or read it with read_table or secure-bloom read",
+            )
 
 
 def _refuse_hidden(
@@ -103,12 +140,15 @@ def _question(
     rows: int | None,
     missing_keys: MissingKeys,
 ) -> Question:
+    import polars as pl
+
     names = columns
     if columns is not None and predicate is not None:
         names = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
     if names is not None and not names:
         # Polars only counts rows: any column that can be read has their number.
-        names = [table.countable(schema.names())]
+        known = [name for name, kind in schema.items() if kind != pl.Null]
+        names = [table.countable(known or schema.names())]
     # Polars counts rows before it applies the predicate, so no row may be left out then.
     found = None if predicate is None or rows is not None else _pushed(predicate, schema)
     return Question(found, columns=names, limit=rows, missing_keys=missing_keys.value)

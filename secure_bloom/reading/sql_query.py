@@ -133,6 +133,7 @@ class OpenQuery:
 
     def _register(self, name: str, frame: pl.LazyFrame, schema: pa.Schema) -> None:
         """Give DuckDB the rows of a table, with UUIDs in place of the bytes that Polars has."""
+        frame = _without_halves(frame)
         with_uuids = [field.name for field in schema if _has_uuids(field.type)]
         if not with_uuids:
             self._connection.register(name, frame)
@@ -191,6 +192,25 @@ class OpenQuery:
             if self._failed:
                 raise self._failed[0] from None
             raise _refusal(exc) from None
+
+
+def _without_halves(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the rows with the type FLOAT in place of FLOAT16, which DuckDB does not have."""
+    import polars as pl
+
+    types = {name: (kind, _widened(kind)) for name, kind in frame.collect_schema().items()}
+    casts = [pl.col(name).cast(wide) for name, (kind, wide) in types.items() if kind != wide]
+    return frame.with_columns(casts) if casts else frame
+
+
+def _widened(kind: pl.DataType) -> pl.DataType:
+    import polars as pl
+
+    if isinstance(kind, pl.List):
+        return pl.List(_widened(kind.inner))
+    if isinstance(kind, pl.Struct):
+        return pl.Struct({field.name: _widened(field.dtype) for field in kind.fields})
+    return pl.Float32() if kind == pl.Float16 else kind
 
 
 def _has_uuids(kind: pa.DataType) -> bool:

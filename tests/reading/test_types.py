@@ -7,13 +7,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import FieldRepetitionType, Type
 from testing.python_truths import COMPARISONS
 from testing.surgery import Opened, edit_footer
@@ -414,3 +415,34 @@ def _rewrite(it: Opened, nodes: list[SchemaElement], path: list[str]) -> None:
     for group in metadata.row_groups:
         assert group.columns[0].meta_data is not None
         group.columns[0].meta_data.path_in_schema = path
+
+
+WITHOUT_A_TYPE = {
+    "a wide decimal": [pa.array([Decimal(1)], pa.decimal256(50, 2))],
+    "decimals that are wide together": [
+        pa.array([Decimal(1)], pa.decimal128(38, 2)),
+        pa.array([Decimal(1)], pa.decimal128(18, 4)),
+    ],
+    "a half float": [pa.array([1.0], pa.float32()).cast(pa.float16())],
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_TYPE)
+def test_a_column_that_an_engine_has_no_type_for_fails_only_if_asked_for(
+    tmp_path: Path, name: str
+) -> None:
+    for number, values in enumerate(WITHOUT_A_TYPE[name]):
+        inside = pa.StructArray.from_arrays([values], ["v"])
+        table = pa.table({"id": [number], "v": values, "p": inside})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    ids = [[number] for number in range(len(WITHOUT_A_TYPE[name]))]
+    rows = sb.open_table(tmp_path).scan_polars()
+    assert sorted(map(list, rows.select("id").filter(pl.col("id") < 9).collect().rows())) == ids
+    asked = "select id from '{0}' where id < 9 order by id"
+    assert [list(it.values()) for it in sb.sql(asked.format(tmp_path)).to_pylist()] == ids
+    if "decimal" in name:
+        for column in ("v", "p"):
+            with pytest.raises(UnsupportedFeatureError, match=f"column {column} has decimals"):
+                sb.sql(f"select {column} from '{tmp_path}'")
+    else:
+        assert sb.sql(f"select v, p.v as w from '{tmp_path}'").to_pylist() == [{"v": 1.0, "w": 1.0}]
