@@ -1,7 +1,7 @@
 """What holds for every test: none may depend on the machine's speed.
 
-Tests that share a session of Spark run in one worker of pytest-xdist: those that take the cluster,
-and as many more, in one; the rest in another.  The other workers take the other files.
+Tests that share a session of Spark run in one worker of pytest-xdist.  The other workers take the
+other files.
 
 Tests in several processes write into memory where there is room: a sync costs nothing there, and
 a file half as much.  Those of how files are written stay on a disk.
@@ -80,33 +80,11 @@ class SparkWorkers(LoadFileScheduling):
         scope: str = super()._split_scope(nodeid)
         if scope.startswith(_AZURE):
             return _AZURE
-        if not _shares_a_session(scope):
-            return scope
-        return "tests/spark, cluster" if scope.startswith(_BESIDE_THE_CLUSTER) else "tests/spark"
+        return "tests/spark" if _shares_a_session(scope) else scope
 
 
 #: Tests of Spark that start processes of their own.
 _ALONE = ("tests/spark/test_demo.py", "tests/spark/test_readme.py", "tests/spark/test_jvm.py")
-#: Tests of Spark that take the cluster, and as many others as make this session take as long as
-#: the other one.
-_BESIDE_THE_CLUSTER = tuple(
-    f"tests/spark/test_{name}.py"
-    for name in (
-        "add_job",
-        "audit_job",
-        "delta_job",
-        "job_reports",
-        "hudi",
-        "job_files",
-        "late_attempts",
-        "lying",
-        "session",
-        "trust",
-        "types",
-        "vault",
-        "written",
-    )
-)
 #: What takes long begins early: at the end there are small files for every worker.
 _EARLY = (*_ALONE, "campaigns/tests/", "tests/storage/", "tests/cli/", "tests/interop/")
 

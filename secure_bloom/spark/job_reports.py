@@ -162,7 +162,8 @@ def check_report(spark: SparkSession, wanted: Reporting, roots: Iterable[str]) -
 def _file_system(spark: SparkSession, path: str, ask: Callable[[Any, Any], Any]) -> Any:
     """Return the answer of Hadoop's file system of a path, as Spark writes to it."""
     session: Any = spark
-    place = session._jvm.org.apache.hadoop.fs.Path(path)
+    # By its whole name: for each part of it, Py4J would look through all jars.
+    place = getattr(session._jvm, "org.apache.hadoop.fs.Path")(path)
     return ask(place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), place)
 
 

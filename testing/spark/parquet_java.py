@@ -53,7 +53,7 @@ def packed_verdicts(
 ) -> list[bool] | None:
     """:func:`bloom_filter_verdicts` on values that are packed once and asked of many files."""
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    judge = _jvm(spark).secure_bloom.spark.tests.BloomJudge
+    judge = _class(spark, "secure_bloom.spark.tests.BloomJudge")
     verdicts = judge.verdicts(conf, str(path), row_group, column, values, count)
     return None if verdicts is None else [verdict == 1 for verdict in verdicts]
 
@@ -61,7 +61,7 @@ def packed_verdicts(
 def contents(spark: SparkSession, path: Path | str) -> str:
     """All that parquet-java finds in a file, but for offsets, stored sizes and protection."""
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    found: str = _jvm(spark).secure_bloom.spark.tests.BloomJudge.contents(conf, str(path))
+    found: str = _class(spark, "secure_bloom.spark.tests.BloomJudge").contents(conf, str(path))
     return found
 
 
@@ -79,11 +79,16 @@ def only_bloom_filters(spark: SparkSession) -> Iterator[None]:
 
 def forget_keys(spark: SparkSession) -> None:
     """Empty the JVM's caches of KMS clients and keys; warm ones hide a wrong keyring or policy."""
-    _jvm(spark).org.apache.parquet.crypto.keytools.KeyToolkit.removeCacheEntriesForAllTokens()
+    toolkit = _class(spark, "org.apache.parquet.crypto.keytools.KeyToolkit")
+    toolkit.removeCacheEntriesForAllTokens()
 
 
-def _jvm(spark: SparkSession) -> Any:
-    return spark._jvm
+def _class(spark: SparkSession, name: str) -> Any:
+    """A class of the JVM, by its whole name.
+
+    For each part of a name in its turn, the JVM would look through all jars for a class of it.
+    """
+    return getattr(spark._jvm, name)
 
 
 def _pack(value: float | str | bytes) -> bytes:

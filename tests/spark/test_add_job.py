@@ -270,8 +270,13 @@ class TestRefusals:
         with pytest.raises(UnsupportedFeatureError, match="Streaming"):
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
 
-    @pytest.mark.parametrize("module", ["pyarrow", "thrift"])
-    @pytest.mark.parametrize("few", [True, False], ids=["few-files", "many-files"])
+    @pytest.mark.parametrize(
+        ("few", "module"),
+        [
+            pytest.param(True, "pyarrow", id="few-files"),
+            pytest.param(False, "thrift", id="many-files"),
+        ],
+    )
     def test_a_module_that_executors_lack_is_named(
         self,
         spark: SparkSession,

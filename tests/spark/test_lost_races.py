@@ -99,11 +99,16 @@ def test_files_that_a_delete_took_away_are_unchanged(
     assert len(rows(table)) == 12
 
 
-@pytest.mark.usefixtures("either_way")
-@pytest.mark.parametrize("verb", ["add", "rotate"])
+@pytest.mark.parametrize(("verb", "few"), [("add", 256), ("rotate", 0)])
 def test_files_that_are_no_longer_live_have_not_failed(
-    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str
+    spark: SparkSession,
+    table: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    verb: str,
+    few: int,
 ) -> None:
+    monkeypatch.setattr(job_files, "_FEW", few)
     written_meanwhile(monkeypatch, lambda: overwrite_and_vacuum(table), before=True)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
@@ -122,7 +127,6 @@ def test_files_that_are_no_longer_live_have_not_failed(
     assert {Path(path).name for path in data_files(table)} == named
 
 
-@pytest.mark.usefixtures("either_way")
 def test_an_iceberg_table_that_was_overwritten(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +174,6 @@ def test_the_report_of_a_table_is_written_where_nothing_is_to_do(
     assert spark.read.parquet(str(where)).count() == 0
 
 
-@pytest.mark.usefixtures("either_way")
 def test_the_report_has_files_that_were_left_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
