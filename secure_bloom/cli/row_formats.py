@@ -10,14 +10,13 @@ name at the end.  So a crash, a full disk or an error on the way leaves the old 
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import click
 
@@ -208,17 +207,10 @@ def write_rows(
     write = _writer(form, to_stdout=output is None, for_spreadsheets=for_spreadsheets)
     if output is None:
         with output_errors(output), flushed():
-            file: Any = sys.stdout.buffer if form in _BINARIES else sys.stdout
-            return write(schema, batches, file)
-    with output_errors(output), replaced(output) as file:
-        if form in _BINARIES:
-            return write(schema, batches, file)
-        with _packed(file, output) as bytes_, _text(bytes_) as text:
-            return write(schema, batches, text)
-
-
-def _text(file: BinaryIO) -> io.TextIOWrapper:
-    return io.TextIOWrapper(file, encoding="utf-8", newline="")
+            sys.stdout.flush()
+            return write(schema, batches, sys.stdout.buffer)
+    with output_errors(output), replaced(output) as file, _packed(file, output) as content:
+        return write(schema, batches, content)
 
 
 @contextmanager
@@ -269,23 +261,24 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
     return python_rows(batch)
 
 
-def _write_separated(schema: Any, batches: Batches, file: IO[str], **options: Any) -> int:
+def _write_separated(schema: Any, batches: Batches, file: BinaryIO, **options: Any) -> int:
     from secure_bloom.reading.rows.value_texts import CsvForm
 
     form = CsvForm(**options)
     # An error before the first row leaves no header behind.
-    header: str | None = form.header(schema.names)
+    header = form.header(schema.names)
     count = 0
     for batch in batches:
         for lines in form.lines(batch):
-            file.write((header or "") + lines)
-            header = None
+            file.write(header)
+            file.write(lines)
+            header = b""
         count += batch.num_rows
-    file.write(header or "")
+    file.write(header)
     return count
 
 
-def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
+def _write_jsonl(_schema: Any, batches: Batches, file: BinaryIO) -> int:
     from secure_bloom.reading.rows.value_texts import json_lines
 
     count = 0
@@ -300,7 +293,7 @@ def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
 _NUMBERS = ("int", "uint", "halffloat", "float", "double", "decimal")
 
 
-def _write_table(schema: Any, batches: Batches, _file: IO[str]) -> int:
+def _write_table(schema: Any, batches: Batches, _file: BinaryIO) -> int:
     rows = [row for batch in batches for row in rows_of(batch)]
     shown = [[_cell(value) for value in row.values()] for row in rows[:TABLE_ROWS]]
     names = [legible(name) for name in schema.names]

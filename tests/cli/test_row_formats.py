@@ -326,6 +326,20 @@ def test_rows_go_into_a_pipe_in_each_format(lake: Path, verb: str, form: str) ->
     assert rows.to_pylist() == [{"a": number} for number in range(5)]
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_a_pipe_gets_utf8_whatever_the_locale(tmp_path: Path, form: str) -> None:
+    pq.write_table(pa.table({"t": ["Zoë 漢"]}), tmp_path / "x.parquet")
+    command = [sys.executable, "-m", "secure_bloom", "read", str(tmp_path / "x.parquet")]
+    found = subprocess.run(
+        [*command, "--format", form],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert "Zoë 漢" in found.stdout.decode()
+
+
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_bytes_are_not_sent_to_a_terminal(lake: Path, form: str) -> None:
     assert on_terminal("read", str(lake), "--format", form) == ""

@@ -10,8 +10,11 @@ written one by one by that module.
 from __future__ import annotations
 
 import functools
+import itertools
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -31,18 +34,14 @@ _ROWS = 16 * 1024
 _FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 #: What may be a command to a CI runner.
 _COMMANDS = "::|##|\x7f"
-#: What JSON has between quotes, but for quotes and backslashes: ASCII, Latin, Cyrillic, Japanese,
-#: Chinese and Korean characters that every version of Unicode prints.
-_PLAIN = (
-    r"^[ -~\x{A1}-\x{AC}\x{AE}-\x{17F}\x{400}-\x{52F}\x{3041}-\x{3096}\x{30A1}-\x{30FA}"
-    r"\x{4E00}-\x{9FA5}\x{AC00}-\x{D7A3}]*$"
-)
-_PLAIN_BYTES = bytes(byte for byte in range(32, 127) if byte not in b'"\\')
+#: Zones of instants whose local time is UTC.
+_UTC = (None, "UTC")
+#: Arrow writes a space between a day and a time, ISO 8601 a T.
+_SPACE_TO_T = bytes.maketrans(b" ", b"T")
 #: Doubles whose digits Arrow writes as Python does, but for ".0" after whole numbers.
-_LEAST, _MOST = 1e-4, 1e16
-#: The days of the years that Python has, from 0001-01-01 to 9999-12-31, and microseconds of a day.
+_LEAST, _MOST = 1e-4, 1e10
+#: The days of the years that Python has, from 0001-01-01 to 9999-12-31, and seconds of a day.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-_DAY = 86_400_000_000
 _DAY_SECONDS = 86_400
 #: Days whose nanoseconds fit 64 bits. Longer durations are written one by one.
 _MOST_DAYS = 99_999
@@ -60,19 +59,18 @@ class CsvForm:
     on_terminal: bool = False
     separator: str = ","
 
-    def header(self, names: Sequence[str]) -> str:
+    def header(self, names: Sequence[str]) -> bytes:
         """Return the first line."""
         row = pa.RecordBatch.from_arrays([pa.array([name]) for name in names], list(names))
-        return "".join(self.lines(row))
+        return b"".join(self.lines(row))
 
-    def lines(self, batch: pa.RecordBatch) -> Iterator[str]:
-        """Yield the rows. Raises FormatError for a text that is not UTF-8."""
+    def lines(self, batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
+        """Yield the rows in UTF-8. Raises FormatError for a text that is not UTF-8."""
         for part in _parts(batch):
-            fields = [
-                self._fields(name, part.column(i)) for i, name in enumerate(part.schema.names)
-            ]
-            rows = _together(*fields, by=self.separator)
-            yield _joined(rows)
+            fields: list[pa.Array | str] = []
+            for name, column in zip(part.schema.names, part.columns, strict=True):
+                fields += [self._fields(name, column), self.separator]
+            yield _data(_together(*fields[:-1], "\n", null_handling="replace"))
 
     def _fields(self, name: str, column: pa.Array) -> pa.Array:
         texts = plain_texts(name, column)
@@ -84,64 +82,61 @@ class CsvForm:
             texts = pa.array(shown, _TEXT)
         elif pa.types.is_primitive(column.type):
             # Numbers and times need no quotes.
-            return texts.fill_null("")
-        return _quoted(texts, self.separator).fill_null("")
+            return texts
+        return _quoted(texts, self.separator)
 
 
-def json_lines(batch: pa.RecordBatch) -> Iterator[str]:
-    """Yield the rows as JSON lines. Raises FormatError for a text that is not UTF-8."""
+def json_lines(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
+    """Yield the rows as JSON lines in UTF-8. Raises FormatError for a text that is not UTF-8."""
     for part in _parts(batch):
         texts = [json_texts(name, part.column(i)) for i, name in enumerate(part.schema.names)]
-        yield _joined(_without_commands(_objects(part.schema.names, texts)))
+        yield _data(_without_commands(_objects(part.schema.names, texts, end="}\n")))
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, _ROWS):
-        part = batch.slice(start, _ROWS)
-        for name, column in zip(part.schema.names, part.columns, strict=True):
-            _check_texts(name, column)
-        yield part
+        yield batch.slice(start, _ROWS)
 
 
-def _together(*parts: pa.Array | str, by: str = "") -> pa.Array:
+def _together(*parts: pa.Array | str, null_handling: str = "emit_null") -> pa.Array:
     """Return the texts of each row as one text, or null if one of them is null."""
     texts = [
         pa.scalar(part, _TEXT) if isinstance(part, str) else part.cast(_TEXT) for part in parts
     ]
-    return pc.binary_join_element_wise(*texts, pa.scalar(by, _TEXT))
-
-
-def _joined(rows: pa.Array) -> str:
-    """Return the rows with a line feed after each."""
-    ended = _together(rows, "\n")
-    whole = pc.binary_join(
-        pa.LargeListArray.from_arrays([0, len(ended)], ended), pa.scalar("", _TEXT)
-    )
-    text: str = whole[0].as_py()
-    return text
+    return pc.binary_join_element_wise(*texts, pa.scalar("", _TEXT), null_handling=null_handling)
 
 
 def _quoted(texts: pa.Array, separator: str) -> pa.Array:
     """Return the fields of CSV, those in quotes that need them."""
     content = _content(texts)
-    marks = (separator.encode(), b'"', b"\r", b"\n")
-    if not any(mark in content for mark in marks) and _shortest(texts) > 0:
+    marks = [mark for mark in (separator, '"', "\r", "\n") if mark.encode() in content]
+    tests = [pc.match_substring(texts, mark) for mark in marks]
+    if _shortest(texts) == 0:
+        tests.append(pc.equal(pc.binary_length(texts), 0))
+    if not tests:
         return texts
-    doubled = pc.replace_substring(texts, '"', '""') if b'"' in content else texts
-    is_quoted = pc.match_substring_regex(texts, f'^$|[{separator}"\r\n]')
-    return pc.if_else(is_quoted, _together('"', doubled, '"'), texts)
+    is_quoted = functools.reduce(pc.or_, tests).fill_null(False)
+    found = texts.filter(is_quoted)
+    doubled = pc.replace_substring(found, '"', '""') if '"' in marks else found
+    return pc.replace_with_mask(texts, is_quoted, _together('"', doubled, '"').cast(texts.type))
 
 
-def _content(texts: pa.Array) -> bytes:
-    """Return the bytes of all texts: to search them once is faster than to search each text."""
+def _data(texts: pa.Array) -> pa.Buffer:
+    """Return the bytes of all texts, one after the other."""
     if not pa.types.is_large_binary(texts.type):
         texts = texts.cast(_TEXT)
     _, offsets, data = texts.buffers()
     if data is None:
-        return b""
+        return pa.py_buffer(b"")
     ends = np.frombuffer(offsets, np.int64)
     start, end = ends[texts.offset], ends[texts.offset + len(texts)]
-    return bytes(memoryview(data)[start:end])
+    return data.slice(start, end - start)
+
+
+def _content(texts: pa.Array) -> bytes:
+    """Return the bytes of all texts: to search them once is faster than to search each text."""
+    content: bytes = _data(texts).to_pybytes()
+    return content
 
 
 def _shortest(texts: pa.Array) -> int:
@@ -182,6 +177,8 @@ def plain_texts(name: str, array: pa.Array) -> pa.Array:
         return pc.if_else(array.is_valid(), texts, pa.scalar(None, _TEXT))
     if pa.types.is_dictionary(of):
         return plain_texts(name, array.dictionary).take(array.indices)
+    if _has_texts(of):
+        _check_texts(name, array)
     write = next((write for accepts, write in _WRITERS if accepts(of)), None)
     found = None if write is None else write(array)
     return _by_python(name, array, text_of) if found is None else found.cast(_TEXT)
@@ -218,6 +215,15 @@ def _json_values(name: str, array: pa.Array) -> pa.Array:
     return _json_leaves(name, array)
 
 
+def _check_texts(name: str, array: pa.Array) -> None:
+    """Raise FormatError if a text of the column is not UTF-8, which many writers do not check."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        # The error of Arrow quotes the text.
+        python_values(name, array)
+
+
 def _by_python(name: str, array: pa.Array, form: Callable[[Any], str]) -> pa.Array:
     values = python_values(name, array)
     return pa.array([None if value is None else form(value) for value in values], _TEXT)
@@ -230,11 +236,15 @@ def _json_leaves(name: str, array: pa.Array) -> pa.Array:
         return pc.if_else(pc.is_finite(array), texts, quoted)
     if not _has_texts(array.type):
         return quoted
-    if not _content(texts).translate(None, _PLAIN_BYTES):
+    content = _content(texts).decode()
+    marks = [mark for mark in '\\"' if mark in content]
+    if not content.isprintable():
+        marks += [char for char in set(content) if not char.isprintable()]
+    if not marks:
         return quoted
-    escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-    is_plain = pc.match_substring_regex(texts, _PLAIN)
-    return _replaced(_together('"', escaped, '"'), pc.invert(is_plain), texts, json_text)
+    for mark in marks:
+        texts = pc.replace_substring(texts, mark, json.dumps(mark)[1:-1])
+    return _together('"', texts, '"')
 
 
 def _replaced(
@@ -246,11 +256,11 @@ def _replaced(
     return pc.replace_with_mask(texts, mask, pa.array(made, texts.type)) if made else texts
 
 
-def _objects(names: Sequence[str], members: Sequence[pa.Array]) -> pa.Array:
+def _objects(names: Sequence[str], members: Sequence[pa.Array], *, end: str = "}") -> pa.Array:
     parts: list[pa.Array | str] = []
     for name, texts in zip(names, members, strict=True):
         parts += [f"{', ' if parts else '{'}{json_text(name)}: ", texts]
-    return _together(*parts, "}")
+    return _together(*parts, end)
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:
@@ -273,17 +283,22 @@ def _as_they_are(array: pa.Array) -> pa.Array:
 def _floats(array: pa.Array) -> pa.Array:
     doubles = array.cast(pa.float64())
     texts = doubles.cast(_TEXT)
-    size = pc.abs(doubles)
-    usual = pc.or_(pc.equal(size, 0), pc.and_(pc.greater_equal(size, _LEAST), pc.less(size, _MOST)))
-    others = pc.or_(pc.invert(usual), pc.match_substring(texts, "e"))
-    is_whole = pc.invert(pc.match_substring(texts, "."))
+    is_whole = pc.equal(pc.floor(doubles), doubles)
     if pc.any(is_whole).as_py():
         texts = pc.if_else(is_whole, _together(texts, ".0"), texts)
-    return _replaced(texts, others, doubles, text_of)
+    size = pc.abs(doubles)
+    usual = pc.or_(pc.equal(size, 0), pc.and_(pc.greater_equal(size, _LEAST), pc.less(size, _MOST)))
+    others = pc.invert(usual).fill_null(False)
+    if not (found := doubles.filter(others).to_pylist()):
+        return texts
+    # Python writes a list faster than its items one by one.
+    return pc.replace_with_mask(texts, others, pa.array(repr(found)[1:-1].split(", "), _TEXT))
 
 
 def _decimals(array: pa.Array) -> pa.Array:
     texts = array.cast(_TEXT)
+    if b"E" not in _content(texts):
+        return texts
     # Arrow writes small numbers with an exponent.
     return _replaced(texts, pc.match_substring(texts, "E"), array, text_of)
 
@@ -301,21 +316,73 @@ def _days(array: pa.Array) -> pa.Array | None:
 
 def _timestamps(array: pa.Array) -> pa.Array | None:
     unit, zone = array.type.unit, array.type.tz
-    if zone not in (None, "UTC"):
-        return None
-    local = array.cast(pa.timestamp(unit)) if zone else array
-    if unit in ("s", "ms"):
-        try:
-            local = local.cast(pa.timestamp("us"))
-        except pa.ArrowInvalid:
-            return None
-    ends = (_FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1)
-    if unit != "ns" and _is_far(local.cast(pa.int64()), *ends):
-        return None
-    texts = pc.replace_substring(local.cast(_TEXT), " ", "T", max_replacements=1)
+    ticks = array.cast(pa.int64())
     if unit == "ns":
-        return _together(texts, "Z" if zone else "")
-    return _together(_short(texts), "+00:00" if zone else "")
+        # Instants in nanoseconds are written in UTC, whatever their zone.
+        return _together(_instants(ticks, unit), "Z" if zone else "")
+    day = _DAY_SECONDS * SECOND // TICKS[unit]
+    # Local years are years of Python too if a day is left at both ends.
+    ends = (_FIRST_DAY, _LAST_DAY + 1) if zone in _UTC else (_FIRST_DAY + 2, _LAST_DAY - 1)
+    if _is_far(ticks, ends[0] * day, ends[1] * day - 1):
+        return None
+    if zone in _UTC:
+        return _together(_instants(ticks, unit), "+00:00" if zone else "")
+    days = pc.divide(pc.subtract(ticks, _FIRST_DAY * day), day)
+    offsets, suffixes = _offsets_of(zone).on(days.fill_null(-_FIRST_DAY).to_numpy())
+    local = pc.add(ticks, pc.multiply(offsets, day // _DAY_SECONDS))
+    texts = _together(_instants(local, unit), suffixes)
+    return _replaced(texts, pc.and_(texts.is_null(), array.is_valid()), array, text_of)
+
+
+class _Offsets:
+    """The offsets of a zone from UTC, by days of UTC. Python is asked once for each day."""
+
+    def __init__(self, zone: str) -> None:
+        self._zone = zone
+        #: For each day the place of its offset in ``_found``. Nothing is found for the place 0 of
+        #: days that nobody asked for yet, and for 1 of days on which the offset changes.
+        self._places = np.zeros(_LAST_DAY - _FIRST_DAY + 1, np.uint16)
+        self._found: list[tuple[int | None, str | None]] = [(None, None)] * 2
+
+    def on(self, days: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+        """Return offsets in seconds and their texts, null for days on which the offset changes.
+
+        Days are counted from 0001-01-01.
+        """
+        for day in np.unique(days[self._places[days] == 0]).tolist():
+            self._places[day] = self._place(day)
+        places = pa.array(self._places[days])
+        seconds, texts = zip(*self._found, strict=True)
+        return pa.array(seconds, pa.int64()).take(places), pa.array(texts, _TEXT).take(places)
+
+    def _place(self, day: int) -> int:
+        found = self._at(day)
+        if found != self._at(day + 1):
+            return 1
+        if found not in self._found:
+            self._found.append(found)
+        return self._found.index(found)
+
+    def _at(self, day: int) -> tuple[int, str]:
+        seconds = (day + _FIRST_DAY) * _DAY_SECONDS
+        at = pa.scalar(seconds, pa.timestamp("s", self._zone)).as_py()
+        return at.utcoffset() // timedelta(seconds=1), at.isoformat()[len("2024-01-01T00:00:00") :]
+
+
+_offsets_of = functools.cache(_Offsets)
+
+
+def _instants(ticks: pa.Array, unit: str) -> pa.Array:
+    """Return the texts of timestamps as those of a clock in UTC, without a zone."""
+    if unit == "ms":
+        ticks, unit = pc.multiply(ticks, 1000), "us"
+    texts = ticks.cast(pa.timestamp(unit)).cast(_TEXT)
+    valid, offsets, data = texts.buffers()
+    if data is not None:
+        # One of a few spaces: of all texts at once.
+        data = pa.py_buffer(data.to_pybytes().translate(_SPACE_TO_T))
+    texts = pa.Array.from_buffers(_TEXT, len(texts), [valid, offsets, data])
+    return _short(texts) if unit == "us" else texts
 
 
 def _times(array: pa.Array) -> pa.Array | None:
@@ -326,6 +393,8 @@ def _times(array: pa.Array) -> pa.Array | None:
 
 def _short(texts: pa.Array) -> pa.Array:
     """Return texts of times without six zeros at their end, as Python writes them."""
+    if b".000000" not in _content(texts):
+        return texts
     whole = pc.ends_with(texts, ".000000")
     return pc.if_else(whole, pc.utf8_slice_codeunits(texts, 0, -7), texts)
 
@@ -340,15 +409,17 @@ def _hexadecimal(array: pa.Array) -> pa.Array:
 
 
 def _uuids(array: pa.Array) -> pa.Array:
-    content = _content(array.storage.cast(pa.large_binary()).fill_null(bytes(16)))
-    digits = np.frombuffer(content.hex().encode(), np.uint8).reshape(-1, 32)
+    content = array.storage.buffers()[1].slice(16 * array.offset, 16 * len(array))
+    digits = np.frombuffer(content.to_pybytes().hex().encode(), np.uint8).reshape(-1, 32)
     # 8-4-4-4-12 digits, with hyphens between.
-    texts = np.insert(digits, (8, 12, 16, 20), ord("-"), axis=1)
-    found = _texts_of(texts.tobytes(), np.arange(len(array) + 1) * 36)
+    texts = np.full((len(array), 36), ord("-"), np.uint8)
+    for at, (start, end) in enumerate(itertools.pairwise((0, 8, 12, 16, 20, 32))):
+        texts[:, start + at : end + at] = digits[:, start:end]
+    found = _texts_of(texts, np.arange(len(array) + 1) * 36)
     return pc.if_else(array.is_valid(), found, pa.scalar(None, _TEXT))
 
 
-def _texts_of(content: bytes, ends: NDArray[np.int64]) -> pa.Array:
+def _texts_of(content: bytes | NDArray[np.uint8], ends: NDArray[np.int64]) -> pa.Array:
     """Return the texts that lie in ``content`` between one offset and the next."""
     offsets = pa.py_buffer(ends.astype(np.int64))
     return pa.Array.from_buffers(_TEXT, len(ends) - 1, [None, offsets, pa.py_buffer(content)])
@@ -357,24 +428,38 @@ def _texts_of(content: bytes, ends: NDArray[np.int64]) -> pa.Array:
 def _durations(array: pa.Array) -> pa.Array | None:
     second = SECOND // TICKS[array.type.unit]
     ticks = array.cast(pa.int64())
-    days = _MOST_DAYS * _DAY_SECONDS * second
-    if _is_far(ticks, -days, days):
+    most = _MOST_DAYS * _DAY_SECONDS * second
+    if _is_far(ticks, -most, most):
         return None
     size = pc.abs(ticks)
     seconds = pc.divide(size, second)
-    fraction = pc.multiply(_rest(size, second), TICKS[array.type.unit])
-    digits = pc.utf8_rtrim(pc.utf8_lpad(fraction.cast(_TEXT), 9, "0"), "0")
-    end = pc.if_else(pc.equal(fraction, 0), "", _together(".", digits))
-    has_seconds = pc.or_(pc.not_equal(_rest(seconds, 60), 0), pc.not_equal(fraction, 0))
-    clock = _together(
-        _counted(_rest(pc.divide(seconds, 3600), 24), "H"),
-        _counted(_rest(pc.divide(seconds, 60), 60), "M"),
-        pc.if_else(has_seconds, _together(_rest(seconds, 60), end, "S"), ""),
-    )
-    clock = pc.if_else(pc.equal(clock, ""), "", _together("T", clock))
-    sign = pc.if_else(pc.less(ticks, 0), "-", "")
-    texts = _together(sign, "P", _counted(pc.divide(seconds, _DAY_SECONDS), "D"), clock)
-    return pc.if_else(pc.equal(ticks, 0), "PT0S", texts)
+    days = pc.divide(seconds, _DAY_SECONDS)
+    fraction = pc.subtract(size, pc.multiply(seconds, second))
+    has_fraction = pc.not_equal(fraction, 0)
+    clock = pc.subtract(seconds, pc.multiply(days, _DAY_SECONDS))
+    clock = pc.add(clock, pc.if_else(has_fraction, _DAY_SECONDS, 0))
+    parts = [
+        pc.if_else(pc.less(ticks, 0), "-P", "P"),
+        _counted(days, "D"),
+        _clocks().take(clock),
+    ]
+    if pc.any(has_fraction).as_py():
+        nanos = pc.multiply(fraction, TICKS[array.type.unit]).cast(pa.time64("ns")).cast(_TEXT)
+        digits = pc.ascii_rtrim(pc.utf8_slice_codeunits(nanos, len("00:00:00")), "0")
+        parts.append(pc.if_else(has_fraction, _together(digits, "S"), ""))
+    return pc.if_else(pc.equal(ticks, 0), "PT0S", _together(*parts))
+
+
+@functools.cache
+def _clocks() -> pa.Array:
+    """Return the text of each second of a day, and once more with a fraction of it to follow."""
+    seconds = pa.array(np.arange(_DAY_SECONDS))
+    second = _rest(seconds, 60)
+    minutes = _counted(_rest(pc.divide(seconds, 60), 60), "M")
+    before = _together("T", _counted(pc.divide(seconds, 3600), "H"), minutes)
+    whole = _together(before, _counted(second, "S"))
+    whole = pc.if_else(pc.equal(whole, "T"), "", whole)
+    return pa.concat_arrays([whole, _together(before, second)])
 
 
 def _rest(numbers: pa.Array, divisor: int) -> pa.Array:
@@ -404,24 +489,3 @@ _WRITERS: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Arra
     (pa.types.is_large_binary, _hexadecimal),
     (pa.types.is_fixed_size_binary, _hexadecimal),
 ]
-
-
-@functools.cache
-def _is_checked(of: pa.DataType) -> bool:
-    """Return whether values of the type may be wrong texts."""
-    if pa.types.is_dictionary(of):
-        return _is_checked(of.value_type)
-    if pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of):
-        return True
-    return any(_is_checked(of.field(at).type) for at in range(of.num_fields))
-
-
-def _check_texts(name: str, array: pa.Array) -> None:
-    """Raise FormatError if a text of the column is not UTF-8, which many writers do not check."""
-    if not _is_checked(array.type):
-        return
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        # The error of Arrow quotes the text.
-        python_values(name, array)

@@ -38,6 +38,9 @@ TEXTS += [
 INSTANTS = [datetime(2024, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1, 1, 1)]
 INSTANTS += [datetime(9999, 12, 31, 23, 59, 59), datetime(2024, 6, 1, 1, 2, 3, 120_000)]
 NEAR = [at for at in INSTANTS if 1700 < at.year < 2200]
+#: Seconds near which an offset from UTC changes, or a day begins.
+CHANGES = [-3_000_000_000, -2_422_054_408, 63_593_070, 828_234_000, 1_711_846_800, 2_500_000_000]
+CHANGES += [86_400 * CHANCE.randint(-20_000, 60_000) for _ in range(50)]
 COLUMNS: dict[str, pa.Array] = {
     **{str(of): pa.array([*NUMBERS[:4], None], of) for of in (pa.int8(), pa.int32(), pa.int64())},
     "uint64": pa.array([0, 2**64 - 1, None], pa.uint64()),
@@ -73,6 +76,7 @@ COLUMNS: dict[str, pa.Array] = {
         for unit in ("s", "ms", "us", "ns")
     },
     "long durations": pa.array([2**62, -(2**63) + 1, None], pa.duration("us")),
+    "no uuids": pa.nulls(3, pa.uuid()),
     "uuids": pa.ExtensionArray.from_storage(
         pa.uuid(), pa.array([CHANCE.randbytes(16), None, CHANCE.randbytes(16)], pa.binary(16))
     ),
@@ -92,6 +96,26 @@ COLUMNS: dict[str, pa.Array] = {
         for zone in (None, "UTC")
     },
     "zoned": pa.array([*NEAR, None], pa.timestamp("us", "Europe/Berlin")),
+    **{
+        f"changes of {zone} in {unit}": pa.array(
+            [it for at in CHANGES for it in (at - 1, at, at + 1)] + [None], pa.int64()
+        )
+        .cast(pa.timestamp("s"))
+        .cast(pa.timestamp(unit))
+        .cast(pa.timestamp(unit, zone))
+        for zone in ("Europe/Berlin", "Asia/Kolkata", "Africa/Monrovia", "-03:30", "Etc/UTC")
+        for unit in ("s", "us")
+    },
+    "ends of time in a zone": pa.array(
+        [
+            *INSTANTS[:2],
+            datetime(1, 1, 2, 3),
+            datetime(1, 1, 3, 3),
+            datetime(9999, 12, 29, 3),
+            None,
+        ],
+        pa.timestamp("us", "Europe/Berlin"),
+    ),
     "list": pa.array([[1, None], [], None, [2]]),
     "large list": pa.array([["a", 'b"'], [], None], pa.large_list(pa.string())),
     "fixed list": pa.array([[1, 2], None], pa.list_(pa.int32(), 2)),
@@ -136,10 +160,10 @@ def test_each_type_has_the_text_of_its_python_value(name: str, part: slice) -> N
         part.start or 0, (len(column) if part.stop is None else part.stop) - (part.start or 0)
     )
     for harmless in (False, True):
-        lines = "".join(CsvForm(for_spreadsheets=harmless).lines(batch))
+        lines = b"".join(CsvForm(for_spreadsheets=harmless).lines(batch)).decode()
         wanted = "".join(f"{line}\n" for line in _by_value(batch, harmless=harmless))
         assert lines == wanted
-    assert "".join(json_lines(batch)) == "".join(
+    assert b"".join(json_lines(batch)).decode() == "".join(
         f"{json_text(row)}\n" for row in python_rows(batch)
     )
 
@@ -150,11 +174,11 @@ def test_columns_are_joined_and_rows_come_in_parts(monkeypatch: pytest.MonkeyPat
         {"a,b": [1, None, 3], "t": ["x", None, "y,z"], "l": [[1], [], None]}
     )
     form = CsvForm()
-    assert form.header(batch.schema.names) == '"a,b",t,l\n'
-    assert list(form.lines(batch)) == ["1,x,[1]\n,,[]\n", '3,"y,z",\n']
-    assert list(json_lines(batch)) == [
-        '{"a,b": 1, "t": "x", "l": [1]}\n{"a,b": null, "t": null, "l": []}\n',
-        '{"a,b": 3, "t": "y,z", "l": null}\n',
+    assert form.header(batch.schema.names) == b'"a,b",t,l\n'
+    assert list(map(bytes, form.lines(batch))) == [b"1,x,[1]\n,,[]\n", b'3,"y,z",\n']
+    assert list(map(bytes, json_lines(batch))) == [
+        b'{"a,b": 1, "t": "x", "l": [1]}\n{"a,b": null, "t": null, "l": []}\n',
+        b'{"a,b": 3, "t": "y,z", "l": null}\n',
     ]
 
 
@@ -169,3 +193,30 @@ def test_a_text_that_is_not_utf8_is_an_error_without_its_bytes(nested: bool) -> 
         ) as error:
             list(lines(batch))
         assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["zoned", "changes of Asia/Kolkata in s", "durations in ns", "emoji"]
+)
+def test_common_values_are_not_written_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    emoji = pa.array(["☃ said\n\t“x”", "🎈", None])
+    batch = pa.RecordBatch.from_arrays([COLUMNS.get(name, emoji)], ["x"])
+    module = "secure_bloom.reading.rows.value_texts"
+    one_by_one: list[object] = []
+
+    def values_of(_name: str, column: pa.Array) -> list[Any]:
+        one_by_one.extend(column)
+        return column.to_pylist()
+
+    def text_of_one(value: object) -> str:
+        one_by_one.append(value)
+        return json_text(value)
+
+    monkeypatch.setattr(f"{module}.python_values", values_of)
+    assert b"".join(CsvForm().lines(batch)).count(b"\n") > 2
+    monkeypatch.setattr(f"{module}.json_text", text_of_one)
+    assert b"".join(json_lines(batch)).count(b"\n") == batch.num_rows
+    # The name of the column is one.
+    assert one_by_one == ["x"]
