@@ -244,9 +244,9 @@ def _check_bounds(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter
 
 def _check_values(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
     # Imported here: the other checks need no pyarrow.
-    from secure_bloom.auditing.checks.sampled_values import check_sample
+    from secure_bloom.auditing.checks.sampled_values import check_values
 
-    yield from check_sample(subject, chunk, stored.filter)
+    yield from check_values(subject, chunk, stored.filter)
 
 
 def check_zeros(
