@@ -17,6 +17,7 @@ from secure_bloom.encryption.file_keys import KeyResolver
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.encryption.spark_columns import spark_problems
 from secure_bloom.inspecting import policy_problems
+from secure_bloom.parquet import memory_files
 from secure_bloom.parquet.column_values import read_encoded, read_entries
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.locate import read_tail
@@ -251,3 +252,17 @@ def test_advice_on_many_row_groups_tries_some_of_them(tmp_path: Path) -> None:
         sb.advise(str(tmp_path / f"{groups}.parquet"))
 
     assert growth(advise, 200) < 2.5
+
+
+def test_files_of_one_schema_share_the_columns_without_members(tmp_path: Path) -> None:
+    """A schema is made for each member once, not for each file that a read of a member opens."""
+    for number in range(5):
+        rows = [{"first": it, "second": str(it), "third": it} for it in range(3)]
+        pq.write_table(pa.table({"person": rows}), tmp_path / f"{number}.parquet")
+    with mock.patch.object(
+        memory_files, "arrow_schema", side_effect=memory_files.arrow_schema
+    ) as made:
+        found = sb.read_table(tmp_path, columns=["person.first"])
+    assert found.num_rows == 15
+    # Of the whole schema, and of the two that lead to the one without the other members.
+    assert made.call_count <= 3

@@ -41,6 +41,10 @@ class FileColumns:
     left_out: frozenset[int] = frozenset()
     #: What readers of rows work out once of a leaf, by its ordinal.
     prepared: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
+    #: The columns without the leaves that were left out last.
+    _narrowed: dict[frozenset[int], FileColumns] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @functools.cached_property
     def arrow(self) -> pa.Schema:
@@ -89,8 +93,15 @@ class FileColumns:
         return list(zip(found, ordinals, strict=True))
 
     def without(self, left_out: frozenset[int]) -> FileColumns:
-        """Return the columns without these leaves."""
-        return replace(self, left_out=left_out) if left_out else self
+        """Return the columns without these leaves. A read asks for the same ones file by file."""
+        if not left_out:
+            return self
+        found = self._narrowed.get(left_out)
+        if found is None:
+            found = replace(self, left_out=left_out)
+            self._narrowed.clear()
+            self._narrowed[left_out] = found
+        return found
 
     @functools.cached_property
     def ordinals(self) -> dict[tuple[str, ...], int | None]:
