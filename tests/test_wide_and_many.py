@@ -266,3 +266,18 @@ def test_files_of_one_schema_share_the_columns_without_members(tmp_path: Path) -
     assert found.num_rows == 15
     # Of the whole schema, and of the two that lead to the one without the other members.
     assert made.call_count <= 3
+
+
+def test_the_fixes_of_many_findings_are_linear(tmp_path: Path) -> None:
+    """Each column has a finding; whether its file lacks a column is asked once."""
+
+    def policy(columns: int) -> Path:
+        rules = "".join(f'[columns.c{n}]\nkey = "k_pii"\n' for n in range(columns))
+        path = tmp_path / f"{columns}.toml"
+        path.write_text(f'[footer]\nkey = "k_footer"\n{rules}')
+        return path
+
+    given = {n: (wide(tmp_path / f"{n}.parquet", n), policy(n)) for n in (50, 200)}
+    assert (
+        growth(lambda n: sb.audit(given[n][0], policy=given[n][1], keys=tables.KEYRING), 50) < 5.2
+    )

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.key_rules import KEYS_IN_LAKE
@@ -68,13 +69,17 @@ class Targets:
             *refused,
         ]
         self._found: dict[str, NamedPlace] = {}
+        #: The names of the columns of each target, and of all structures that they are in.
         self._columns: dict[NamedPlace, set[str]] = {}
+        self._lacking: dict[NamedPlace, bool] = {}
 
     def add_columns(self, path: str, columns: Collection[str]) -> None:
         """Add the columns of one data file to those of its target."""
         target = self.of(path)
         if target is not None:
-            self._columns.setdefault(target, set()).update(columns)
+            known = self._columns.setdefault(target, set())
+            for name in columns:
+                known.update(accumulate(name.split("."), "{}.{}".format))
 
     def of(self, path: str) -> NamedPlace | None:
         """Return what a command names to reach the file or the table at ``path``."""
@@ -140,7 +145,10 @@ class Targets:
             rest = rest.replace("--policy FILE", f"--policy {shell_word(policy_path)}")
             if verb == "add" and column and not _has_filter(policy, column):
                 rest += f" --column {shell_word(column)}"
-            if verb == "reencrypt" and self._lacks_a_column(target, policy):
+            if verb == "reencrypt" and target not in self._lacking:
+                # Once: each column may have a finding.
+                self._lacking[target] = self._lacks_a_column(target, policy)
+            if verb == "reencrypt" and self._lacking[target]:
                 rest += " --allow-missing-columns"
         # A name that begins with a minus would be an option.
         path = self.mask(target.path)
@@ -163,10 +171,7 @@ class Targets:
         lacks = None if table is None else table.format.lacks_a_column(table.state, sensitive)
         if lacks is not None:
             return lacks
-        columns = self._columns.get(target, ())
-        return any(
-            not any(it == name or it.startswith(f"{name}.") for it in columns) for name in sensitive
-        )
+        return not self._columns.get(target, set()).issuperset(sensitive)
 
     def _plain(self, path: str) -> NamedPlace | None:
         at = _place(path)
