@@ -123,6 +123,10 @@ def reencrypted(key: str) -> Callable[[SparkSession, Path], DataFrame]:
     return lambda spark, lake: reencrypt(spark, lake, lake.parent / f"{key}.toml")
 
 
+def renewed(spark: SparkSession, lake: Path) -> DataFrame:
+    return reencrypt(spark, lake, lake.parent / "k_pii.toml", new_data_keys=True)
+
+
 def added(*, in_place: bool) -> Callable[[SparkSession, Path], DataFrame]:
     return lambda spark, lake: add_bloom_filters(
         spark, lake, lake.parent / "k_pii.toml", columns=["email"], in_place=in_place
@@ -133,6 +137,7 @@ def added(*, in_place: bool) -> Callable[[SparkSession, Path], DataFrame]:
 CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "rotate": (rotated("k_finance"), rotated("k_pii")),
     "reencrypt": (reencrypted("k_finance"), reencrypted("k_pii")),
+    "the same policy twice": (renewed, renewed),
     "add": (added(in_place=False), made_anew),
     "add in place": (added(in_place=True), made_anew),
 }
