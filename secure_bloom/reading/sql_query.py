@@ -17,9 +17,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading.table_read import AskedTable
 
 Item = TypeVar("Item")
+_Sides = list[dict[str, Any]]
 #: DuckDB reads and writes no file, not even for what does not fit into memory.  Times are shown in
 #: UTC, as everywhere in this package.
 _SETTINGS: Final = (
@@ -58,6 +60,7 @@ _ABOUT_THE_QUERY: Final = (
 _ALIKE: Final = ("Candidate bindings", "Did you mean")
 #: A name in quotes in an error of DuckDB.  It may be a value that the user meant as a text.
 _QUOTED = re.compile(r'"([^"]*)"')
+_UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: How DuckDB names parameters of the query without a value.
 _LACKING = re.compile(r"not provided for the following parameters: (\w+(?:, \w+)*)")
 #: A parameter as a condition may have it, and DuckDB not.
@@ -123,6 +126,7 @@ class OpenQuery:
             with self._errors():
                 frame = self._scanned(table, table.missing_keys(missing_keys))
             schema = table.shown_schema(table.hidden(table.missing_keys(missing_keys)))
+            frame = _with_uuids(frame, _wanted_uuids(self._tree, values, schema))
             self._register(name, frame if most is None else frame.head(most), schema)
         with self._errors():
             found = self._connection.sql(self._text, params=values)
@@ -381,6 +385,79 @@ def _first_rows(tree: dict[str, Any]) -> int | None:
     bounds = [tree["modifiers"][0][it] for it in ("limit", "offset")]
     numbers = [_number(it) for it in bounds if it is not None]
     return None if None in numbers or bounds[0] is None else sum(filter(None, numbers))
+
+
+def _wanted_uuids(
+    tree: dict[str, Any], parameters: Mapping[str, object], schema: pa.Schema
+) -> Iterator[tuple[str, list[UUID]]]:
+    """Yield columns of UUIDs, and the values of which a row of the answer has one in the column.
+
+    DuckDB has UUIDs as a cast of bytes, and pushes no condition on a cast down.  So ``u = ...`` and
+    ``u IN (...)`` are recognised where a query reads one table once.
+    """
+    table = tree.get("from_table", {})
+    is_plain = (
+        tree["type"] == "SELECT_NODE"
+        and table["type"] == "BASE_TABLE"
+        and not table["column_name_alias"]
+        and not tree["cte_map"]["map"]
+        # A sample is taken before the rows are looked at.
+        and not (tree["sample"] or table["sample"])
+        and len(list(_tables(tree, frozenset()))) == 1
+    )
+    if not is_plain:
+        return
+    columns: dict[tuple[str, ...], str] = {
+        (field.name.lower(),): field.name for field in schema if _is_uuid(field)
+    }
+    of_table = (table["alias"] or table["table_name"]).lower()
+    if of_table not in map(str.lower, schema.names):
+        columns |= {(of_table, *path): name for path, name in columns.items()}
+    for left, right in _equalities(tree["where_clause"]):
+        name = columns.get(tuple(map(str.lower, left.get("column_names", ()))))
+        values = [_uuid(it, parameters) for it in right]
+        if name is not None and None not in values:
+            yield name, [it for it in values if it is not None]
+
+
+def _is_uuid(field: pa.Field) -> bool:
+    return isinstance(field.type, pa.UuidType)
+
+
+def _equalities(where: dict[str, Any] | None) -> Iterator[tuple[dict[str, Any], _Sides]]:
+    """Yield the sides of ``=``, and of IN, that must hold for each row."""
+    if where is None:
+        return
+    if where["type"] == "CONJUNCTION_AND":
+        for part in where["children"]:
+            yield from _equalities(part)
+    elif where["type"] == "COMPARE_EQUAL":
+        yield where["left"], [where["right"]]
+        yield where["right"], [where["left"]]
+    elif where["type"] == "COMPARE_IN":
+        yield where["children"][0], where["children"][1:]
+
+
+def _uuid(expression: dict[str, Any], parameters: Mapping[str, object]) -> UUID | None:
+    """Return the UUID that an expression is. Return None for any other, and for other spellings."""
+    if expression["type"] == "OPERATOR_CAST":
+        is_uuid = expression["type_expr"].get("type_name", "").lower() == "uuid"
+        expression = expression["child"] if is_uuid else expression
+    literal = expression.get("literal", {})
+    value = literal["text"] if literal.get("kind") == "STRING" else None
+    if expression["type"] == "VALUE_PARAMETER":
+        value = parameters.get(expression["identifier"])
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        value = UUID(value)
+    return value if isinstance(value, UUID) else None
+
+
+def _with_uuids(frame: pl.LazyFrame, wanted: Iterable[tuple[str, list[UUID]]]) -> pl.LazyFrame:
+    import polars as pl
+
+    for name, values in wanted:
+        frame = frame.filter(pl.col(name).is_in([it.bytes for it in values]))
+    return frame
 
 
 def _number(expression: dict[str, Any]) -> int | None:

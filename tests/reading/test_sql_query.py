@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -336,6 +337,64 @@ def test_uuids_are_compared_as_uuids(uuids: Path, condition: str) -> None:
     with sb.open_table(uuids) as table:
         found = sb.sql(query, {"t": table}).to_pylist()
     assert found
+    assert found == plain.sql(query).to_arrow_table().to_pylist()
+
+
+UUID_TEXT = "00000000-0000-0000-0000-000000000005"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_skipped"),
+    [
+        (f"u = '{UUID_TEXT}'", True),
+        (f"x.U = '{UUID_TEXT}'::UUID AND i >= 0", True),
+        (f"'{UUID_TEXT.upper()}' = u", True),
+        (f"u IN ('{UUID_TEXT}', UUID '{UUID_TEXT}')", True),
+        ("u = $text", True),
+        ("u = $value", True),
+        (f"'{UUID_TEXT}'::VARCHAR = u", False),
+        (f"u = '{UUID_TEXT}' OR i = 1", False),
+        (f"NOT u = '{UUID_TEXT}'", False),
+        (f"u = '{{{UUID_TEXT}}}'", False),
+        (f"u IN ('{UUID_TEXT}', NULL)", False),
+        (f"u = '{UUID_TEXT}' AND i < (SELECT count(*) FROM t)", False),
+    ],
+)
+def test_row_groups_without_a_uuid_are_not_read(
+    tmp_path: Path, read_groups: list[int], condition: str, is_skipped: bool
+) -> None:
+    duckdb.connect().execute(
+        f"""
+        COPY (SELECT i, ('00000000-0000-0000-0000-' || lpad(i::VARCHAR, 12, '0'))::UUID AS u
+              FROM range(6000) r(i)) TO '{tmp_path / "u.parquet"}'
+        (FORMAT parquet, ROW_GROUP_SIZE 2048)
+        """
+    )
+    query = f"SELECT i FROM t AS x WHERE {condition} ORDER BY i"
+    given = {"text": UUID_TEXT, "value": UUID(UUID_TEXT)}
+    given = {name: value for name, value in given.items() if f"${name}" in condition}
+    plain = duckdb.connect()
+    plain.execute(f"CREATE VIEW t AS FROM '{tmp_path / 'u.parquet'}'")
+    found = sb.sql(query, {"t": tmp_path}, parameters=given).to_pylist()
+    assert found == plain.execute(query, given).to_arrow_table().to_pylist()
+    assert (read_groups[-1] == 1) == is_skipped
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH c AS (SELECT *, count(*) OVER () AS n FROM t) SELECT n FROM c WHERE u = '{}'",
+        "SELECT n FROM (SELECT *, count(*) OVER () AS n FROM t) WHERE u = '{}'",
+        "SELECT count(*), (SELECT count(*) FROM t) FROM t WHERE u = '{}'",
+        "SELECT a.i, b.i FROM t AS a LEFT JOIN t AS b ON b.u = '{}' ORDER BY ALL",
+        "SELECT i FROM t WHERE u = '{}' UNION ALL SELECT count(*) FROM t ORDER BY ALL",
+    ],
+)
+def test_a_condition_on_a_uuid_leaves_the_rest_of_a_query_its_rows(uuids: Path, query: str) -> None:
+    plain = duckdb.connect()
+    plain.execute(f"CREATE VIEW t AS FROM read_parquet('{uuids}')")
+    query = query.format(UUID_TEXT)
+    found = sb.sql(query, {"t": uuids}).to_pylist()
     assert found == plain.sql(query).to_arrow_table().to_pylist()
 
 
