@@ -87,14 +87,14 @@ class Batch:
             self._open = [functools.reduce(np.logical_and, self._open)] * len(questions)
         else:
             for number, mask in enumerate(tuple(self._open)):
-                self._rule_out(number, ~mask)
+                self._leave(number, mask)
 
-    def _rule_out(self, number: int, chunks: Mask) -> None:
-        """Note that some chunks of a question cannot match, and so their row groups."""
-        self._open[number] &= ~chunks
+    def _leave(self, number: int, chunks: Mask) -> None:
+        """Note that of the chunks of a question only these may match, and so of the row groups."""
+        self._open[number] &= chunks
         for other, mask in enumerate(() if self._is_aligned else self._open):
             if other != number:
-                codes = self.questions[number].chunks.codes[chunks]
+                codes = self.questions[number].chunks.codes[~chunks]
                 mask &= ~np.isin(self.questions[other].chunks.codes, codes)
 
     def __bool__(self) -> bool:
@@ -119,7 +119,7 @@ class Batch:
         """
         answered = []
         for number, answers in enumerate(filters):
-            self._rule_out(number, answers == ANSWER_NONE)
+            self._leave(number, answers != ANSWER_NONE)
             answered.append(answers)
         left = dict[int, frozenset[int]]()
         for question, mask, answers in zip(self.questions, self._open, answered, strict=True):
@@ -175,12 +175,13 @@ def _deciding(
     ruled_out: frozenset[int] = frozenset(),
 ) -> Iterator[ColumnPredicate]:
     """Yield the lookups that can each rule a row group out alone."""
-    before = context.ruled_out(ruled_out)
+    deciding = context.deciding(ruled_out)
     for it in predicates:
+        condition = it.condition
         if (
-            it.condition.operator in LOOKUPS
+            condition.ordinal in deciding
+            and condition.operator in LOOKUPS
             and it.values is not None
-            and before.would_decide([it.condition.ordinal])
         ):
             yield it
 
@@ -229,7 +230,8 @@ def _answers_of_file(pruner: FilePruner, batch: Batch) -> Iterator[Answers]:
         found = ask_together(pruner.file, places, asked)
     for number, (question, chunks) in enumerate(every):
         # What is not known is left to the steps.
-        answers = np.full(len(question.runs), ANSWER_UNUSUAL, np.uint8)
+        answers = np.empty(len(question.runs), np.uint8)
+        answers.fill(ANSWER_UNUSUAL)
         if found is not None:
             answers[chunks] = found[number]
         yield answers

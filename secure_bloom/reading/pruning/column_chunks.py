@@ -61,7 +61,7 @@ _FILE_BITS = 32
 
 def codes_of(files: Numbers | int, row_groups: Numbers) -> Numbers:
     """Return the code of each row group."""
-    codes: Numbers = row_groups | np.left_shift(files, _FILE_BITS, dtype=np.int64)
+    codes: Numbers = row_groups + files * (1 << _FILE_BITS)
     return codes
 
 

@@ -45,6 +45,7 @@ class PruningContext:
         self._hashes: dict[int, Hashes] = {}
         self._shape = PredicateShape.of(request.predicate)
         self._possible: dict[frozenset[int], bool] = {}
+        self._deciding: dict[frozenset[int], frozenset[int]] = {}
 
     def column_predicate(
         self, condition: BoundCondition, columns: FileColumns
@@ -101,4 +102,14 @@ class PruningContext:
         known = self._possible.get(ruled_out)
         if known is None:
             known = self._possible[ruled_out] = not self.ruled_out(ruled_out).is_decided
+        return known
+
+    def deciding(self, ruled_out: frozenset[int]) -> frozenset[int]:
+        """Return the conditions that each make the predicate false, as ``ruled_out`` are false."""
+        known = self._deciding.get(ruled_out)
+        if known is None:
+            before = self.ruled_out(ruled_out)
+            every = (condition.ordinal for condition in self.conditions)
+            known = frozenset(it for it in every if before.would_decide([it]))
+            self._deciding[ruled_out] = known
         return known

@@ -48,6 +48,8 @@ def test_a_predicate_is_ruled_out_by_the_conditions_that_it_needs() -> None:
     assert not it.can_match(frozenset({0}))
     assert not it.can_match(frozenset({1, 2}))
     assert it.ruled_out([1, 2]).is_decided
+    assert it.deciding(frozenset()) == {0}
+    assert it.deciding(frozenset({1})) == {0, 2}
 
 
 def test_files_with_the_same_leaves_share_what_is_known_of_a_condition(
