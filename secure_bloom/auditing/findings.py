@@ -44,7 +44,8 @@ def fix_of(fix: str, paths: Sequence[str]) -> str:
     more = f" and {counted(rest, 'more file')}, which --json lists" if rest else ""
     # No shell removes an object, or finds a file by a name in which a value is masked.
     is_command = not is_object_uri(paths[0]) and not any("***" in path for path in named)
-    command = f"`rm {' '.join(map(shell_word, named))}`"
+    # Two findings may name one file, and the second command would not find it.
+    command = f"`rm -f {' '.join(map(shell_word, named))}`"
     return fix.replace(REMOVE, (command if is_command else "delete " + ", ".join(named)) + more)
 
 

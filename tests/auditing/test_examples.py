@@ -53,7 +53,7 @@ def test_a_fix_is_a_command_to_copy(tmp_path: Path) -> None:
     assert any(fix.startswith(command) for fix in fixes)
     shown = [mistake.fix for mistake in group_report(report) if mistake.paths[0].endswith(".bak")]
     assert shown
-    assert all(f"`rm {shlex.quote(str(folder / 'x.parquet.bak'))}`" in fix for fix in shown)
+    assert all(f"`rm -f {shlex.quote(str(folder / 'x.parquet.bak'))}`" in fix for fix in shown)
 
 
 def test_the_fix_removes_all_copies_by_one_command(tmp_path: Path) -> None:

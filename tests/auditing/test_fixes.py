@@ -67,8 +67,8 @@ def commands(report: sb.findings.AuditReport) -> Iterator[str]:
 def run(command: str) -> None:
     words = shlex.split(command)
     if words[0] == "rm":
-        for path in words[1:]:
-            Path(path).unlink()
+        assert subprocess.run(words, check=False).returncode == 0, command
+        assert not any(Path(path).exists() for path in words[2:])
         return
     assert words[0] == "secure-bloom"
     with pytest.raises(SystemExit) as ended:
@@ -221,6 +221,24 @@ def test_the_path_of_a_vacuum_is_a_text_of_sql(tmp_path: Path) -> None:
     assert f"`VACUUM '{tmp_path}/it\\u0027s'`" in str([it.fix for it in report.findings]).replace(
         "\\\\", "\\"
     )
+
+
+def test_a_file_with_two_findings_is_removed_by_either_command(tmp_path: Path) -> None:
+    lake, policy = tmp_path / "lake", _policy(tmp_path / "keys")
+    lake.mkdir()
+    pq.write_table(customers(ROWS), lake / "x.parquet")
+    for name in ("_metadata", "copy.bak"):
+        (lake / name).write_bytes((lake / "x.parquet").read_bytes())
+    removing = [it for it in commands(sb.audit(lake, policy=policy)) if it.startswith("rm ")]
+    assert len(removing) == 2
+    for command in removing:
+        run(command)
+
+
+def test_a_fix_names_the_column_of_the_property(mixed: Path, tmp_path: Path) -> None:
+    report = sb.audit("iceberg://prod/db.people", policy=_policy(tmp_path / "keys"))
+    fixes = {it.column: it.fix for it in report.findings if it.id == "table-log-in-clear"}
+    assert "write.metadata.metrics.column.email=none" in fixes["email"]
 
 
 def test_the_steps_with_deltalake_clean_the_log(tmp_path: Path) -> None:

@@ -334,4 +334,5 @@ def _bounds(
         name = secret_named(column.split("."), policy)
         if count and name is not None:
             what = f"{where} the column's smallest and largest values in {counted(count, 'file')}"
-            yield replace(TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name), fix=fix)
+            own_fix = fix.replace(".NAME", f".{column}")
+            yield replace(TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name), fix=own_fix)
