@@ -141,6 +141,15 @@ def test_a_word_is_found_in_a_text(kernel: object, text: str, word: str) -> None
     assert found.folded[start : start + length].tobytes() == word.encode()
 
 
+@given(st.text("abcdefghijklmnopqrstuvwxyz0123456789\u00fc\u6771", min_size=8, max_size=60))
+def test_a_long_word_and_the_same_backwards_have_one_hash(word: str) -> None:
+    extension.native = native
+    values = [it.encode() for it in (f"x{word}", f"{word[::-1]}x")]
+    offsets = np.cumsum([0, *map(len, values)])
+    _, _, hashes, _ = fold_values(offsets, as_array(b"".join(values)))
+    assert hashes[0] == hashes[1]
+
+
 @pytest.mark.parametrize("kernel", [pytest.param(native, marks=needs_native), None])
 def test_atoms_far_from_each_other_are_no_word(kernel: object) -> None:
     extension.native = kernel

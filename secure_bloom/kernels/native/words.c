@@ -8,6 +8,7 @@
 #ifdef _MSC_VER
 #include <intrin.h>
 #define __builtin_ctzll _tzcnt_u64
+#define __builtin_bswap64 _byteswap_uint64
 #define __builtin_prefetch(at) ((void)(at))
 #endif
 
@@ -69,10 +70,15 @@ static bool is_example(const uint8_t *word, size_t size) {
 /* Turn a word round, unless it is a number: digits backwards are another number.  A word and the
  * same one backwards have one hash, that of the one which comes first. */
 static bool turn(const uint8_t *word, size_t size, uint8_t turned[LONGEST]) {
-    size_t digits = 0;
-    while (digits < size && is_digit(word[digits])) digits++;
-    if (digits == size || size > LONGEST) return false;
-    for (size_t i = 0, n = 1; i < size; i += n, n = 1) {
+    size_t i = 0, n = 1;
+    while (i < size && is_digit(word[i])) i++;
+    if (i == size || size > LONGEST) return false;
+    uint64_t some;
+    for (i = 0; i + 8 <= size && !((some = read8(word + i)) & UINT64_C(0x8080808080808080)); i += 8) {
+        some = __builtin_bswap64(some);
+        memcpy(turned + size - i - 8, &some, 8);
+    }
+    for (; i < size; i += n, n = 1) {
         while (i + n < size && continues(word[i + n])) n++;
         memcpy(turned + size - i - n, word + i, n);
     }
@@ -171,9 +177,7 @@ static inline void take_run(Folding *to, size_t at, size_t size) {
     to->end = at + size;
 }
 
-/* The bytes of a text that are folded together. */
 #define STEP 64
-
 /* Fold STEP bytes of ASCII, without a branch for each: false if others, or escapes, are there. */
 static bool fold_step(const uint8_t *text, size_t at, Folding *to) {
     uint8_t low[STEP + 16] = {0}, kept[STEP], others = 0;
