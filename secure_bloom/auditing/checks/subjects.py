@@ -46,7 +46,7 @@ class AuditRequest:
     """The policy, and how much to check.
 
     Without ``with_keys`` the audit checks only what an outsider sees.  With ``check_values`` it
-    reads some values of each column that has a filter, and looks them up in the filter.  With
+    reads all values of each column that has a filter, and looks them up in the filter.  With
     ``strict`` a column that no rule names is a finding.
     """
 

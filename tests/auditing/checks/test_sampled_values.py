@@ -35,3 +35,18 @@ def test_filters_of_lists_are_sampled_too(tmp_path: Path, mode: Mode) -> None:
     columns = {} if mode is Mode.PLAIN else {"tags": ColumnRule(path="tags", key="k_pii")}
     policy = KeyPolicy(footer_key=None if mode is Mode.PLAIN else "k_footer", columns=columns)
     assert ids(Example(path=path, policy=policy).audit(check_values=True)) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}], ids=["dictionary", "plain"])
+def test_a_value_of_the_last_page_that_the_filter_lacks_is_found(
+    tmp_path: Path, options: dict[str, bool]
+) -> None:
+    keys = [f"key{number}" for number in range(3000)]
+    written = {"data_page_size": 512, "write_batch_size": 10, "write_statistics": False}
+    path = write(
+        tmp_path / "x.parquet", pa.table({"k": keys}), row_group_size=3000, **written, **options
+    )
+    put_filter(path, "k", some_filter(*(key.encode() for key in keys[:-1]), blocks=512))
+    example = Example(path=path, policy=KeyPolicy())
+    assert ids(example.audit()) == []
+    assert ids(example.audit(check_values=True)) == ["filter-wrong"]
