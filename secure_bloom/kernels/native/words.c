@@ -70,11 +70,10 @@ static bool is_example(const uint8_t *word, size_t size) {
 /* Turn a word round, unless it is a number: digits backwards are another number.  A word and the
  * same one backwards have one hash, that of the one which comes first. */
 static bool turn(const uint8_t *word, size_t size, uint8_t turned[LONGEST]) {
-    size_t i = 0, n = 1;
-    while (i < size && is_digit(word[i])) i++;
-    if (i == size || size > LONGEST) return false;
-    uint64_t some;
-    for (i = 0; i + 8 <= size && !((some = read8(word + i)) & UINT64_C(0x8080808080808080)); i += 8) {
+    size_t digits = 0, i = 0, n = 1;
+    while (digits < size && is_digit(word[digits])) digits++;
+    if (digits == size || size > LONGEST) return false;
+    for (uint64_t some; i + 8 <= size && !((some = read8(word + i)) & UINT64_C(0x8080808080808080)); i += 8) {
         some = __builtin_bswap64(some);
         memcpy(turned + size - i - 8, &some, 8);
     }
@@ -177,7 +176,7 @@ static inline void take_run(Folding *to, size_t at, size_t size) {
     to->end = at + size;
 }
 
-#define STEP 64
+#define STEP 64 /* bytes of a text */
 /* Fold STEP bytes of ASCII, without a branch for each: false if others, or escapes, are there. */
 static bool fold_step(const uint8_t *text, size_t at, Folding *to) {
     uint8_t low[STEP + 16] = {0}, kept[STEP], others = 0;
