@@ -146,7 +146,14 @@ def sample_table(
     first: dict[int, Footer] = {}
 
     def note(footer: Footer) -> None:
-        facts.append(_facts(footer))
+        facts.append(
+            FileFacts(
+                path=footer.path,
+                size=footer.size,
+                rows=tuple(footer.rows),
+                bytes_footer=covered(footer.tail.extents),
+            )
+        )
         # Files of one schema share their columns, so this holds one footer for each schema.
         first.setdefault(id(footer.columns), footer)
         if progress is not None and len(files) > _MANY:
@@ -182,15 +189,6 @@ def sample_table(
         deleted_rows=sum(
             it.deleted_rows for it in listing.files.values() if isinstance(it, LiveFile)
         ),
-    )
-
-
-def _facts(footer: Footer) -> FileFacts:
-    return FileFacts(
-        path=footer.path,
-        size=footer.size,
-        rows=tuple(footer.rows),
-        bytes_footer=covered(footer.tail.extents),
     )
 
 

@@ -79,7 +79,12 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
             print_line(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']:.3f} s)")
     failed = [key for key in found if not key["ok"]]
     for key in failed:
-        _complain(key)
+        causes = key["causes"]
+        lines = [("error", key["error"])]
+        lines += [("cause", cause) for cause in causes] if isinstance(causes, list) else []
+        lines += [("hint", key["hint"])] if key["hint"] else []
+        for kind, text in lines:
+            say(kind, str(text))
     return 2 if failed else 0
 
 
@@ -96,15 +101,6 @@ def _checked(kms: KmsClient, name: str, verbose: bool) -> dict[str, object]:
         "hint": None if error is None else error.hint,
         "causes": [] if error is None or not verbose else list(causes(error)),
     }
-
-
-def _complain(key: dict[str, object]) -> None:
-    causes = key["causes"]
-    lines = [("error", key["error"])]
-    lines += [("cause", cause) for cause in causes] if isinstance(causes, list) else []
-    lines += [("hint", key["hint"])] if key["hint"] else []
-    for kind, text in lines:
-        say(kind, str(text))
 
 
 @keys.command("new", short_help="Make a keyring of new random master keys.")

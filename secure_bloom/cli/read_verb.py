@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,7 +229,11 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
         for file in shown
     ]
     if is_too_wide(headers, rows):
-        _print_file_by_file(rows)
+        for name, row_groups, read, skipped, size in rows:
+            print_line(str(name))
+            print_line(f"  {read} of {row_groups} read, {size}")
+            if skipped:
+                print_line(f"  skipped by {skipped}")
     else:
         print_table(headers, rows)
     if len(shown) < len(report.files):
@@ -238,15 +242,6 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
     if verbose:
         for file in report.files:
             _print_row_groups(file)
-
-
-def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
-    """Print the rows of the table as lines: the terminal is too narrow for it."""
-    for name, row_groups, read, skipped, size in rows:
-        print_line(str(name))
-        print_line(f"  {read} of {row_groups} read, {size}")
-        if skipped:
-            print_line(f"  skipped by {skipped}")
 
 
 def _skipped(file: FileReadReport) -> str:

@@ -190,19 +190,15 @@ def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
         micros += (parts["days"].astype(np.int64) - JULIAN_EPOCH) * DAY_MICROS
         return micros
     if entries.dtype.kind == "f":
-        return _float_bits(entries)
+        width = entries.dtype.itemsize
+        bits = entries.view(f"<i{width}").astype(np.int64)
+        # Java has one NaN in `floatToIntBits`, and a column may hold many.
+        bits[np.isnan(entries)] = float_bits(np.nan, width=width)
+        return bits
     whole = divisor(leaf.logical)
     # Rounded down before 1970 too, as the value of a probe is (`hashed_content`).
     numbers = entries.astype(np.int64)
     return numbers // whole if whole > 1 else numbers
-
-
-def _float_bits(values: NDArray[Any]) -> NDArray[np.int64]:
-    width = values.dtype.itemsize
-    bits = values.view(f"<i{width}").astype(np.int64)
-    # Java has one NaN in `floatToIntBits`, and a column may hold many.
-    bits[np.isnan(values)] = float_bits(np.nan, width=width)
-    return bits
 
 
 def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> Iterator[pa.Array]:

@@ -408,7 +408,7 @@ def _wanted_uuids(
     if not is_plain:
         return
     columns: dict[tuple[str, ...], str] = {
-        (field.name.lower(),): field.name for field in schema if _is_uuid(field)
+        (field.name.lower(),): field.name for field in schema if isinstance(field.type, pa.UuidType)
     }
     of_table = (table["alias"] or table["table_name"]).lower()
     if of_table not in map(str.lower, schema.names):
@@ -418,10 +418,6 @@ def _wanted_uuids(
         values = [_uuid(it, parameters) for it in right]
         if name is not None and None not in values:
             yield name, [it for it in values if it is not None]
-
-
-def _is_uuid(field: pa.Field) -> bool:
-    return isinstance(field.type, pa.UuidType)
 
 
 def _equalities(where: dict[str, Any] | None) -> Iterator[tuple[dict[str, Any], _Sides]]:

@@ -200,7 +200,13 @@ class _Scan:
             for found in in_order(partial(self._in_block, part.place), blocks, self._threads):
                 seen.join(found)
         if part.arrays is not None:
-            self._take_arrays(part.arrays, seen)
+            for array in part.arrays:
+                seen.take_numbers(array)
+                for texts in plain_texts(array):
+                    seen.take_values(texts)
+                    self._take_text(_lines(texts), seen, 0)
+                    for value in _packed_values(texts):
+                        self._take_file(value, seen, 0, missed=is_marked(value, least=4))
         if part.texts is not None:
             self._take_texts(part.texts, seen)
         self.asked += seen.asked
@@ -259,15 +265,6 @@ class _Scan:
                 self._take_text(piece, seen, depth)
         if missed:
             self.unread |= {(seen.place, reason): None for _, reason in opened.unread}
-
-    def _take_arrays(self, arrays: Iterator[pa.Array], seen: _Seen) -> None:
-        for array in arrays:
-            seen.take_numbers(array)
-            for texts in plain_texts(array):
-                seen.take_values(texts)
-                self._take_text(_lines(texts), seen, 0)
-                for value in _packed_values(texts):
-                    self._take_file(value, seen, 0, missed=is_marked(value, least=4))
 
 
 def _packed_values(texts: pa.Array) -> Iterator[bytes]:

@@ -73,8 +73,6 @@ class _Written(WordIndex):
         for word in (written, written.strip(), written.strip(_ENDS), written.rpartition(b".")[0]):
             if _SHORTEST <= len(word) <= _LONGEST:
                 self.words[word] = None
-                self.words[_backwards(word)] = None
-
-
-def _backwards(word: bytes) -> bytes:
-    return word.decode("utf-8", "surrogateescape")[::-1].encode("utf-8", "surrogateescape")
+                self.words[
+                    word.decode("utf-8", "surrogateescape")[::-1].encode("utf-8", "surrogateescape")
+                ] = None

@@ -170,7 +170,10 @@ def check_page_indexes(subject: FooterSubject) -> Findings:
     extents: dict[tuple[int, str], OffsetAndLength] = {}
     for number, one in enumerate(subject.chunks):
         if one.chunk is not None:
-            column, offset = _index_extents(one.chunk, file.size)
+            column, offset = (
+                column_index_extent(one.chunk, file.size),
+                offset_index_extent(one.chunk, file.size),
+            )
             extents |= {(number, "column"): column} if column is not None else {}
             extents |= {(number, "offset"): offset} if offset is not None else {}
     content = read_extents(file, extents)
@@ -183,12 +186,6 @@ def check_page_indexes(subject: FooterSubject) -> Findings:
             yield one.finding(IMPOSSIBLE_PAGE_INDEX, error.message)
         except IntegrityError as error:
             yield one.finding(NOT_AUTHENTIC, error.message)
-
-
-def _index_extents(
-    chunk: Chunk, size: int
-) -> tuple[OffsetAndLength | None, OffsetAndLength | None]:
-    return column_index_extent(chunk, size), offset_index_extent(chunk, size)
 
 
 def _in_indexes(

@@ -273,16 +273,12 @@ class _Shown:
             self._kept.add(json_size(str(text).encode()))
             self._schemas.append(schema)
         for path, said in fields_inside(schema):
-            self._take_said(path, said)
-
-    def _take_said(self, path: tuple[str, ...], said: Mapping[str, Any]) -> None:
-        """Record what the metadata of a column show."""
-        if said.keys() & _WITH_VALUES:
-            self._take_text(path, "the column's default")
-        name = ".".join(path)
-        if secret_named(path, self._policy) is None and name not in self._policy.columns:
-            for found in _WORD.finditer(str(said.get("delta.generationExpression") or "")):
-                self._derived[name, tuple((found[1] or found[2]).split("."))] = None
+            if said.keys() & _WITH_VALUES:
+                self._take_text(path, "the column's default")
+            name = ".".join(path)
+            if secret_named(path, self._policy) is None and name not in self._policy.columns:
+                for found in _WORD.finditer(str(said.get("delta.generationExpression") or "")):
+                    self._derived[name, tuple((found[1] or found[2]).split("."))] = None
 
 
 def _condition_columns(text: str) -> Iterator[list[str]]:

@@ -75,7 +75,9 @@ def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
     Findings that concern no file, such as mistakes in the policy, are the first row, without files.
     """
     columns = _columns(report, groups)
-    shown = _shown_columns(columns, groups)
+    # Mistakes come worst first, and so do their columns here.
+    worst = dict.fromkeys(column for group in groups for column in group.columns)
+    shown = tuple(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]
     rows = _rows(report, groups, most=max(min(_MOST_ROWS, _MOST_CELLS // len(shown)), 1))
     cells = _cells(rows, shown, groups)
     made = [
@@ -125,13 +127,6 @@ def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, .
     """Return the column for the whole file, the policy's columns, and others that have findings."""
     found = (column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *report.columns, *found)))
-
-
-def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """Return the columns that fit, the worst first: a narrow window shows a few of 40."""
-    # Mistakes come worst first, and so do their columns here.
-    worst = dict.fromkeys(column for group in groups for column in group.columns)
-    return tuple(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]
 
 
 def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[PathRow]:

@@ -20,7 +20,6 @@ from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.predicates.tree import is_true
 from secure_bloom.reading.pruning.batch import Batch, ask_filters_of_file, batch_of_file
-from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason
@@ -116,7 +115,11 @@ class Planner:
     def _check_unavailable(self, pruner: FilePruner) -> None:
         """Raise an error if a condition must be checked and its key is missing or wrong."""
         for condition, error in pruner.unavailable.items():
-            _note_left_out(pruner, pruner.predicates[condition])
+            predicate = pruner.predicates[condition]
+            text = f"no key for column {predicate.leaf.name}: the condition is left out"
+            for group in pruner.groups:
+                note = Note(column=predicate.leaf.name, step=None, text=text, reason=Reason.NO_KEY)
+                group.notes.append(note)
             if pruner.alive() and isinstance(error, KeyMisfitError):
                 # To leave it out would hide a wrong keyring, or key material that was altered.
                 raise error
@@ -145,13 +148,6 @@ class Planner:
                 "for which it may not hold",
                 stacklevel=2,
             )
-
-
-def _note_left_out(pruner: FilePruner, predicate: ColumnPredicate) -> None:
-    text = f"no key for column {predicate.leaf.name}: the condition is left out"
-    for group in pruner.groups:
-        note = Note(column=predicate.leaf.name, step=None, text=text, reason=Reason.NO_KEY)
-        group.notes.append(note)
 
 
 def _with_way_out(error: KeyUnavailableError) -> KeyUnavailableError:

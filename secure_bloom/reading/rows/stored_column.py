@@ -11,7 +11,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -37,7 +37,6 @@ from secure_bloom.parquet.footer.opened import Footer
 from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
 from secure_bloom.parquet.page_values import (
     MOST_FOUND,
-    FoundEntries,
     PageValues,
     Positions,
     StoredDictionary,
@@ -224,22 +223,21 @@ class StoredColumn:
             return None
         dictionary = self._dictionary()
         wanted = None if dictionary is None else dictionary.find(sought)
-        if wanted is not None and not len(wanted.positions) and _refer_to_dictionary(every):
+        if (
+            wanted is not None
+            and not len(wanted.positions)
+            and all(it.page.encoding in DICTIONARY_ENCODINGS for it in every)
+        ):
             return wanted.positions
         found, rows = list[Positions](), 0
         for placed in every:
-            part = self._find_in(placed, sought, wanted)
+            values = self._page_values(placed)
+            part = None if values is None else values.find(sought, wanted)
             if part is None or (rows := rows + len(part)) > MOST_FOUND:
                 return None
             if len(part):
                 found.append(part + placed.start)
         return np.concatenate(found) if found else np.empty(0, np.int64)
-
-    def _find_in(
-        self, placed: _Placed, sought: Sought, wanted: FoundEntries | None
-    ) -> Positions | None:
-        values = self._page_values(placed)
-        return None if values is None else values.find(sought, wanted)
 
     def _fetch_small(self) -> None:
         """Fetch a chunk of an object at once if that is hardly more than its dictionary.
@@ -365,10 +363,6 @@ class StoredColumn:
             pages = [*([] if dictionary is None else [dictionary]), *pages]
         spans = [(it.start, it.end) for it in placed]
         return decoded_rows(self._footer, self._chunk, pages, spans, rows.ranges)
-
-
-def _refer_to_dictionary(pages: Iterable[_Placed]) -> bool:
-    return all(it.page.encoding in DICTIONARY_ENCODINGS for it in pages)
 
 
 def _placed(pages: Sequence[Page]) -> list[_Placed] | None:
