@@ -23,7 +23,7 @@ from tests.lakes.iceberg import tables as iceberg
 ROWS, FILES = 3_000, 3
 TABLE = pa.table({"id": range(ROWS), "email": [f"user{it}@example.org" for it in range(ROWS)]})
 #: What the estimate at the end of a dry run adds: sums, whatever the files are.
-ESTIMATE_CALLS = 400
+ESTIMATE_CALLS = 800
 _READ = Path("/proc/self/io")
 
 pytestmark = pytest.mark.skipif(not _READ.exists(), reason="the system counts no bytes")

@@ -129,8 +129,9 @@ class ObjectFile(InputFile):
         if offset + length < self.size or length > END:
             return self._fetched(offset, length)
         start = max(0, self.size - END)
-        self._held.add(start, self._fetched(start, self.size - start))
-        return self._read(offset, length)
+        content = self._fetched(start, self.size - start)
+        self._held.add(start, content)
+        return content[offset - start : offset - start + length]
 
     def _fetched(self, offset: int, length: int) -> bytes:
         if self._is_aside:
@@ -144,6 +145,8 @@ class ObjectFile(InputFile):
                 # A shorter object has no such bytes, and one that is gone has none.
                 self.check_unchanged()
                 raise
+        if len(data) < length:
+            self.check_unchanged()
         return data
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:

@@ -20,6 +20,7 @@ from secure_bloom.auditing.checks import table_logs
 from secure_bloom.auditing.checks.writer_schemas import texts_inside
 from secure_bloom.cli import audit_verb, shared_arguments
 from secure_bloom.lakes.delta import history, log_bounds, table_run
+from secure_bloom.lakes.delta.actions import PHYSICAL_NAME
 from secure_bloom.running.bounded_documents import parsed_json, parsed_toml, read_bounded
 from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
 from secure_bloom.spark import spark_schema
@@ -173,7 +174,8 @@ def _shown() -> table_logs._Shown:
 def _schemas() -> Iterator[dict[str, Any]]:
     """Yield schemas, of which each is small."""
     for number in range(100):
-        text = '{"a":[' + f"{number}," * 10_000 + "0]}"
+        # Schemas with physical names are kept.
+        text = f'{{"{PHYSICAL_NAME}":[' + f"{number}," * 10_000 + "0]}"
         yield {"metaData": {"schemaString": text}}
 
 

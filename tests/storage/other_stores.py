@@ -210,6 +210,15 @@ class StoreTests:
             replace_tail(files[1], len(old), [b"second"])
         assert container.objects() == {}
 
+    def test_an_object_that_shrinks_while_it_is_read_has_changed(
+        self, container: Container
+    ) -> None:
+        container.put(KEY, bytes(1_000))
+        with open_input(container.uri(KEY)) as file:
+            container.put(KEY, bytes(10))
+            with pytest.raises(FileChangedError):
+                file.all_bytes()
+
     @SIZES
     def test_a_change_during_the_upload_wins(self, container: Container, old: bytes) -> None:
         container.put(KEY, old)

@@ -278,7 +278,9 @@ class _Shown:
             name = ".".join(path)
             if secret_named(path, self._policy) is None and name not in self._policy.columns:
                 for found in _WORD.finditer(str(said.get("delta.generationExpression") or "")):
-                    self._derived[name, tuple((found[1] or found[2]).split("."))] = None
+                    source = found[1] or found[2]
+                    self._kept.add(_PATH_BYTES + len(name) + len(source))
+                    self._derived[name, tuple(source.split("."))] = None
 
 
 def _condition_columns(text: str) -> Iterator[list[str]]:
