@@ -176,6 +176,25 @@ def test_a_folder_inside_a_table_gets_no_other_rules(lake: Path) -> None:
     assert "policy-table-unknown" in ids
 
 
+@pytest.mark.parametrize(
+    "wide", ['[tables."*"]', '[tables."lake/*".columns.id]\nbloom = true', '[tables."lake/*"]']
+)
+def test_a_section_for_the_whole_lake_hides_no_other(lake: Path, wide: str) -> None:
+    policy = lake.parent / "policy.toml"
+    sections = POLICY
+    if "lake" in wide:
+        sections = POLICY.replace('"customers/*"', '"lake/customers/*"')
+        sections = sections.replace('"orders/*"', '"lake/orders/*"')
+    policy.write_text(f"{sections}{wide}\n")
+    found = sb.audit(lake, policy=policy).findings
+    assert {it.column for it in found if it.id == "column-in-clear"} >= {"email", "iban", "card"}
+    assert not sb.reencrypt(lake, policy=policy).failed
+    assert keys_of(lake / "customers" / "x.parquet")["email"] == "k_pii"
+    assert not sb.add_bloom_filters(lake, policy=policy).failed
+    found = sb.audit(lake, policy=policy).findings
+    assert {it.id for it in found} & {"column-in-clear", "column-without-filter"} == set()
+
+
 def test_writers_take_the_rules_of_one_table(lake: Path) -> None:
     policy = sb.KeyPolicy.load(lake.parent / "policy.toml")
     for call in (

@@ -277,7 +277,7 @@ def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
     if plan.properties is not None and not summed.tables:
         yield from check_properties(plan.properties, request.policy, {})
     # A table whose files a sample left out has files.
-    used = {request.policy.rules_at(path).table for path in plan.listed}
+    used = {name for path in plan.listed for name in request.policy.tables_at(path)}
     for pattern in sorted(request.policy.tables.keys() - used):
         yield POLICY_TABLE_UNUSED.finding(f'no file belongs to [tables."{pattern}"]')
 

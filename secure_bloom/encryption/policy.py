@@ -41,7 +41,12 @@ from secure_bloom.encryption.policy_tables import (
     table_fields,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
-from secure_bloom.encryption.table_patterns import UnknownTableError, like_table, tables_of
+from secure_bloom.encryption.table_patterns import (
+    UnknownTableError,
+    inside,
+    like_table,
+    tables_of,
+)
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.reports.text import without_commands
 
@@ -177,7 +182,11 @@ class KeyPolicy:
         if names:
             if names not in self._nested:
                 own, *wider = (self.tables[name] for name in names)
-                self._nested[names] = functools.reduce(KeyPolicy._inside, wider, own)
+                own = functools.reduce(KeyPolicy._inside, wider, own)
+                if names[0].strip("*/") and inside(names[0], self.tables):
+                    # Its columns may be in the files of the tables that lie in it alone.
+                    own = replace(own, shared=own.shared.union(own.columns))
+                self._nested[names] = own
             return self._nested[names]
         if self.tables:
             like = like_table(path, self.tables)
@@ -228,11 +237,22 @@ class KeyPolicy:
     def for_paths(self, paths: Iterable[str]) -> KeyPolicy:
         """Return the policy of the one table that all paths name, or this policy for other paths.
 
-        A path above several tables names none: each file below it then has the policy of its own
-        table.
+        Below a path may be files of other tables, whatever table the path itself is in: each file
+        then has the policy of its own table.
         """
+        paths = list(paths)
         found = {policy.table: policy for policy in map(self.rules_at, paths)}
-        return next(iter(found.values())) if len(found) == 1 and None not in found else self
+        if len(found) != 1 or None in found:
+            return self
+        tables = {name for path in paths for name in tables_of(path, self.tables)[:1]}
+        return self if any(inside(it, self.tables) for it in tables) else found.popitem()[1]
+
+    def tables_at(self, address: str) -> tuple[str, ...]:
+        """Return the patterns of the tables that an address is in, the narrowest first, or none."""
+        try:
+            return tables_of(address, self.tables)
+        except UnknownTableError:
+            return ()
 
     @classmethod
     @checked_arguments

@@ -76,6 +76,21 @@ def tables_of(address: str, patterns: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def inside(pattern: str, patterns: Iterable[str]) -> list[str]:
+    """Return the patterns of tables that may lie in the table of ``pattern``.
+
+    These are the patterns that say more than it does.  Any that names a part says more than "*".
+    """
+    outer, _ = _wanted(pattern)
+    found = []
+    for other in patterns:
+        inner, _ = _wanted(other)
+        more = range(len(inner) - len(outer) + 1) if len(inner) > len(outer) else ()
+        if any(all(map(fnmatchcase, inner[it : it + len(outer)], outer)) for it in more):
+            found.append(other)
+    return found
+
+
 def like_table(address: str, patterns: Iterable[str]) -> tuple[str, str] | None:
     """Return a pattern that looks like a misspelt part of an address, and that part."""
     parts = _parts(address)
