@@ -16,6 +16,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.table_patterns import UnknownTableError
 from secure_bloom.parquet.pyarrow_encryption import pyarrow_encryption
 from secure_bloom.spark.session import session_config
+from testing.command_line import run
 from testing.tables import KEYRING, keyring_json
 
 POLICY = """
@@ -345,3 +346,12 @@ def test_a_section_inside_another_names_what_it_changes(lake: Path) -> None:
         "EMAIL": "k_new",
         "tags.list.element": "k_finance",
     }
+
+
+@pytest.mark.parametrize("text", ["", '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'])
+def test_a_policy_without_a_rule_is_not_obeyed_by_everything(lake: Path, text: str) -> None:
+    policy = lake.parent / "policy.toml"
+    policy.write_text(text)
+    assert {it.id for it in sb.audit(lake, policy=policy).findings} == {"policy-invalid"}
+    done = run("policy", "check", policy)
+    assert (done.returncode, "it has no rule" in done.stdout + done.stderr) == (1, True)

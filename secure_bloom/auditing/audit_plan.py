@@ -232,6 +232,11 @@ def _policy(
             )
         path = os.fspath(policy)
         draft, problems = draft_policy(path)
+        if draft is not None:
+            try:
+                draft.check_has_rules()
+            except PolicyError as error:
+                draft, problems = None, (error,)
         if draft is None:
             return None, tuple(policies.check_draft(problems, path))
         policy = draft

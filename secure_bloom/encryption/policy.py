@@ -247,6 +247,14 @@ class KeyPolicy:
         tables = {name for path in paths for name in tables_of(path, self.tables)[:1]}
         return self if any(inside(it, self.tables) for it in tables) else found.popitem()[1]
 
+    def check_has_rules(self) -> None:
+        """Raise PolicyError if the policy says of no column and no footer how it is stored."""
+        if not (self.columns or self.footer_key or self.tables or self.clear):
+            raise PolicyError(
+                "it has no rule: no column, no footer key, no table",
+                hint="secure-bloom policy init TABLE writes one",
+            )
+
     def tables_at(self, address: str) -> tuple[str, ...]:
         """Return the patterns of the tables that an address is in, the narrowest first, or none."""
         try:

@@ -75,6 +75,10 @@ def check_policy(
     if policy is None:
         return CheckedPolicy(is_valid=False, problems=problems)
     found: list[SecureBloomError] = [*_missing_keys(policy), *_unknown_findings(policy, findings)]
+    try:
+        policy.check_has_rules()
+    except PolicyError as error:
+        found.append(error)
     notes = [*_unnamed_keys(policy), *_alike_keys(policy), *_contradictions(policy)]
     if table is not None:
         for own, leaves, paths in _columns_by_table(policy, table, keys, found):
