@@ -76,6 +76,18 @@ def test_an_interval_is_written_as_a_duration(tmp_path: Path) -> None:
     assert not (tmp_path / "x.parquet").exists()
 
 
+def test_an_interval_of_more_than_a_day_has_its_days_in_every_form(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"d": pa.array([93_600], pa.duration("s"))}), tmp_path / "w.parquet")
+    query = f"select *, [d] as l, map {{'k': -d}} as m from '{tmp_path / 'w.parquet'}'"
+    wanted = {"d": "P1DT2H", "l": ["P1DT2H"], "m": [["k", "P-1DT-2H"]]}
+    assert json.loads(run("sql", query, "--format", "jsonl").stdout) == wanted
+    assert json.loads(run("sql", query, "--json").stdout)["data"] == [wanted]
+    for form in ("csv", "tsv", "table"):
+        shown = run("sql", query, "--format", form).stdout
+        assert shown.count("P1DT2H") == 2
+        assert shown.count("P-1DT-2H") == 1
+
+
 FOOTER = '[footer]\nkey = "k_footer"\n'
 
 

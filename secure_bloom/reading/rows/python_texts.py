@@ -21,7 +21,7 @@ def text_of(value: object) -> str:
     form = _FORMS.get(type(value))
     if form is not None:
         return form(value)
-    if type(value).__name__ == "MonthDayNano":
+    if _is_interval(value):
         return _interval(value)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
@@ -32,15 +32,25 @@ def _duration(value: timedelta) -> str:
     return duration_text(value // timedelta(microseconds=1) * 1000)
 
 
-def _interval(value: Any) -> str:
-    """Return an interval of SQL, pyarrow's ``MonthDayNano``, in ISO 8601."""
-    from secure_bloom.parquet.texts import duration_text
+def _is_interval(value: object) -> bool:
+    return type(value).__name__ == "MonthDayNano"
 
-    days = f"{value.months}M" if value.months else ""
-    days += f"{value.days}D" if value.days else ""
-    clock = duration_text(abs(value.nanoseconds)).partition("T")[2] if value.nanoseconds else ""
-    sign = "-" if value.nanoseconds < 0 else ""
-    return f"P{days}" + (f"T{sign}{clock}" if clock else "") if days or clock else "PT0S"
+
+def _interval(value: Any) -> str:
+    """Return an interval of SQL, pyarrow's ``MonthDayNano``, in ISO 8601.
+
+    24 hours are a day, as in a duration. Each part has its own sign.
+    """
+    from secure_bloom.parquet.texts import SECOND, duration_text
+
+    full_days, of_day = divmod(abs(value.nanoseconds), 86_400 * SECOND)
+    sign = -1 if value.nanoseconds < 0 else 1
+    days = value.days + sign * full_days
+    date = (f"{value.months}M" if value.months else "") + (f"{days}D" if days else "")
+    if not of_day:
+        return f"P{date}" if date else "PT0S"
+    clock = duration_text(of_day).removeprefix("PT")
+    return f"P{date}T{'-' if sign < 0 else ''}{clock}"
 
 
 #: Types whose ``str()`` a condition would not take, and ``str``, which is the commonest.
@@ -65,7 +75,8 @@ def json_of(value: Any) -> Any:
     """Return a value for JSON. Bytes, dates, decimals and NaN become the same texts as in CSV."""
     if isinstance(value, dict):
         return {str(key): json_of(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    # An interval is a tuple too.
+    if isinstance(value, list | tuple) and not _is_interval(value):
         return [json_of(item) for item in value]
     if value is None or isinstance(value, bool | int | str):
         return value

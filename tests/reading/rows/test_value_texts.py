@@ -220,3 +220,39 @@ def test_common_values_are_not_written_one_by_one(
     assert b"".join(json_lines(batch)).count(b"\n") == batch.num_rows
     # The name of the column is one.
     assert one_by_one == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("months", "days", "hours", "text"),
+    [
+        (0, 0, 26, "P1DT2H"),
+        (0, 0, -26, "P-1DT-2H"),
+        (0, 0, 24, "P1D"),
+        (0, 0, -48, "P-2D"),
+        (0, 0, 2_400_000, "P100000D"),
+        (14, 3, 25, "P14M4DT1H"),
+        (1, -3, -25, "P1M-4DT-1H"),
+        (0, 1, -26, "PT-2H"),
+        (0, 1, -24, "PT0S"),
+        (-1, 0, 0, "P-1M"),
+        (0, 0, 0, "PT0S"),
+        (0, 2, 0.5, "P2DT30M"),
+        (0, 0, 24 + 1 / 7200, "P1DT0.5S"),
+    ],
+)
+def test_an_interval_has_all_of_its_hours(months: int, days: int, hours: float, text: str) -> None:
+    interval = pa.MonthDayNano((months, days, round(hours * 3600 * 10**9)))
+    column = pa.array([interval, None], pa.month_day_nano_interval())
+    lists = pa.array([[interval]], pa.list_(pa.month_day_nano_interval()))
+    maps = pa.array([[("a", interval)]], pa.map_(pa.string(), pa.month_day_nano_interval()))
+    structs = pa.StructArray.from_arrays([column.slice(0, 1)], ["a"])
+    assert _lines(column) == (f"{text}\n\n", f'{{"x": "{text}"}}\n{{"x": null}}\n')
+    assert _lines(lists)[1] == f'{{"x": ["{text}"]}}\n'
+    assert _lines(maps)[1] == f'{{"x": [["a", "{text}"]]}}\n'
+    assert _lines(structs)[1] == f'{{"x": {{"a": "{text}"}}}}\n'
+
+
+def _lines(column: pa.Array) -> tuple[str, str]:
+    batch = pa.RecordBatch.from_arrays([column], ["x"])
+    csv, jsonl = CsvForm().lines(batch), json_lines(batch)
+    return b"".join(csv).decode(), b"".join(jsonl).decode()
