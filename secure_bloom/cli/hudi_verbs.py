@@ -308,8 +308,9 @@ def print_lookup(report: LookupReport, *, verbose: bool) -> None:
     """Print each key with the files that hold it, then how many files were skipped and read."""
     from secure_bloom.hudi.key_lookup import LookupStatus
 
+    absent = "unknown" if report.failed else "nowhere"
     for key, paths in report.found.items():
-        for path in paths or ("nowhere",):
+        for path in paths or (absent,):
             print_line(f"{key}  {path}")
     if verbose:
         rows = [

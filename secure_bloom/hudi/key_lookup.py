@@ -87,7 +87,7 @@ class FileLookup:
 class LookupReport(Report):
     """For every key the files that hold it, and for every file the result of its search.
 
-    If a file failed, the answer lacks the keys of that file.
+    If a file failed, the answer lacks the keys of that file: it may hold those of ``unknown``.
     """
 
     found: Mapping[str, tuple[str, ...]] = field(repr=False)
@@ -97,6 +97,11 @@ class LookupReport(Report):
     def failed(self) -> tuple[FileLookup, ...]:
         """The files that could not be searched."""
         return tuple(file for file in self.files if file.status is LookupStatus.FAILED)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The keys that no searched file holds, if a file failed that may hold them."""
+        return tuple(key for key, paths in self.found.items() if self.failed and not paths)
 
     @property
     def false_positives(self) -> int:
@@ -117,6 +122,7 @@ class LookupReport(Report):
         return {
             "keys": {key: list(paths) for key, paths in self.found.items()},
             "keys_found": sum(bool(paths) for paths in self.found.values()),
+            "keys_unknown": len(self.unknown),
             "files_skipped_by_range": self.count(LookupStatus.SKIPPED_BY_RANGE),
             "files_skipped_by_filter": self.count(LookupStatus.SKIPPED_BY_FILTER),
             "files_read": self.count(LookupStatus.READ),

@@ -81,8 +81,8 @@ class IndexReport(Report):
     """One data file's index: its path, its size in bytes, and the parts that were built or kept.
 
     A small index of a file of a table is in the table's manifest: then it has no path.  A file that
-    gets no index is ``unchanged``, and ``note`` says why.  A signed data file whose key is missing
-    is not ``verified``: its content may be forged.
+    gets no index is ``unchanged``.  ``note`` says why a file or a column gets none.  A signed data
+    file whose key is missing is not ``verified``: its content may be forged.
     """
 
     path: str

@@ -34,6 +34,8 @@ from secure_bloom.storage.paths import without_links
 
 #: The note of a file whose index has all wanted filters.
 HAS_FILTERS: Final = "its index has these filters already"
+#: The same of a file in which other columns of the request get none.
+_HAS_OTHERS: Final = "its index has the other filters already"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +162,9 @@ class TableFile:
     ``root`` is the table's folder, ``target`` the path of a new index file.  ``options`` are by the
     names in the table, which ``stored`` maps to those in the file.  With ``names`` the file is
     opened with the table's names of all its columns, so that a policy's rules are those of the
-    table's columns.  ``taken`` are indexes that must not be embedded again: readers that do not
-    mind the order of manifests would lose the file.
+    table's columns.  ``left_out`` says why other columns of the request get none.
+    ``taken`` are indexes that must not be embedded again: readers that do not mind the order of
+    manifests would lose the file.
     """
 
     root: str
@@ -170,6 +173,7 @@ class TableFile:
     stored: Mapping[str, str]
     names: ColumnMapping | None
     size: int
+    left_out: str | None = None
     old_names: tuple[str, ...] = ()
     embedded: bytes | None = field(default=None, repr=False)
     taken: frozenset[bytes | None] = field(default=frozenset(), repr=False)
@@ -201,9 +205,8 @@ class TableWork(IndexWork):
                 raise damage_hint(error) from error.__cause__
             before = FileIndex()
         if all(_has_filter(before, name) for name in listed.stored.values()):
-            return IndexResult(
-                report=IndexReport(path=task.path, status="unchanged", note=HAS_FILTERS)
-            )
+            note = f"{listed.left_out}; {_HAS_OTHERS}" if listed.left_out else HAS_FILTERS
+            return IndexResult(report=IndexReport(path=task.path, status="unchanged", note=note))
         built = self.builder.filters(file, listed.options)
         indexes = [(listed.stored[name], index) for name, index in built.indexes]
         merged = before.with_indexes(indexes)
@@ -219,6 +222,7 @@ class TableWork(IndexWork):
             columns=built.reports,
             kept=tuple(kept_indexes(merged, indexes)),
             verified=built.is_verified,
+            note=listed.left_out,
         )
         if is_embedded:
             return IndexResult(report=report, embedded=content)

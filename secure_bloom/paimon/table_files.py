@@ -40,12 +40,14 @@ _UNITS = {"k": 10, "m": 20, "g": 30}
 class IndexableFile:
     """A data file that gets an index: the options of its columns, by the table's names.
 
-    ``stored`` maps the name of each column in the table to its name in the file.
+    ``stored`` maps the name of each column in the table to its name in the file.  ``left_out`` says
+    why other columns of the request get none.
     """
 
     file: PaimonFile
     options: Mapping[str, IndexOptions]
     stored: Mapping[str, str]
+    left_out: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +87,14 @@ def choose(
             skipped[file.path] = "not a Parquet file"
             continue
         usable, reasons = _usable(table, file, columns, is_merged=table.is_merged(file))
+        reason = "; ".join(reasons)
         if usable:
             options = {name: columns[name] for name in usable}
-            wanted.append(IndexableFile(file=file, options=options, stored=usable))
+            wanted.append(
+                IndexableFile(file=file, options=options, stored=usable, left_out=reason or None)
+            )
         else:
-            skipped[file.path] = "; ".join(reasons)
+            skipped[file.path] = reason
     return IndexableFiles(wanted=tuple(wanted), skipped=skipped)
 
 

@@ -201,6 +201,7 @@ class IndexPublication:
             target=target,
             options=chosen.options,
             stored=chosen.stored,
+            left_out=chosen.left_out,
             names=self._table.mapping(file),
             size=file.size,
             old_names=file.index_names,

@@ -128,6 +128,19 @@ def test_files_that_failed_are_counted(lake: Path) -> None:
     assert document["files_failed"] == 1
 
 
+def test_a_key_that_a_failed_file_may_hold_is_unknown(lake: Path) -> None:
+    out = lake / "out"
+    looked = run("hudi", "lookup", out, KEYS[250], "none")
+    assert looked.returncode == 2
+    assert looked.stdout.startswith(f"{KEYS[250]}  {out / 'b.parquet'}\nnone  unknown\n")
+    document = json.loads(run("hudi", "lookup", out, KEYS[250], "none", "--json").stdout)
+    assert document["keys"] == {KEYS[250]: [str(out / "b.parquet")], "none": []}
+    assert (document["keys_found"], document["keys_unknown"]) == (1, 1)
+    keyring = ("--keyring", lake / "keyring.json")
+    document = json.loads(run("hudi", "lookup", out, "none", *keyring, "--json").stdout)
+    assert document["keys_unknown"] == 0
+
+
 def test_a_key_could_write_on_the_terminal(lake: Path) -> None:
     looked = run("hudi", "lookup", lake / "out" / "b.parquet", "hidden\b\b")
     assert looked.stdout.startswith("hidden\\x08\\x08  nowhere\n")

@@ -34,6 +34,12 @@ def test_key_columns_of_files_that_are_merged_are_indexed(lake: Warehouse) -> No
     assert lake.rows() == [{"id": 1, "v": 11}, {"id": 20, "v": 20}, {"id": 30, "v": 12}]
     assert lake.rows("id = 1") == [{"id": 1, "v": 11}]
     assert lake.rows("v = 10") == []
+    again = build(folder, "id", "v")
+    assert {file.status for file in report.files} == {"built"}
+    assert {file.status for file in again.files} == {"unchanged"}
+    for file in report.files + again.files:
+        assert "column v is not part of the primary key" in str(file.note)
+    assert all("has the other filters already" in str(file.note) for file in again.files)
 
 
 def test_other_columns_of_files_that_are_merged_are_refused_by_name(lake: Warehouse) -> None:
