@@ -154,12 +154,12 @@ def plan_audit(
     """
     roots = as_paths(paths)
     taken, findings = _policy(policy, roots)
-    accepted = () if taken is None else current(taken.accepted, _today())
+    accepted = {} if taken is None else current(taken.accepted, _today())
     options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
     selected = selection(options.ignore, options.severity)
     if options.baseline is not None:
         selected = replace(selected, known=known_findings(options.baseline))
-    scope = _scope(policy, options)
+    scope = replace(_scope(policy, options), accepted=accepted)
     if taken is None:
         return AuditPlan(request=None, findings=findings, selection=selected, scope=scope)
     request = AuditRequest(

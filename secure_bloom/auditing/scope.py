@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -27,12 +27,14 @@ class AuditScope:
 
     ``policy`` is the path of the policy file and ``policy_sha256`` the digest of its bytes and of
     the files that it includes. Both are None for a policy that was made in Python.  ``options`` are
-    those of :func:`secure_bloom.audit`, by name.
+    those of :func:`secure_bloom.audit`, by name.  ``accepted`` has the findings that the policy
+    accepts today, ``ID`` or ``ID:COLUMN``, and why.
     """
 
     policy: str | None = None
     policy_sha256: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    accepted: Mapping[str, str] = field(default_factory=dict)
     files_left_out: int = 0
     versions: Mapping[str, str] = field(default_factory=_versions)
 
@@ -42,17 +44,25 @@ class AuditScope:
             "policy": self.policy,
             "policy_sha256": self.policy_sha256,
             "options": dict(self.options),
+            "accepted": dict(self.accepted),
             "files_left_out": self.files_left_out,
             "versions": dict(self.versions),
         }
 
     def settings(self) -> list[str]:
         """Return the options that were given, as the command line spells them."""
+        ignored = [it for it in self.options.get("ignore", ()) if it not in self.accepted]
+        given = {**self.options, "ignore": ignored}
         return [
             f"--{name.replace('_', '-')}" + ("" if value is True else f" {_words(value)}")
-            for name, value in self.options.items()
+            for name, value in given.items()
             if value
         ]
+
+    def reason(self, finding: str, columns: Iterable[str]) -> str | None:
+        """Return why the policy accepts an ignored finding of these columns, or None."""
+        names = (finding, *(f"{finding}:{column}" for column in columns))
+        return next((self.accepted[name] for name in names if name in self.accepted), None)
 
     def not_looked_at(self) -> list[str]:
         """Return short descriptions of what the audit left out because of its options."""

@@ -44,9 +44,13 @@ def accepted_findings(policy: ConfigTable) -> tuple[AcceptedFinding, ...]:
     return tuple(_accepted(ConfigTable.of("[[audit.ignore]]", entry)) for entry in entries)
 
 
-def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> list[str]:
-    """Return the findings that are accepted today."""
-    return [it.finding for it in accepted if it.until is None or today <= it.until]
+def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> dict[str, str]:
+    """Return the findings that are accepted today, with the reason and the last day."""
+    return {
+        it.finding: it.reason if it.until is None else f"{it.reason} (until {it.until})"
+        for it in accepted
+        if it.until is None or today <= it.until
+    }
 
 
 def _accepted(table: ConfigTable) -> AcceptedFinding:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from io import StringIO
 from pathlib import Path
 
+from rich.console import Console
+
+from secure_bloom.auditing.formats.html import render_html
+from secure_bloom.auditing.formats.sarif import render_sarif
+from secure_bloom.auditing.formats.terminal import render_text
 from secure_bloom.auditing.scope import AuditScope
+from testing.tables import Mode
 from tests.auditing.examples import POLICY, Example, sound
 
 POLICY_TEXT = '[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n'
@@ -56,3 +64,22 @@ def test_what_options_leave_out_is_told() -> None:
         "values in data pages",
         "properties of Spark sessions",
     ]
+
+
+def test_every_report_says_why_a_finding_is_accepted(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    accepted = '[[audit.ignore]]\nfinding = "column-in-clear:email"\nreason = "a test table"\n'
+    policy.write_text(POLICY_TEXT + accepted + "until = 2999-01-31\n")
+    report = Example(path=sound(tmp_path, Mode.PLAIN), policy=policy).audit()
+    assert "column-in-clear" in {it.id for it in report.ignored}
+    why = "a test table (until 2999-01-31)"
+    assert report.to_dict()["scope"]["accepted"] == {"column-in-clear:email": why}
+    # No option was given.
+    assert report.scope.settings() == []
+    printed = StringIO()
+    render_text(report, Console(file=printed, width=200))
+    for text in (render_sarif(report), render_html(report), printed.getvalue()):
+        assert why in text
+    results = json.loads(render_sarif(report))["runs"][0]["results"]
+    [said] = [it["suppressions"][0]["justification"] for it in results if "suppressions" in it]
+    assert said == why

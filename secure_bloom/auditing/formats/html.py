@@ -138,6 +138,7 @@ def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
     lines = {
         "Policy": f"{scope.policy or 'made in Python'}{digest}",
         "Options": ", ".join(scope.settings()) or "none",
+        "Accepted": "; ".join(f"{name}: {why}" for name, why in scope.accepted.items()),
         "Not looked at": "; ".join(scope.not_looked_at()),
         "Time": f"{created:%Y-%m-%d %H:%M} {created.tzname() or ''}" if created else "",
         "Versions": ", ".join(f"{name} {number}" for name, number in scope.versions.items()),

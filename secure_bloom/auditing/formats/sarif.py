@@ -26,6 +26,7 @@ from secure_bloom.auditing.formats.mistakes import (
     is_unchecked,
 )
 from secure_bloom.auditing.formats.path_rows import common_folder
+from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.text import legible, named_columns
 
 _SCHEMA = (
@@ -66,7 +67,7 @@ def render_sarif(report: AuditReport, *, meanings: Mapping[str, str] | None = No
     run = {
         "tool": {"driver": _driver(rules)},
         "invocations": [{"executionSuccessful": True}],
-        "results": [_result(mistake, indexes, dataset) for mistake in mistakes],
+        "results": [_result(mistake, indexes, dataset, report.scope) for mistake in mistakes],
         "properties": report.scope.to_dict(),
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
@@ -106,7 +107,9 @@ def _rule(mistake: Mistake, meaning: str | None) -> dict[str, Any]:
     }
 
 
-def _result(mistake: Mistake, indexes: dict[str, int], dataset: str) -> dict[str, Any]:
+def _result(
+    mistake: Mistake, indexes: dict[str, int], dataset: str, scope: AuditScope
+) -> dict[str, Any]:
     """Return a result with its first locations. Its message counts all files."""
     document: dict[str, Any] = {
         "ruleId": mistake.id,
@@ -119,7 +122,8 @@ def _result(mistake: Mistake, indexes: dict[str, int], dataset: str) -> dict[str
     if mistake.severity is Severity.NOTE:
         document["kind"] = "informational"
     if mistake.state is State.IGNORED:
-        document["suppressions"] = [{"kind": "external", "justification": "--ignore"}]
+        reason = scope.reason(mistake.id, mistake.columns) or "--ignore"
+        document["suppressions"] = [{"kind": "external", "justification": reason}]
     return document
 
 

@@ -17,6 +17,7 @@ from secure_bloom.auditing.formats.mistakes import (
     verdict,
 )
 from secure_bloom.auditing.formats.path_rows import below_folder, common_folder
+from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports.text import counted, legible, named_columns
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _report_lines(
     for group in groups:
         if group.state not in HARMLESS:
             yield from _paragraph(group, folder, verbose=verbose)
-    yield from _lines_of([group for group in groups if group.state in HARMLESS])
+    yield from _lines_of([group for group in groups if group.state in HARMLESS], report.scope)
     yield from _tables(report, folder, most=None if verbose else _MOST_TABLES)
     yield from _summary(report, groups, folder)
 
@@ -117,13 +118,15 @@ def _fix_lines(fix: str) -> Iterator[_Line]:
         label = ""
 
 
-def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
+def _lines_of(groups: list[Mistake], scope: AuditScope) -> Iterator[_Line]:
     """Yield one line for each note and each ignored mistake."""
     from rich.text import Text
 
     for group in groups:
         columns = f" {named_columns(group.columns)}" if group.columns else ""
         text = f"{group.state}: {group.id}{columns}: {legible(group.what)} ({extent(group)})"
+        if group.state is State.IGNORED and (why := scope.reason(group.id, group.columns)):
+            text += f"; accepted: {legible(why)}"
         yield _Line(0, Text(text, style=_STYLES[group.state]))
     if groups:
         yield _Line(0, Text())
