@@ -66,6 +66,21 @@ _LACKING = re.compile(r"not provided for the following parameters: (\w+(?:, \w+)
 #: A parameter as a condition may have it, and DuckDB not.
 _COLON_NAME: Final = re.compile(r"(?<![:\w])\s:[A-Za-z_]\w*")
 _OF_CONDITIONS: Final = "write a parameter as $name"
+#: The kinds of errors whose text may have a value of a row, and what is said of them instead.
+_OF_A_VALUE: Final = re.compile("(Conversion|Invalid Input|Out of Range) Error")
+_TRY_CAST: Final = "try_cast(COLUMN AS TYPE) gives null for a value that does not fit"
+_VALUE_ERRORS: Final = {
+    "Conversion": ("a value cannot be converted to a type (DuckDB: Conversion Error)", _TRY_CAST),
+    "Invalid Input": (
+        "a function or operation does not take a value (DuckDB: Invalid Input Error)",
+        "try(EXPRESSION) gives null for a value that it does not take",
+    ),
+    "Out of Range": (
+        "a number is out of the range of its type (DuckDB: Out of Range Error)",
+        "cast to a wider type, such as HUGEINT or DOUBLE; try(EXPRESSION) gives null",
+    ),
+    None: ("a value does not fit an operation or a type", _TRY_CAST),
+}
 _HINT: Final = "write texts in single quotes, names of columns in double quotes"
 
 
@@ -116,16 +131,19 @@ class OpenQuery:
         ``missing_keys`` is that of :meth:`.Table.sql`.
 
         ``tables`` has the open table of each name. ``parameters`` are the values of ``$name`` in
-        the query.  Raises PolicyError for a query that DuckDB refuses, and the error of a table
-        that cannot be read.
+        the query.  Raises PolicyError for a query that DuckDB refuses, for a value that the query
+        does not use and for columns that differ in case alone, and the error of a table that cannot
+        be read.
         """
         by_name("parameters", parameters)
         values = dict(parameters or {})
+        _check_parameters(self._tree, values)
         most = _first_rows(self._tree)
         for name, table in tables.items():
             with self._errors():
                 frame = self._scanned(table, table.missing_keys(missing_keys))
             schema = table.shown_schema(table.hidden(table.missing_keys(missing_keys)))
+            _check_names(name, schema)
             frame = _with_uuids(frame, _wanted_uuids(self._tree, values, schema))
             self._register(name, frame if most is None else frame.head(most), schema)
         with self._errors():
@@ -257,6 +275,45 @@ def by_name(argument: str, given: Mapping[str, Item] | None) -> dict[str, Item]:
     return {name.lower(): item for name, item in (given or {}).items()}
 
 
+def _check_parameters(tree: dict[str, Any], values: Mapping[str, object]) -> None:
+    """Raise PolicyError for a value that the query does not use, unless it lacks another one."""
+    used = {
+        it["identifier"].lower() for it in _expressions(tree) if it["type"] == "VALUE_PARAMETER"
+    }
+    unused = [f"${name}" for name in values if name.lower() not in used]
+    if unused and used <= set(map(str.lower, values)):
+        raise PolicyError(
+            f"the query has no parameter {', '.join(unused)}, for which a value was given",
+            hint="use it in the query, or leave the value out",
+        )
+
+
+def _check_names(table: str, schema: pa.Schema) -> None:
+    """Raise PolicyError for columns, or members of one structure, that differ in case alone.
+
+    DuckDB compares names without case, and would take the first of them for each.
+    """
+    for first, second in _alike(schema):
+        raise PolicyError(
+            f"{table}: the columns {first} and {second} differ in case alone, and SQL compares "
+            "names without case",
+            hint=f"secure-bloom read TABLE --columns {first.partition('.')[0]} reads one of them",
+        )
+
+
+def _alike(fields: Iterable[pa.Field], inside: str = "") -> Iterator[tuple[str, str]]:
+    known: dict[bytes, str] = {}
+    for field in fields:
+        path = inside + field.name
+        # DuckDB compares letters beyond ASCII with their case.
+        key = field.name.encode().lower()
+        if key in known:
+            yield known[key], path
+        known[key] = path
+        members = map(field.type.field, range(field.type.num_fields))
+        yield from _alike(members, f"{path}.")
+
+
 def _refusal(error: Exception) -> PolicyError:
     """Return an error of DuckDB as an error of this package, without values of rows."""
     # pyarrow, which reads the answer, raises its own error with DuckDB's text.
@@ -280,10 +337,9 @@ def _refusal(error: Exception) -> PolicyError:
             "the query needs more memory than there is",
             hint="select fewer columns or rows; aggregate before a join",
         )
-    return PolicyError(
-        "the query failed while it ran: a value does not fit an operation or a type",
-        hint="try_cast(COLUMN AS TYPE) gives null for a value that does not fit",
-    )
+    found = _OF_A_VALUE.match(str(error)[:200])
+    reason, hint = _VALUE_ERRORS[found[1] if found else None]
+    return PolicyError(f"the query failed while it ran: {reason}", hint=hint)
 
 
 def _tables(node: object, defined: Set[str]) -> Iterator[str]:

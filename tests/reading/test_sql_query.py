@@ -273,6 +273,82 @@ def test_errors_have_no_values(query: str, table: sb.Table) -> None:
     assert "example" not in shown
 
 
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("SELECT '2020-13-45'::date", "cannot be converted to a type (DuckDB: Conversion Error)"),
+        ("SELECT email::int FROM self", "Conversion Error"),
+        ("SELECT (id + 300)::tinyint FROM self", "Conversion Error"),
+        ("SELECT id + 9223372036854775807 FROM self", "Out of Range Error"),
+        ("SELECT strptime(email, '%Y') FROM self", "Invalid Input Error"),
+        ("SELECT error(email) FROM self", "Invalid Input Error"),
+    ],
+)
+def test_an_error_about_a_value_names_its_kind(query: str, kind: str, table: sb.Table) -> None:
+    with pytest.raises(sb.PolicyError) as caught:
+        table.sql(query)
+    assert kind in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "names"),
+    [
+        ("SELECT 1", {"most": 1}, "$most"),
+        ("SELECT id FROM self WHERE id = $id", {"id": 1, "most": 1, "x": 2}, "$most, $x"),
+        ("SELECT id FROM self LIMIT $n", {"n": 1, "country": "user07"}, "$country"),
+    ],
+)
+def test_a_value_that_the_query_does_not_use_is_named(
+    query: str, values: dict[str, object], names: str, table: sb.Table
+) -> None:
+    with pytest.raises(sb.PolicyError, match="the query has no parameter") as caught:
+        table.sql(query, parameters=values)
+    assert f"parameter {names}," in str(caught.value)
+    assert "user07" not in f"{caught.value}{caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM self ORDER BY id LIMIT $n OFFSET $M",
+        "WITH x AS (SELECT $m::int AS m) SELECT $n + m FROM x",
+        "SELECT list_transform([1], lambda x: x + $n + $m)",
+        "SELECT sum(id) FILTER (id < $n) FROM self HAVING count(*) > $m",
+        "SELECT 1 FROM self a JOIN (SELECT $n AS n) b ON a.id = $m UNION ALL SELECT $n",
+    ],
+)
+def test_a_value_may_be_used_anywhere_in_a_query(query: str, table: sb.Table) -> None:
+    assert table.sql(query, parameters={"n": 2, "m": 1}).num_rows > 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ({"User": [1], "id": [2], "user": [3]}, "User and user"),
+        ({"s": [{"A": 1, "a": 2}]}, "s.A and s.a"),
+        ({"l": [[{"A": 1, "a": 2}]]}, ".a differ"),
+    ],
+)
+@pytest.mark.parametrize("query", ['SELECT "user" FROM self', "SELECT * FROM self"])
+def test_columns_that_differ_in_case_alone_are_refused(
+    query: str, rows: dict[str, list[object]], named: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.parquet", pa.table(rows), Mode.PLAIN)
+    with sb.open_table(path) as table, pytest.raises(sb.PolicyError) as caught:
+        table.sql(query)
+    assert named in str(caught.value)
+    assert "case" in str(caught.value)
+
+
+def test_names_that_sql_distinguishes_are_no_mistake(tmp_path: Path) -> None:
+    rows = {"Ä": [1], "ä": [2], "a": [{"A": 3}], "b": [{"a": 4, "A1": 5}]}
+    path = write(tmp_path / "x.parquet", pa.table(rows), Mode.PLAIN)
+    with sb.open_table(path) as table:
+        assert table.sql('SELECT "ä" AS x, a.A AS y, b.a AS z FROM self').to_pylist() == [
+            {"x": 2, "y": 3, "z": 4}
+        ]
+
+
 def test_the_error_of_a_table_is_its_own(people: Path) -> None:
     keyring = sb.Keyring(master_keys={})
     with pytest.raises(sb.KeyUnavailableError):
