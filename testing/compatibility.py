@@ -158,7 +158,8 @@ Each type was written by pyarrow in each of the encodings of its row, got filter
 - **not read**: it cannot read such a file, with or without filters.
 
 Spark has `spark.sql.timeType.enabled` set. Its verdicts are parquet-java's, of types that Spark
-does not read or looks up without filters too.
+does not read or looks up without filters too. Spark's own reader skips nothing for a condition on
+TIMESTAMP_NTZ (INT64 timestamp without UTC), by filters or statistics.
 
 Some readers look for other bytes than the format says. Filters hold these too, so no row is lost:
 DuckDB before 2.0 looks for the text of binary values (BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY without a

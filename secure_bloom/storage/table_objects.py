@@ -19,7 +19,7 @@ _HINTS: Final[Mapping[str, str]] = {
     "pyarrow": "give the paths: dataset.files, or the path of the file",
     "pandas": "give the paths that the frame was read from",
     "duckdb": "give the paths, or write SQL: sb.sql(\"SELECT ... FROM 'lake/'\")",
-    "pyspark": "give the path, or on Spark: spark.read.format('secure-bloom').load(PATH)",
+    "pyspark": "give the path of the frame's table, or on Spark the table's name",
     "secure_bloom": "ask the table itself: table.read(...), table.probe(...)",
 }
 

@@ -241,6 +241,35 @@ def test_a_fix_names_the_column_of_the_property(mixed: Path, tmp_path: Path) -> 
     assert "write.metadata.metrics.column.email=none" in fixes["email"]
 
 
+def test_the_steps_for_iceberg_clean_the_metadata(mixed: Path, tmp_path: Path) -> None:
+    """The finding stays until manifests that no snapshot names are gone, as the fix says."""
+    policy = _policy(tmp_path / "keys")
+
+    def fixes() -> list[str | None]:
+        report = sb.audit("iceberg://prod/db.people", policy=policy)
+        return [it.fix for it in report.findings if it.id == "table-log-in-clear"]
+
+    table = load_catalog("prod").load_table("db.people")
+    with table.transaction() as change:
+        change.set_properties({"write.metadata.metrics.column.email": "none"})
+    table.overwrite(ROWS_OF_ICEBERG)
+    [fix] = fixes()
+    assert "expire older snapshots, and remove manifests and data files that no snapshot" in str(
+        fix
+    )
+    current = table.current_snapshot()
+    assert current is not None
+    old = [it.snapshot_id for it in table.snapshots() if it.snapshot_id != current.snapshot_id]
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+    assert fixes() == [fix]
+    named = {Path(current.manifest_list).name}
+    named |= {Path(it.manifest_path).name for it in current.manifests(table.io)}
+    for path in (tmp_path / "warehouse").rglob("*.avro"):
+        if path.name not in named:
+            path.unlink()
+    assert fixes() == []
+
+
 def test_the_steps_with_deltalake_clean_the_log(tmp_path: Path) -> None:
     """Bounds in the log, and old files in clear, are gone after the steps that the fixes name."""
     folder, policy = tmp_path / "t", _policy(tmp_path / "keys")

@@ -136,13 +136,16 @@ def test_the_blocks_on_one_write_encrypt_one_table(spark: SparkSession, lake: Pa
 
 @pytest.fixture(scope="module")
 def people(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with filters of `email` and `id`, of even numbers from 1000 on."""
+    """A table with filters of `email`, of `id`, even numbers from 1000 on, and of `at`, a time."""
     folder = tmp_path_factory.mktemp("people") / "people"
     rows = spark.range(ROWS).selectExpr(
-        "1000 + 2 * id AS id", "concat('user', id) AS email", "'Bergen' AS city"
+        "1000 + 2 * id AS id",
+        "concat('user', id) AS email",
+        "'Bergen' AS city",
+        "timestamp_ntz'2024-01-01 00:00:00' + id * interval 2 seconds AS at",
     )
     rows.coalesce(1).write.options(**PLAIN_WRITE).parquet(str(folder))
-    add_bloom_filters(spark, folder, columns=["email", "id"])
+    add_bloom_filters(spark, folder, columns=["email", "id", "at"])
     return folder
 
 
@@ -158,7 +161,7 @@ def test_the_table_says_which_conditions_use_filters(spark: SparkSession, people
     with only_bloom_filters(spark):
         table = spark.read.parquet(str(people))
         scanned = {condition: rows_scanned(table.where(condition)) for condition, _ in CONDITIONS}
-    assert len(CONDITIONS) == 11
+    assert len(CONDITIONS) == 12
     assert scanned == {text: 0 if used == "yes" else ROWS for text, used in CONDITIONS}
 
 

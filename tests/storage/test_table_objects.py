@@ -62,6 +62,13 @@ def test_the_home_of_the_user_is_a_tilde(tmp_path: Path, monkeypatch: pytest.Mon
     assert sb.Keyring.load("~/keys/dev-keyring.json").master_keys
 
 
+def test_the_hint_for_a_frame_of_spark_names_what_adding_takes() -> None:
+    frame = object.__new__(pytest.importorskip("pyspark.sql").DataFrame)
+    hint = str(refused_path(frame).hint)
+    assert "give the path of the frame's table" in hint
+    assert "on Spark the table's name" in hint
+
+
 @pytest.mark.parametrize("kind", ["polars", "lazy", "arrow", "dataset", "table", "number"])
 def test_what_is_no_path_says_what_to_give(kind: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1]}), tmp_path / "x.parquet")

@@ -138,7 +138,11 @@ DELTA_LOG_FIX = (
     "package deltalake the steps are table.alter.set_table_properties({...}), "
     f"table.{DELTALAKE_VACUUM}, table.create_checkpoint() and table.cleanup_metadata()"
 )
-ICEBERG_LOG_FIX = "set write.metadata.metrics.column.NAME=none, and rewrite the files"
+ICEBERG_LOG_FIX = (
+    "set write.metadata.metrics.column.NAME=none, and rewrite the files; then let the table's "
+    "engine expire older snapshots, and remove manifests and data files that no snapshot names "
+    "(Spark: CALL system.expire_snapshots, CALL system.remove_orphan_files)"
+)
 #: How to do without a default value, and without a file of statistics, that quotes values.
 ICEBERG_DEFAULT_FIX = (
     "add the column anew without a default, under another name, copy its rows, drop the old one, "
