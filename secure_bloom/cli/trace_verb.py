@@ -63,7 +63,7 @@ def trace_command(
     secure-bloom trace dump.csv --values-of out/:email --policy keys/policy.toml
     secure-bloom trace backups/ --values-of out/:email --values-of out/:iban --json
 
-    Exit code: 0 nothing found, 1 values found or something not read, 2 error.
+    Exit code: 0 nothing found, 1 values found, or something not read or not searched for, 2 error.
     """
     from secure_bloom.api.trace import trace
 
@@ -88,9 +88,18 @@ def print_trace_report(report: TraceReport, *, verbose: bool) -> None:
     title = f"{searched}, {counted(report.asked, 'word')} asked"
     if rows:
         print_table(headers, rows, title=title)
+    elif all(column.not_searched is not None for column in report.columns):
+        print_line(f"{title}: no value was searched for")
     else:
         print_line(f"{title}: no value found")
     for column in report.columns:
+        if column.not_searched is not None:
+            print_note(f"{column.name}: no value was searched for: {column.not_searched}")
+        elif column.left_out:
+            print_note(
+                f"{column.name}: {column.left_out:,} of {column.values:,} values were not searched "
+                "for: they are so dense that other columns have them by chance"
+            )
         if not column.is_whole:
             print_note(f"{column.name}: not all values fit into --memory, the rest is not searched")
         if column.as_written:

@@ -96,11 +96,17 @@ def other_notations(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def moments(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the dates and times of an array as numbers of one unit, without nulls."""
+    """Yield the dates and times of an array as numbers, without nulls: dates as days."""
     for leaf in _leaves(array):
         if pa.types.is_temporal(leaf.type) and not pa.types.is_duration(leaf.type):
-            width = pa.int32() if leaf.type.bit_width == 32 else pa.int64()
-            yield leaf.drop_null().cast(width).cast(pa.int64())
+            days = leaf.cast(pa.date32()) if pa.types.is_date(leaf.type) else leaf
+            width = pa.int32() if days.type.bit_width == 32 else pa.int64()
+            yield days.drop_null().cast(width).cast(pa.int64())
+
+
+def are_days(array: pa.Array) -> bool:
+    """Return whether all dates and times of an array are dates, which are numbers of days."""
+    return all(pa.types.is_date(it.type) for it in _leaves(array) if pa.types.is_temporal(it.type))
 
 
 def digests(texts: Iterable[bytes], sizes: Collection[int]) -> Iterator[bytes]:

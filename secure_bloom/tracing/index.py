@@ -63,7 +63,7 @@ class ColumnWords:
     ``values`` counts distinct values that are long enough, ``left_out`` those of them that are not
     searched for, because numbers or dates are so dense that other columns have them by chance.
     With ``as_written`` the index has values that files have as they are written, and ``values``
-    counts the rows of the column.
+    counts the rows of the column.  ``not_searched`` says why no value is searched for, or is None.
     """
 
     name: str
@@ -71,6 +71,7 @@ class ColumnWords:
     is_whole: bool = True
     left_out: int = 0
     as_written: bool = False
+    not_searched: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the counts as they are in documents."""
@@ -80,13 +81,15 @@ class ColumnWords:
             "left_out": self.left_out,
             "is_whole": self.is_whole,
             "as_written": self.as_written,
+            "not_searched": self.not_searched,
         }
 
 
 class WordIndex:
     """The words of all columns. Threads may share it.
 
-    ``entries`` are in ascending order: the hash of a word, with its kind in the lowest byte.
+    ``entries`` are in ascending order: the hash of a word, with its kind in the lowest byte, and
+    whether it is a value.
     ``owners`` has the column of each.
     """
 
@@ -146,7 +149,12 @@ class WordIndex:
     def kinds_of(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
         """Yield the kinds of some entries for each column that has some."""
         for owner, own in self._by_owner(numbers):
-            yield owner, self.entries[numbers[own]].astype(np.uint8)
+            yield owner, self.entries[numbers[own]].astype(np.uint8) & np.uint8(_REST)
+
+    def are_values(self, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return which entries are values as they are, and not parts or other notations."""
+        found: NDArray[np.bool_] = (self.entries[numbers] & np.uint64(_IS_VALUE)) != 0
+        return found
 
     def _by_owner(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
         """Yield the places in ``numbers`` of the entries of each column that has some."""
@@ -176,9 +184,11 @@ class _Numbers:
     def __init__(self) -> None:
         self.bounds: dict[int, tuple[int, int]] = {}
         self._moments = DistinctNumbers(np.int64, _MOST_MOMENTS)
+        self._are_days = True
 
-    def add_moments(self, moments: pa.Array) -> None:
-        """Take dates or times as numbers."""
+    def add_moments(self, moments: pa.Array, *, are_days: bool) -> None:
+        """Take dates or times as numbers; ``are_days`` if each is the number of a day."""
+        self._are_days = self._are_days and are_days
         self._moments.add(moments.to_numpy())
 
     def are_moments_dense(self, rows: int) -> bool:
@@ -186,8 +196,10 @@ class _Numbers:
         found = self._moments.found()
         if len(found) < 2:
             return rows > 1
-        # Whole minutes, or midnights, are the steps of a column that has no others.
-        steps = int(found[-1] - found[0]) // max(1, int(np.gcd.reduce(np.diff(found)))) + 1
+        # Whole minutes, or midnights, are the steps of a column of times that has no others.  Of
+        # dates each day counts: one date a week is not dense, however even.
+        step = 1 if self._are_days else max(1, int(np.gcd.reduce(np.diff(found))))
+        steps = int(found[-1] - found[0]) // step + 1
         return max(len(found), rows) > _DENSE * steps
 
     def add(self, length: int, low: int, high: int) -> None:
@@ -209,7 +221,7 @@ def _taken(subject: SearchedColumn, most: int) -> _Taken:
     # Decoding, in this thread, and folding take about as long.
     for given, found in in_order(lambda it: (it, _folded(it)), subject.texts(), FOLDERS):
         if given.is_value:
-            numbers.add_moments(given.moments)
+            numbers.add_moments(given.moments, are_days=given.are_days)
         for bounds in found.bounds:
             numbers.add(*bounds)
         parts.append(found.entries)
@@ -234,9 +246,25 @@ def _taken(subject: SearchedColumn, most: int) -> _Taken:
         is_whole=is_whole,
         as_written=subject.rows > 0,
         left_out=int((is_value & ~kept).sum()),
+        not_searched=None if (is_value & kept).any() else _why(subject, is_value),
     )
     kinds = _judged(info, numbers, subject.rows)
+    kinds |= info & np.uint8(_IS_VALUE)
     return _Taken((entries & _MASK | kinds)[kept], longest, shapes, column)
+
+
+def _why(subject: SearchedColumn, is_value: NDArray[np.bool_]) -> str | None:
+    """Return why no value of a column is searched for, or None if it has none."""
+    if is_value.any():
+        return "its numbers or dates are so dense that other columns have them by chance"
+    has_values = any(len(array) > array.null_count for array in subject.values())
+    return _TOO_SHORT if has_values else None
+
+
+_TOO_SHORT: Final = (
+    f"its values have fewer than {_SHORTEST} letters, are numbers of fewer than {_FEWEST_DIGITS} "
+    f"digits or booleans, or have more than {LONGEST} bytes"
+)
 
 
 def _distinct(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:

@@ -17,8 +17,9 @@ class Occurrence:
     """Words of a column in a part of a file.
 
     ``place`` is the part, or "" for the file itself.  ``passed`` counts distinct words that the
-    column has by their hashes. Of these ``compared`` were looked up among the values, and
-    ``confirmed`` were found there.  ``share`` is the share of the column's words that passed.
+    column has by their hashes, one at each place of a text.  Of these ``compared`` were looked up
+    among the values, and ``confirmed`` were found there.  ``share`` is the share of the column's
+    words that passed.
     ``verdict`` is "values" for a finding and "mention" for less.
     """
 
@@ -75,9 +76,9 @@ class TraceReport(Report):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found, and everything was read."""
-        is_whole = all(column.is_whole for column in self.columns)
-        return is_whole and not any(any(it.findings) or it.unread for it in self.files)
+        """Whether nothing was found, everything was read, and all columns were searched for."""
+        are_whole = all(it.is_whole and it.not_searched is None for it in self.columns)
+        return are_whole and not any(any(it.findings) or it.unread for it in self.files)
 
     def _document(self) -> Mapping[str, Any]:
         return {

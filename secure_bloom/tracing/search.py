@@ -343,8 +343,9 @@ class _Seen:
             return
         hashes = np.ascontiguousarray(found.hits[:, 0]).view(np.uint64)
         for owner, at, entries in self._index.matches(hashes):
-            self._entries.add(distinct(entries))
-            self._keep(owner, text, found, at)
+            own = _one_at_each_place(found.hits[at], self._index.are_values(entries))
+            self._entries.add(distinct(entries[own]))
+            self._keep(owner, text, found, at[own])
 
     def _keep(
         self, owner: int, text: NDArray[np.uint8], found: Found, at: NDArray[np.intp]
@@ -399,6 +400,21 @@ class _Seen:
             trace.distinct = len(self._values.found())
             trace.size = trace.size or 1 << 62
         return trace
+
+
+def _one_at_each_place(hits: NDArray[np.int64], are_values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which hits of one column count: all values, and others that overlap none before.
+
+    A value at one place of a text may be there in other notations too: ``12345678901.0`` is a
+    number as it is, and the same number as a decimal.
+    """
+    counts = are_values.copy()
+    starts, ends, end = hits[:, 1], hits[:, 1] + hits[:, 2], 0
+    order = [] if counts.all() else np.lexsort((-ends, ~are_values, starts)).tolist()
+    for i in order:
+        if starts[i] >= end:
+            counts[i], end = True, ends[i]
+    return counts
 
 
 def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:

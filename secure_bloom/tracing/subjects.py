@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import in_any_case
-from secure_bloom.tracing.forms import moments, other_notations, plain_texts
+from secure_bloom.tracing.forms import are_days, moments, other_notations, plain_texts
 
 if TYPE_CHECKING:
     from secure_bloom.reading.kept_table import Table
@@ -38,11 +38,15 @@ Where = list[tuple[str, str, list[object]]] | None
 
 
 class Texts(NamedTuple):
-    """Texts of values: the dates and times among them, and whether each is a value of its own."""
+    """Texts of values: the dates and times among them, and whether each is a value of its own.
+
+    With ``are_days`` all of the ``moments`` are dates.
+    """
 
     texts: pa.Array
     moments: pa.Array
     is_value: bool
+    are_days: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +78,7 @@ class SearchedColumn:
         for array in self.values():
             times = pa.concat_arrays([*moments(array), pa.array([], pa.int64())])
             for texts in plain_texts(array):
-                yield Texts(texts, times, is_value=True)
+                yield Texts(texts, times, is_value=True, are_days=are_days(array))
                 for part in self.parts:
                     yield Texts(PARTS[part](texts), times, is_value=False)
             for texts in other_notations(array):

@@ -810,6 +810,15 @@ def values_mentioned(folder: Path) -> Example:
     return Example(path=path, options={"check_values": True})
 
 
+@example("values-not-searched")
+def values_not_searched(folder: Path) -> Example:
+    """All values of `email` have three letters; with `--check-values`."""
+    table = customers(ROWS)
+    values = pa.array(["abc"] * ROWS)
+    table = table.set_column(table.schema.get_field_index("email"), "email", values)
+    return Example(path=sound(folder, table=table), options={"check_values": True})
+
+
 @example("hudi-record-keys-in-clear")
 def hudi_record_keys_in_clear(folder: Path) -> Example:
     """A signed footer with Hudi's `hoodie_min_record_key` and `hoodie_max_record_key`."""
@@ -903,12 +912,10 @@ def unchecked_file(folder: Path) -> Example:
 
 @example("unchecked-copy")
 def unchecked_copy(folder: Path) -> Example:
-    """The first half of a file in clear, below `_temporary`, beside an encrypted file."""
+    """A file that `openssl` encrypted, beside an encrypted file; with `--check-values`."""
     sound(folder)
-    (folder / "_temporary").mkdir()
-    torn = write(folder / "_temporary" / "x.parquet", customers(ROWS))
-    torn.write_bytes(torn.read_bytes()[:1500])
-    return Example(path=folder)
+    (folder / "x.bin").write_bytes(b"Salted__" + b"\0" * 30)
+    return Example(path=folder, options={"check_values": True})
 
 
 @example("other-files")

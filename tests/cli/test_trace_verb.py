@@ -45,6 +45,35 @@ def test_another_dump_is_clean(tmp_path: Path, table: str) -> None:
     assert (code, "no value found" in output) == (0, True)
 
 
+def test_a_column_that_is_not_searched_for_is_no_clean_dump(tmp_path: Path) -> None:
+    days = pa.array(range(2_000), pa.date32())
+    pq.write_table(
+        pa.table({"born": days, "country": ["de", "fi"] * 1_000}), tmp_path / "t.parquet"
+    )
+    dump = tmp_path / "dump.csv"
+    dump.write_text("\n".join(f"de;{it}" for it in days.to_pylist()))
+    for column, why in (("born", "so dense"), ("country", "fewer than 4 letters")):
+        wanted = (str(dump), "--values-of", f"{tmp_path / 't.parquet'}:{column}")
+        code, output = run("trace", *wanted)
+        assert (code, "no value found" in output) == (1, False)
+        assert f"{column}: no value was searched for: " in output
+        assert why in output
+        code, output = run("trace", *wanted, "--json")
+        assert code == 1
+        assert why in json.loads(output)["columns"][0]["not_searched"]
+
+
+def test_a_value_counts_once_however_it_is_written(tmp_path: Path) -> None:
+    numbers = [12_345_678_901 + 997_331 * n for n in range(2_000)]
+    pq.write_table(pa.table({"n": numbers}), tmp_path / "t.parquet")
+    dump = tmp_path / "dump.csv"
+    for text in ("{0}.0", "{0}.00", "{0};{0}.0", "{0:,}"):
+        dump.write_text("\n".join(text.format(it) for it in numbers[:100]))
+        report = sb.trace(str(dump), values_of=f"{tmp_path / 't.parquet'}:n")
+        (found,) = report.files[0].found
+        assert (found.passed, found.confirmed, found.share) == (100, 100, 0.05), text
+
+
 def test_a_search_for_values_as_they_are_written_says_so(tmp_path: Path, table: str) -> None:
     dump = tmp_path / "dump.csv"
     dump.write_text("\n".join(EMAILS[:5]))

@@ -64,6 +64,39 @@ def test_dense_numbers_and_dates_are_left_out_and_counted() -> None:
     assert sparse.columns[0].left_out == 0
 
 
+def test_dates_at_even_steps_are_searched_for_unless_they_are_dense() -> None:
+    def days(step: int, count: int, kind: pa.DataType) -> pa.Array:
+        return pa.array(range(0, step * count, step), pa.date32()).cast(kind)
+
+    for kind in (pa.date32(), pa.date64()):
+        for step in (7, 200):
+            index = WordIndex.build([of(days(step, 100, kind))], 1 << 20)
+            assert (index.columns[0].left_out, index.columns[0].not_searched) == (0, None)
+            assert has(index, "19700101")
+        dense = WordIndex.build([of(days(2, 100, kind))], 1 << 20).columns[0]
+        assert dense.left_out == 100
+
+
+@pytest.mark.parametrize(
+    ("array", "why"),
+    [
+        (pa.array(["de", "fi"]), "fewer than 4 letters"),
+        (pa.array([True, None]), "booleans"),
+        (pa.array([7, 1234]), "fewer than 5 digits"),
+        (pa.array(range(100), pa.date32()), "so dense"),
+    ],
+)
+def test_a_column_of_which_no_value_is_searched_for_is_not_clean(array: pa.Array, why: str) -> None:
+    index = WordIndex.build([of(array)], 1 << 20)
+    assert why in str(index.columns[0].not_searched)
+    assert not TraceReport(columns=tuple(index.columns)).is_clean
+
+
+def test_a_column_without_values_leaves_nothing_unsearched() -> None:
+    index = WordIndex.build([of(pa.array([None, None], pa.string()))], 1 << 20)
+    assert TraceReport(columns=tuple(index.columns)).is_clean
+
+
 def test_memory_bounds_the_values_and_the_report_says_so() -> None:
     texts = pa.array([f"person{n}@post.fi" for n in range(20_000)])
     index = WordIndex.build([of(texts)], 40 * 10_000)

@@ -17,7 +17,7 @@ from secure_bloom.auditing.checks.folders import folder_of, index_findings
 from secure_bloom.auditing.checks.table_logs import check_stray_log
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit
-from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.findings import REMOVE, Finding
 from secure_bloom.auditing.rules.filter_rules import FILTER_CROWDED, FILTER_IN_CLEAR, FILTER_STRAY
 from secure_bloom.auditing.rules.key_rules import (
     COLUMN_ALIKE,
@@ -254,7 +254,11 @@ def _trace(candidate: _Candidate, file: InputFile, content: Content, search: Cop
 
 def _torn(path: str) -> Finding:
     what = "pages of a Parquet file in clear, in a file that readers skip"
-    return UNCHECKED_COPY.finding(what, path=path)
+    # Only what shows pages and is no live file is known to be a copy.
+    return replace(UNCHECKED_COPY.finding(what, path=path), fix=_DESTROY)
+
+
+_DESTROY = f"destroy what a writer or a backup left: {REMOVE}"
 
 
 def _is_read_elsewhere(candidate: _Candidate, file: InputFile, search: CopySearch) -> bool:

@@ -26,7 +26,11 @@ from secure_bloom.auditing.checks.subjects import FooterSubject
 from secure_bloom.auditing.checks.unreferenced_bytes import gap_steps
 from secure_bloom.auditing.findings import Finding, Rule
 from secure_bloom.auditing.naming import secret_partition
-from secure_bloom.auditing.rules.leak_rules import VALUES_IN_CLEAR, VALUES_MENTIONED
+from secure_bloom.auditing.rules.leak_rules import (
+    VALUES_IN_CLEAR,
+    VALUES_MENTIONED,
+    VALUES_NOT_SEARCHED,
+)
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY, UNCHECKED_VALUES
 from secure_bloom.bloom.entries import hashes_of
 from secure_bloom.bloom.stored import read_bloom_filter
@@ -259,6 +263,9 @@ def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iter
         if not column.is_whole:
             what = "not all values of the column fit into memory, the others are not searched for"
             yield UNCHECKED_VALUES.finding(what, column=column.name)
+        if column.not_searched is not None:
+            what = f"no value was searched for elsewhere: {column.not_searched}"
+            yield VALUES_NOT_SEARCHED.finding(what, column=column.name)
 
 
 def leak_search(

@@ -77,6 +77,14 @@ VALUES_MENTIONED = Rule(
     "as an address: too few to be a copy. Looked for with `--check-values`.",
     fix="look at the file, and remove the value if it is there by mistake",
 )
+VALUES_NOT_SEARCHED = Rule(
+    id="values-not-searched",
+    severity=Severity.NOTE,
+    meaning="No value of a sensitive column was searched for with `--check-values`: its values are "
+    "too short, or numbers or dates so dense that other columns have them by chance. Whether "
+    "another file or column repeats them is unknown.",
+    fix="look at the other files and columns in clear for copies of the column",
+)
 HUDI_KEYS_IN_CLEAR = Rule(
     id="hudi-record-keys-in-clear",
     severity=Severity.CRITICAL,

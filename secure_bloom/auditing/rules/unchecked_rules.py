@@ -17,8 +17,10 @@ UNCHECKED_COPY = Rule(
     meaning="A file that readers of the table skip has pages of a Parquet file in clear and no "
     "footer that can be read: torn, packed (gzip, bzip2, xz, zstd, zip, tar), or with bytes after "
     "its end. Of which columns they are is unknown. Or a path has more such files than are opened. "
-    "Copies with a footer are checked as live files are.",
-    fix="destroy what a writer or a backup left: `rm PATH`",
+    "Copies with a footer are checked as live files are. With `--check-values` also a file of any "
+    "kind, live files among them, that could not be searched whole.",
+    fix="look at what the file is and why it was not read; destroy it only if it is a copy that a "
+    "writer or a backup left",
 )
 OTHER_FILES = Rule(
     id="other-files",

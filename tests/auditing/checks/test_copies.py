@@ -105,6 +105,7 @@ def test_pages_in_clear_of_a_writer_that_died_are_found(
     died.write_bytes(died.read_bytes()[:1000])
     (finding,) = Example(path=tmp_path).audit().findings
     assert (finding.id, finding.path) == ("unchecked-copy", str(died))
+    assert f"`rm -f {died}`" in str(finding.to_dict()["fix"])
     # What is encrypted shows nothing, cut or not.
     write(died, customers(30), Mode.UNIFORM)
     died.write_bytes(died.read_bytes()[:1000])
@@ -122,6 +123,8 @@ def test_files_that_were_not_opened_are_told(
     (finding,) = Example(path=tmp_path).audit().findings
     assert (finding.id, finding.path) == ("unchecked-copy", str(tmp_path))
     assert "the others were not opened" in finding.message
+    # The path is that of the whole table.
+    assert "`rm" not in str(finding.to_dict()["fix"])
 
 
 def test_a_file_that_another_path_lists_is_no_stray_copy(tmp_path: Path) -> None:

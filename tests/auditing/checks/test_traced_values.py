@@ -106,6 +106,18 @@ def test_a_file_that_is_not_read_whole_is_a_finding(tmp_path: Path) -> None:
     report = Example(path=folder).audit(check_values=True)
     assert ids(report) == ["unchecked-copy"]
     assert "openssl" in report.findings[0].message
+    # Nothing shows that it is a copy: it may be a model, or a policy.
+    assert "`rm" not in str(report.findings[0].to_dict()["fix"])
+
+
+def test_a_column_of_which_no_value_is_searched_for_is_a_note(tmp_path: Path) -> None:
+    table = customers(30)
+    days = pa.array(range(30), pa.date32())
+    place = table.schema.get_field_index("email")
+    path = sound(tmp_path, table=table.set_column(place, "email", days))
+    report = Example(path=path).audit(check_values=True)
+    assert [(it.id, it.column) for it in report.notes] == [("values-not-searched", "email")]
+    assert "so dense" in report.notes[0].message
 
 
 def test_a_value_in_a_name_is_found_and_masked(tmp_path: Path) -> None:
