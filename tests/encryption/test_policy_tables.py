@@ -241,8 +241,8 @@ def test_what_was_accepted_until_yesterday_counts_again(tmp_path: Path) -> None:
 
 def test_the_last_day_counts() -> None:
     accepted = [AcceptedFinding(finding="x", reason="y", until=date(2027, 1, 31))]
-    assert current(accepted, date(2027, 1, 31)) == ["x"]
-    assert current(accepted, date(2027, 2, 1)) == []
+    assert current(accepted, date(2027, 1, 31)) == {"x": "y (until 2027-01-31)"}
+    assert current(accepted, date(2027, 2, 1)) == {}
 
 
 @pytest.mark.parametrize(
