@@ -171,7 +171,7 @@ def test_a_folder_inside_a_table_gets_no_other_rules(lake: Path) -> None:
     # Whoever may write into customers puts a file with emails in clear into a folder "orders".
     (lake / "customers" / "x.parquet").unlink()
     (lake / "orders").rename(lake / "customers" / "orders")
-    with pytest.raises(sb.PolicyError, match="key k_pii, the column is stored in clear"):
+    with pytest.raises(sb.PolicyError, match="several tables of the policy"):
         sb.read_table(lake / "customers", policy=policy)
     ids = {it.id for it in sb.audit(lake, policy=policy).findings}
     assert "policy-table-unknown" in ids
@@ -194,6 +194,24 @@ def test_a_section_for_the_whole_lake_hides_no_other(lake: Path, wide: str) -> N
     assert not sb.add_bloom_filters(lake, policy=policy).failed
     found = sb.audit(lake, policy=policy).findings
     assert {it.id for it in found} & {"column-in-clear", "column-without-filter"} == set()
+
+
+@pytest.mark.parametrize("named", ["", "orders"])
+def test_no_call_chooses_between_two_tables_of_a_file(lake: Path, named: str) -> None:
+    policy = lake.parent / "policy.toml"
+    policy.write_text(POLICY + '[tables."lake/*".columns.id]\nbloom = true\n')
+    before = (lake / "orders" / "x.parquet").read_bytes()
+    found = {
+        (it.id, Path(it.path or "").parent.name)
+        for it in sb.audit(lake / named, policy=policy).findings
+    }
+    assert ("policy-table-unknown", "orders") in found
+    with pytest.raises(sb.PolicyError, match="several tables of the policy"):
+        sb.read_table(lake / named, columns=["id"], policy=policy)
+    for call in (sb.reencrypt, sb.add_bloom_filters):
+        failed = {Path(it.path).parent.name for it in call(lake / named, policy=policy).failed}
+        assert "orders" in failed
+    assert (lake / "orders" / "x.parquet").read_bytes() == before
 
 
 def test_writers_take_the_rules_of_one_table(lake: Path) -> None:

@@ -237,15 +237,16 @@ class KeyPolicy:
     def for_paths(self, paths: Iterable[str]) -> KeyPolicy:
         """Return the policy of the one table that all paths name, or this policy for other paths.
 
-        Below a path may be files of other tables, whatever table the path itself is in: each file
-        then has the policy of its own table.
+        It is this policy, too, if a table that the paths do not name may lie below one of them:
+        each file then has the policy of its own table, and a file that may be of two has none.
         """
         paths = list(paths)
         found = {policy.table: policy for policy in map(self.rules_at, paths)}
         if len(found) != 1 or None in found:
             return self
-        tables = {name for path in paths for name in tables_of(path, self.tables)[:1]}
-        return self if any(inside(it, self.tables) for it in tables) else found.popitem()[1]
+        named = {name for path in paths for name in self.tables_at(path)}
+        other = [it for it in self.tables if it not in named and it.strip("*/")]
+        return self if other else found.popitem()[1]
 
     def check_has_rules(self) -> None:
         """Raise PolicyError if the policy says of no column and no footer how it is stored."""
