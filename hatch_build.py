@@ -7,8 +7,8 @@ installed without it, and numpy does its work.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
+import runpy
 import sys
 import sysconfig
 import tempfile
@@ -24,19 +24,14 @@ STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 
 
-def sources_digest(root: Path) -> str:
-    """Return the digest of the C sources, which the extension has as ``sources``."""
-    digest = hashlib.sha256()
-    for path in sorted((root / FOLDER).glob("*.[ch]")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def build_in_place(root: Path, *, strict: bool = False, sanitize: bool = False) -> Path:
     """Compile the extension beside the Python modules and return its path."""
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
+    # Run, not imported: the package has dependencies that a build does not have.
+    sources = runpy.run_path(str(root / FOLDER.with_name("native_sources.py")))
+    digest = sources["sources_digest"](root / FOLDER)
     flags = [] if os.name == "nt" else [*FLAGS, *([] if sanitize else FORTIFIED)]
     extra = [*(STRICT if strict else []), *(SANITIZED if sanitize else [])]
     extension = Extension(
@@ -45,7 +40,7 @@ def build_in_place(root: Path, *, strict: bool = False, sanitize: bool = False) 
         py_limited_api=True,
         define_macros=[
             ("Py_LIMITED_API", "0x030B0000"),
-            ("SOURCES", f'"{sources_digest(root)}"'),
+            ("SOURCES", f'"{digest}"'),
         ],
         extra_compile_args=[*flags, *extra],
         extra_link_args=[flag for flag in extra if flag.startswith("-fsanitize")],

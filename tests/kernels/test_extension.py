@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hatch_build import sources_digest
 from secure_bloom.kernels import extension
+from secure_bloom.kernels.native_sources import sources_digest
 from testing.project import ROOT
 
 native = extension.native
@@ -26,7 +26,43 @@ FALLING = array("q", [1, -(2**63)])
 
 @needs_native
 def test_the_extension_was_built_from_these_sources() -> None:
-    assert native.sources == sources_digest(ROOT), "run: make native"
+    assert native.sources == sources_digest(ROOT / "secure_bloom/kernels/native")
+
+
+def test_an_extension_of_other_sources_is_not_used_and_the_command_is_named(
+    tmp_path: Path,
+) -> None:
+    if "other sources" in extension.description:
+        pytest.fail("the C extension is not that of these sources. Run: make native")
+    if native is None:
+        pytest.skip(extension.description)
+    kernels = Path("secure_bloom", "kernels")
+    shutil.copytree(
+        ROOT / "secure_bloom",
+        tmp_path / "secure_bloom",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    shutil.copy(ROOT / "hatch_build.py", tmp_path)
+    assert _stderr_of_import(tmp_path) == ""
+    changed = tmp_path / kernels / "native" / "hashing.c"
+    changed.write_bytes(changed.read_bytes() + b"\n")
+    said = _stderr_of_import(tmp_path)
+    assert f"so numpy is used: run python hatch_build.py in {tmp_path}" in said
+    # An installed package has no such script, and nothing is compared.
+    (tmp_path / "hatch_build.py").unlink()
+    assert _stderr_of_import(tmp_path) == ""
+
+
+def _stderr_of_import(clone: Path) -> str:
+    code = (
+        "from secure_bloom.kernels import extension as it;"
+        "assert (it.native is None) == ('numpy' in it.description)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(clone)}
+    run = [sys.executable, "-c", code]
+    return subprocess.run(
+        run, cwd=clone, env=env, capture_output=True, text=True, check=True
+    ).stderr
 
 
 def test_it_can_be_switched_off() -> None:

@@ -86,7 +86,7 @@ static int execute(PyObject *module) {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (add_kernel(module, kernels + i) < 0) return -1;
     if (PyModule_AddStringConstant(module, "processor", processor_name()) < 0) return -1;
-    return PyModule_AddStringConstant(module, "sources", SOURCES);
+    return PyModule_AddStringConstant(module, "sources", SOURCES);  // extension.py compares
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)(uintptr_t)execute}, {0, NULL}};
