@@ -72,7 +72,8 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 PARTS_OF_ENCRYPTION = [
     {"cipher", "configuration", "confusables", "likeness", "personal_data", "table_patterns"},
     {"kms"},
-    {"policy", "policy_files", "policy_tables", "spark_columns", "spark_ddl", "spark_properties"},
+    {"policy", "policy_files", "policy_tables", "policy_text"}
+    | {"spark_columns", "spark_ddl", "spark_properties"},
     {"trust"},
     {"file_keys"},
     {"access"},

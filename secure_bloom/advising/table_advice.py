@@ -12,7 +12,7 @@ from secure_bloom.advising.query_log import QueryLog
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
 from secure_bloom.advising.verdict import AdviceVerdict
-from secure_bloom.encryption.policy import toml_string
+from secure_bloom.encryption.policy_tables import toml_string
 from secure_bloom.reports.base import Report
 from secure_bloom.reports.text import counted, human_bytes
 

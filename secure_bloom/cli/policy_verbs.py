@@ -12,7 +12,7 @@ from secure_bloom.cli.shared_arguments import JSON, keyring_option, load_keys, r
 from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.verbosity import print_line, print_note, say, with_verbosity
 from secure_bloom.encryption.access import Access
-from secure_bloom.encryption.policy import KMS_LINES, policy_text
+from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 from secure_bloom.encryption.spark_ddl import schema_columns
 from secure_bloom.errors import (
     FormatError,

@@ -17,6 +17,7 @@ from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.encryption.likeness import Likeness
 from secure_bloom.errors import PolicyError, located
+from secure_bloom.reports.text import without_commands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,3 +436,18 @@ def check_key_name(what: str, name: str | None) -> None:
     """Raise PolicyError for a key name that is empty or only spaces."""
     if name is not None and not name.strip():
         raise PolicyError(f"{what} is empty")
+
+
+def toml_string(text: str) -> str:
+    """Return the text as a string of TOML. All but plain ASCII is escaped."""
+    # Not JSON's form: it writes characters beyond U+FFFF as two surrogates, which TOML refuses,
+    # and DEL as it is.
+    return without_commands('"' + "".join(map(_toml_character, text)) + '"')
+
+
+def _toml_character(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if char.isascii() and char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"

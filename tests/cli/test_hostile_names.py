@@ -23,7 +23,7 @@ import pytest
 
 from secure_bloom.cli import main
 from secure_bloom.cli.verbs import _VERBS
-from secure_bloom.encryption.policy import toml_string
+from secure_bloom.encryption.policy_tables import toml_string
 from testing.command_line import COMMAND, run
 
 #: A title, an 8-bit escape, a turned direction, lines of their own, and commands of CI runners.

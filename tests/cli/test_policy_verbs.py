@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.cli import main
-from secure_bloom.encryption.policy import KMS_LINES, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_text import KMS_LINES
 from testing.tables import Mode, keyring_json, write
 
 ROWS = pa.table(

@@ -11,8 +11,9 @@ import pytest
 from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import check_master_keys
 from secure_bloom.encryption.kms import Keyring
-from secure_bloom.encryption.policy import KMS_LINES, KeyPolicy, draft_policy, policy_text
+from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 from secure_bloom.errors import KeyUnavailableError, PolicyError
 from testing.project import ROOT
 
