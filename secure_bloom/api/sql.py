@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom.calling.arguments import check_fields, member_of, takes
+from secure_bloom.calling.close_names import CloseNames
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
-from secure_bloom.errors import MissingPathError
+from secure_bloom.errors import MissingPathError, PolicyError
 from secure_bloom.reading.kept_table import Table
 from secure_bloom.reading.read_request import OpenRequest
 from secure_bloom.reading.sql_query import OpenQuery, by_name
+from secure_bloom.reports.text import legible
 from secure_bloom.storage.paths import Paths
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ class SqlRequest:
     tables: Mapping[str, Paths | Table] | None = None
     _: KW_ONLY
     parameters: Mapping[str, object] | None = None
-    keys: GivenKeys = None
-    policy: GivenPolicy = None
+    keys: GivenKeys | Mapping[str, GivenKeys] = None
+    policy: GivenPolicy | Mapping[str, GivenPolicy] = None
     missing_keys: str | None = None
     allow_unverified: bool = False
     allow_unprotected: bool = False
@@ -55,7 +57,9 @@ def sql(asked: SqlRequest) -> pa.Table:
         tables: Names in the query, each with the paths of a table or with an open table.
         parameters: The values of ``$name`` in the query.
         keys: A keyring or KMS client; by default the KMS of ``policy``.
-        policy: A KeyPolicy, or the path of one.
+        policy: A KeyPolicy, or the path of one.  A mapping has one for each table by its name in
+            the query, and for all others by ``*``: ``{"c": "customers.toml", "*": "policy.toml"}``.
+            So may ``keys``.
         missing_keys: What becomes of a column whose key is missing: ``"error"`` if it is read,
             ``"null"`` in every row, or ``"drop"`` to leave it out; by default what an open table
             was opened with, else ``"error"``.  A query that computes with a column that is null for
@@ -89,28 +93,55 @@ def answered(asked: SqlRequest) -> Iterator[tuple[pa.RecordBatchReader, list[str
     """
     with OpenQuery(asked.query) as query, ExitStack() as opened:
         given = by_name("tables", asked.tables)
-        tables = {}
-        for name in query.table_names:
-            found = given.get(name.lower(), name)
-            if not isinstance(found, Table):
-                found = opened.enter_context(_opened(name, found, asked))
-            tables[name] = found
-        yield query.run(tables, asked.parameters, asked.missing_keys), query.hidden
-
-
-def _opened(name: str, paths: Paths, asked: SqlRequest) -> Table:
-    try:
-        return Table(
-            OpenRequest(
-                paths,
-                keys=asked.keys,
-                policy=asked.policy,
+        found = {name: given.get(name.lower(), name) for name in query.table_names}
+        tables = {name: table for name, table in found.items() if isinstance(table, Table)}
+        paths = {name: path for name, path in found.items() if not isinstance(path, Table)}
+        keys = _by_table("keys", asked.keys, paths)
+        policies = _by_table("policy", asked.policy, paths)
+        for name, path in paths.items():
+            request = OpenRequest(
+                path,
+                keys=keys[name],
+                policy=policies[name],
                 allow_unverified=asked.allow_unverified,
                 allow_unprotected=asked.allow_unprotected,
                 storage_options=asked.storage_options,
             )
+            with _named_alike(name, given):
+                tables[name] = opened.enter_context(Table(request))
+        yield query.run(tables, asked.parameters, asked.missing_keys), query.hidden
+
+
+#: What is given for the tables that have nothing of their own.
+OTHERS: Final = "*"
+
+
+def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str, Any]:
+    """Return what each table that a query opens has: all the same, or each its own by its name.
+
+    Raises PolicyError for a name that no such table has.
+    """
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(tables, given)
+    named = by_name(argument, given)
+    for name in named.keys() - {OTHERS, *map(str.lower, tables)}:
+        raise PolicyError(
+            f"{argument} is given for {legible(name)}, and the query opens no such table",
+            hint=f"it opens {', '.join(map(legible, tables)) or 'none'}",
         )
+    return {name: named.get(name.lower(), named.get(OTHERS)) for name in tables}
+
+
+@contextmanager
+def _named_alike(name: str, given: Mapping[str, object]) -> Iterator[None]:
+    """Give the error of a path that is not there, and is a name in the query, its hint."""
+    try:
+        yield
     except MissingPathError as error:
-        if paths == name:
-            error.hint = "the name of a table is its path in quotes: FROM 'lake/customers'"
+        if error.path == name:
+            close = CloseNames(given).close(name, 3)
+            if close:
+                error.hint = f"did you mean the table {', '.join(close)}?"
+            elif not (error.hint or "").startswith("did you mean"):
+                error.hint = "the name of a table is its path in quotes: FROM 'lake/customers'"
         raise

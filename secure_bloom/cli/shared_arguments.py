@@ -248,6 +248,57 @@ def with_access_to_read(function: Callable[..., int]) -> Callable[..., int]:
     return _POLICY(_ALLOW_UNVERIFIED(_ALLOW_UNPROTECTED(_with_access(function))))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesAccess:
+    """The options of :class:`AccessOptions` for several tables, as ``[NAME=]FILE``."""
+
+    keyrings: tuple[str, ...]
+    policies: tuple[str, ...]
+    allowed: Mapping[str, bool]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return these options as arguments of :func:`secure_bloom.sql`. Files are read now."""
+        keyrings = _by_table("--keyring", self.keyrings, default_keyring())
+        policies = _by_table("--policy", self.policies, default_policy())
+        return {
+            "keys": {name: load_keys(path) for name, path in keyrings.items()},
+            "policy": {name: load_policy(path) for name, path in policies.items()},
+            **self.allowed,
+        }
+
+
+def _by_table(option: str, texts: Iterable[str], default: str | None) -> dict[str, Path]:
+    """Return the file of each table. That of all others has the name ``*``."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        # A path may have this sign too.
+        name, _, path = ("", "", text) if Path(text).exists() else text.rpartition("=")
+        if found.setdefault(name or "*", Path(path)) != Path(path):
+            raise PolicyError(
+                f"{option} names two files for {name or 'all tables'}",
+                hint=f"{option} NAME=FILE names one for a table, NAME as the query has it",
+            )
+    return found if default is None else {"*": Path(default)} | found
+
+
+def with_access_to_tables(function: F) -> F:
+    """Add the common options, and those of access, of a verb that reads several tables."""
+
+    @functools.wraps(function)
+    def call(*args: Any, keyring: tuple[str, ...], policy: tuple[str, ...], **options: Any) -> Any:
+        allowed = {name: options.pop(name) for name in list(options) if name.startswith("allow_un")}
+        access = TablesAccess(keyrings=keyring, policies=policy, allowed=allowed)
+        return function(*args, access=access, **options)
+
+    file_of_tables = functools.partial(click.option, multiple=True, metavar="[NAME=]FILE")
+    of_table = "Of one table: NAME=FILE, once for each."
+    policies = file_of_tables("-p", "--policy", help=f"{POLICY_HELP} {of_table}")
+    keys = "File with the keys; else the policy's [kms]."
+    keyrings = file_of_tables("-k", "--keyring", help=f"{keys} {of_table}")
+    accepted = _ALLOW_UNVERIFIED(_ALLOW_UNPROTECTED(call))
+    return cast(F, policies(keyrings(_with_other_options(accepted))))
+
+
 def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
     """Add ``--policy`` and ``--allow-unprotected`` of a verb that signs footers again.
 

@@ -18,12 +18,11 @@ from secure_bloom.cli.row_formats import (
     write_rows,
 )
 from secure_bloom.cli.shared_arguments import (
-    AccessOptions,
+    TablesAccess,
     print_hidden,
     read_parameters,
     read_text,
-    with_access_to_read,
-    with_common_options,
+    with_access_to_tables,
     with_missing_keys,
 )
 from secure_bloom.cli.terminal_tables import print_json
@@ -48,10 +47,9 @@ from secure_bloom.reading.rows.python_texts import json_of
     help="A name for a table in the query; may be given several times.",
 )
 @with_row_options
-@with_access_to_read
 @with_missing_keys
 @with_timeout
-@with_common_options
+@with_access_to_tables
 def sql_command(
     query: str | None,
     query_from: str | None,
@@ -60,7 +58,7 @@ def sql_command(
     form: str | None,
     output: str | None,
     for_spreadsheets: bool,
-    access: AccessOptions,
+    access: TablesAccess,
     missing_keys: str,
     as_json: bool,
     verbose: bool,  # noqa: ARG001 - every verb has it
@@ -75,7 +73,8 @@ def sql_command(
     secure-bloom sql "select country, count(*) from 'out/' group by 1"
     secure-bloom sql "select * from 'out/' where email = $email" --parameters wanted.json
     secure-bloom sql "select id, amount from c join o using (id)" \\
-        --table c=lake/customers --table o=lake/orders -o found.parquet
+        --table c=lake/customers --table o=lake/orders -o found.parquet \\
+        --policy c=customers.toml --policy o=orders.toml
 
     Exit code: 0 done, 2 error.
     """

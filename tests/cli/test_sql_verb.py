@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from testing.command_line import run
-from testing.tables import Mode, write
+from testing.tables import MASTER_KEYS, Mode, keyring_json, write
 from tests.cli.conftest import assert_error
 
 
@@ -84,3 +85,85 @@ def test_a_terminal_shows_the_first_hundred_rows() -> None:
 )
 def test_mistakes_are_named(words: list[str], text: str) -> None:
     assert_error(run("sql", *words), text)
+
+
+@pytest.fixture
+def two_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tables, the first of which has keys and a policy that the second has not."""
+    rows = {"a": pa.table({"id": [1, 2]}), "b": pa.table({"id": [2, 3]})}
+    monkeypatch.chdir(tmp_path)
+    for name, table in rows.items():
+        keys = {f"{name}-{key}": key_bytes for key, key_bytes in MASTER_KEYS.items()}
+        keyring = Path(f"{name}.json")
+        keyring.write_text(keyring_json(keys))
+        keyring.chmod(0o600)
+        Path(f"{name}.toml").write_text(
+            f"""
+            kms = {{ client = "keyring", keyring = "{name}.json" }}
+            footer = {{ key = "{name}-k_footer", mode = "encrypted" }}
+            columns.id.key = "{name}-k_pii"
+            """
+        )
+        pq.write_table(table, f"{name}-clear.parquet")
+        sb.reencrypt(f"{name}-clear.parquet", policy=f"{name}.toml", output=name)
+
+
+JOINED = "select count(*) as n from a join 'b' using (id)"
+
+
+@pytest.mark.usefixtures("two_policies")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--policy", "a=a.toml", "-p", "b=b.toml"),
+        ("--policy", "a.toml", "--policy", "B=b.toml"),
+        ("--policy", "a=a.toml", "-k", "b=b.json"),
+        ("-k", "a=a.json", "-k", "b.json"),
+    ],
+)
+def test_tables_under_two_policies_are_joined(words: tuple[str, ...]) -> None:
+    done = run("sql", JOINED, *words, "--format", "csv")
+    assert (done.stdout, done.stderr) == ("n\n1\n", "")
+
+
+@pytest.mark.usefixtures("two_policies")
+def test_the_default_policy_is_that_of_tables_without_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECURE_BLOOM_POLICY", "b.toml")
+    done = run("sql", JOINED, "--policy", "a=a.toml", "--format", "csv")
+    assert done.stdout == "n\n1\n"
+    assert sb.sql(JOINED, policy={"a": "a.toml", "*": "b.toml"}).to_pylist() == [{"n": 1}]
+
+
+@pytest.mark.usefixtures("two_policies")
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("-p", "a.toml", "-p", "b.toml"), "two files for all tables", "--policy NAME=FILE"),
+        (("-p", "a=a.toml", "-p", "a=b.toml"), "two files for a", "--policy NAME=FILE"),
+        (("-p", "a.toml", "-p", "bb=b.toml"), "for bb, and the query opens no such", "a, b"),
+        (("-p", "a.toml"), "'b-k_footer'", "--policy FILE"),
+        (("-p", "a.toml", "-p", "b=bb.toml"), "cannot be read", "b.toml"),
+    ],
+)
+def test_a_policy_of_no_table_is_named(words: tuple[str, ...], message: str, hint: str) -> None:
+    done = run("sql", JOINED, *words)
+    assert_error(done, message)
+    assert hint in done.stderr.partition("hint: ")[2]
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["select * from peopl"], "did you mean people"),
+        (["select * from 'order/'"], "did you mean orders"),
+        (["select * from persns", "--table", "persons=people"], "did you mean the table persons?"),
+        (["select * from xyz"], "is its path in quotes"),
+    ],
+)
+def test_a_misspelt_table_is_corrected(words: list[str], hint: str) -> None:
+    done = run("sql", *words)
+    assert_error(done, "no such file")
+    assert hint in done.stderr
