@@ -81,7 +81,7 @@ def command_line() -> str:
     head = (
         "# Command line\n\n`secure-bloom VERB --help` shows the same.  What holds for all verbs: "
     )
-    head += "[every verb](every-verb.md), [options](options.md), [exit codes](errors.md).\n\n"
+    head += "[every verb](every-verb.md), [exit codes](errors.md).\n\n"
     return head + "\n".join(["| verb | what it does |", "| --- | --- |", *rows]) + "\n"
 
 
