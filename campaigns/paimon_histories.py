@@ -19,9 +19,8 @@ import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,9 +32,7 @@ from campaigns.outcome import Effort, Outcome
 from campaigns.pieces import Tally, in_pieces
 from secure_bloom.lakes.avro_files import decode, decoding_room
 from secure_bloom.paimon.build import BuildOptions, build_table
-from secure_bloom.runs.progress import Meter
-from secure_bloom.runs.runner import LocalRunner
-from secure_bloom.runs.work import FileTask, OpenWork, R, Work
+from testing.interleaving import Beside
 from testing.paimon_java import JARS, JavaWriter, paimon_java
 from testing.paimon_tables import Warehouse, latest
 
@@ -47,22 +44,6 @@ _QUICK: Final = {"append": 3, "primary key": 2}
 _A_PIECE: Final = 25
 _STEPS: Final = 6
 _OPTIONS: Final = sb.paimon.IndexOptions(fpp=0.001)
-
-
-@dataclass(frozen=True)
-class _Between:
-    """The work of this machine; others write once, between our look at the table and our commit."""
-
-    others: list[Callable[[], None]]
-
-    def process(
-        self, work: Work[R], open_work: OpenWork[R], tasks: Sequence[FileTask], meter: Meter
-    ) -> dict[str, R]:
-        """Return the results, after the others have written."""
-        results = LocalRunner(jobs=1).process(work, open_work, tasks, meter)
-        while self.others:
-            self.others.pop()()
-        return results
 
 
 class PaimonHistory:
@@ -191,7 +172,7 @@ class PaimonHistory:
         columns = dict.fromkeys(
             self.random.sample(["id", self.column], self.random.choice([1, 2])), _OPTIONS
         )
-        between = _Between([self._between] if self.random.random() < 0.5 else [])
+        between = Beside([self._between] if self.random.random() < 0.5 else [])
         asked = BuildOptions(commit_every=self.random.choice([None, 1, 2]))
         report = build_table(self.folder, columns, asked, between)
         self.done["build"] += 1

@@ -17,8 +17,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
+
+from secure_bloom.runs.progress import Meter
+from secure_bloom.runs.runner import LocalRunner
+from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 
 #: No trial takes a second where all is well.
 HANG_SECONDS = 30
@@ -81,6 +86,22 @@ class Run(threading.Thread):
         if not self.back.acquire(timeout=HANG_SECONDS):
             raise HangError(f"a run hangs after {self.steps[-3:]}")
         return self.answer is None and self.error is None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The runner of this machine; others work once, between our look at a table and our commit."""
+
+    others: list[Callable[[], object]]
+
+    def process(
+        self, work: Work[R], open_work: OpenWork[R], tasks: Sequence[FileTask], meter: Meter
+    ) -> dict[str, R]:
+        """Return the results, after the others have worked."""
+        results = LocalRunner(jobs=1).process(work, open_work, tasks, meter)
+        while self.others:
+            self.others.pop()()
+        return results
 
 
 def play(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from secure_bloom.lakes.paimon import manifest_commit
 from secure_bloom.lakes.paimon.snapshot import latest_snapshot
 from secure_bloom.paimon.build import BuildOptions, build_table
 from secure_bloom.paimon.column_filter import BuildReport
-from secure_bloom.runs.progress import Meter
-from secure_bloom.runs.runner import LocalRunner
 from secure_bloom.runs.target import GONE
-from secure_bloom.runs.work import FileTask, OpenWork, R, Work
 from secure_bloom.storage import commit_files, dispatch
+from testing.interleaving import Beside
 from testing.paimon_tables import Warehouse, files_below, latest
 
 OPTIONS = {"id": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
@@ -43,21 +40,6 @@ def folder(lake: Warehouse, request: pytest.FixtureRequest) -> str:
     lake.insert([(1, "a"), (2, "b")])
     lake.insert([(3, "c"), (4, "d")])
     return folder
-
-
-@dataclass(frozen=True)
-class Beside:
-    """The work of this machine; another writer works once, before the first commit."""
-
-    others: list[Callable[[], object]]
-
-    def process(
-        self, work: Work[R], open_work: OpenWork[R], tasks: Sequence[FileTask], meter: Meter
-    ) -> dict[str, R]:
-        results = LocalRunner(jobs=1).process(work, open_work, tasks, meter)
-        while self.others:
-            self.others.pop()()
-        return results
 
 
 def build(

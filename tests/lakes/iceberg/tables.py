@@ -25,7 +25,11 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
     write_manifest_list,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.partitioning import (
+    UNPARTITIONED_PARTITION_SPEC,
+    PartitionField,
+    PartitionSpec,
+)
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
@@ -34,6 +38,7 @@ from pyiceberg.table.update import (
     AddSnapshotUpdate,
     SetSnapshotRefUpdate,
 )
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.utils.config import Config
@@ -46,6 +51,7 @@ SCHEMA = Schema(
     NestedField(2, "email", StringType(), required=False),
     NestedField(3, "city", StringType(), required=False),
 )
+BY_CITY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "city"))
 
 
 def in_settings(folder: Path, monkeypatch: pytest.MonkeyPatch, **properties: str) -> SqlCatalog:

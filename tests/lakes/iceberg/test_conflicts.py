@@ -25,11 +25,9 @@ from pyiceberg.exceptions import (
     ForbiddenError,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemovePartitionSpecsUpdate, RemoveSchemasUpdate
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
@@ -45,6 +43,7 @@ from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from testing.iceberg_rest import rest_catalog
 from testing.store_proxy import store_proxy
 from tests.lakes.iceberg.tables import (
+    BY_CITY,
     NAME,
     all_rows,
     committed_meanwhile,
@@ -57,8 +56,6 @@ from tests.lakes.iceberg.tables import (
     people,
     rows,
 )
-
-BY_CITY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "city"))
 
 
 def ids(table: Table) -> list[int]:

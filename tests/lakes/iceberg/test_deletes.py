@@ -10,14 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, StringType
 
 import secure_bloom as sb
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from tests.lakes.iceberg.tables import (
+    BY_CITY,
     NAME,
     all_rows,
     commit_deletes,
@@ -30,8 +29,6 @@ from tests.lakes.iceberg.tables import (
     people,
     rows,
 )
-
-BY_CITY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "city"))
 
 
 def ids(where: str | None = None, **options: object) -> list[int]:

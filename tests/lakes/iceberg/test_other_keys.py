@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import ManifestEntry
-from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
@@ -21,6 +21,7 @@ from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from testing.tables import KEYRING
 from tests.lakes.iceberg.tables import (
+    BY_CITY,
     NAME,
     all_rows,
     committed_meanwhile,
@@ -34,7 +35,6 @@ from tests.lakes.iceberg.tables import (
 )
 
 EMAIL, CITY = 2, 3
-BY_CITY = PartitionSpec(PartitionField(CITY, 1000, IdentityTransform(), "city"))
 
 
 def policy(email: str = "k_pii", column: str = "email", **options: Any) -> sb.KeyPolicy:

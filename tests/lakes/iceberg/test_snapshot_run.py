@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestWriter
-from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, StringType, StructType
 
 import secure_bloom as sb
 from secure_bloom.errors import FileChangedError, PolicyError, UnsupportedFeatureError
 from secure_bloom.lakes.iceberg import replacing_snapshot
 from tests.lakes.iceberg.tables import (
+    BY_CITY,
     NAME,
     all_rows,
     committed_meanwhile,
@@ -31,8 +31,6 @@ from tests.lakes.iceberg.tables import (
     people,
     rows,
 )
-
-BY_CITY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "city"))
 
 
 def files_with_filters() -> list[str]:

@@ -442,21 +442,28 @@ def test_a_removal_that_is_repeated_meets_nothing(proxy: StoreProxy) -> None:
     proxy.tell(fail=None)
 
 
+def bucket_with_delta(proxy: StoreProxy, table: Path, *rows: int) -> Bucket:
+    """Return a bucket with a Delta table ``t`` of a file for each number of rows."""
+    deltalake = pytest.importorskip("deltalake")
+    first = 0
+    for count in rows:
+        ids = pa.table({"id": range(first, first + count)})
+        deltalake.write_deltalake(table, ids, mode="append")
+        first += count
+    bucket = Bucket(proxy.port)
+    for path in table.rglob("*"):
+        if path.is_file():
+            bucket.put(f"t/{path.relative_to(table)}", body=path.read_bytes())
+    return bucket
+
+
 @pytest.mark.parametrize(("status", "code"), [*REPEATED, pytest.param(0, "", id="lost")])
 @pytest.mark.parametrize("from_then_on", [False, True])
 def test_a_commit_to_a_delta_log_that_meets_its_own_version(
     proxy: StoreProxy, tmp_path: Path, status: int, code: str, from_then_on: bool
 ) -> None:
     """The new files of the run stay: the version names them."""
-    deltalake = pytest.importorskip("deltalake")
-    table = tmp_path / "t"
-    for number in range(2):
-        rows = pa.table({"id": range(100 * number, 100 * number + 100)})
-        deltalake.write_deltalake(table, rows, mode="append")
-    bucket = Bucket(proxy.port)
-    for path in table.rglob("*"):
-        if path.is_file():
-            bucket.put(f"t/{path.relative_to(table)}", body=path.read_bytes())
+    bucket = bucket_with_delta(proxy, tmp_path / "t", 100, 100)
     proxy.tell(
         fail={
             "status": status,
@@ -477,12 +484,7 @@ def test_a_commit_to_a_delta_log_that_meets_its_own_version(
 def test_a_commit_that_may_still_arrive_keeps_the_files_of_the_run(
     proxy: StoreProxy, tmp_path: Path
 ) -> None:
-    deltalake = pytest.importorskip("deltalake")
-    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": range(100)}))
-    bucket = Bucket(proxy.port)
-    for path in (tmp_path / "t").rglob("*"):
-        if path.is_file():
-            bucket.put(f"t/{path.relative_to(tmp_path / 't')}", body=path.read_bytes())
+    bucket = bucket_with_delta(proxy, tmp_path / "t", 100)
     proxy.tell(
         fail={"status": 0, "from_then_on": True, "only": f"PUT /{bucket.name}/t/_delta_log/"}
     )
@@ -512,12 +514,7 @@ def test_a_write_that_is_refused_while_it_is_under_way_keeps_its_keys(
 def test_a_commit_that_is_refused_while_it_is_under_way_keeps_the_files_of_the_run(
     proxy: StoreProxy, tmp_path: Path, status: int, code: str
 ) -> None:
-    deltalake = pytest.importorskip("deltalake")
-    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": range(100)}))
-    bucket = Bucket(proxy.port)
-    for path in (tmp_path / "t").rglob("*"):
-        if path.is_file():
-            bucket.put(f"t/{path.relative_to(tmp_path / 't')}", body=path.read_bytes())
+    bucket = bucket_with_delta(proxy, tmp_path / "t", 100)
     proxy.tell(
         fail={
             "status": status,
