@@ -9,6 +9,7 @@ A map is one member, because neither keys nor values can be shown alone.  So is 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
@@ -26,7 +27,11 @@ def members_of(field: pa.Field) -> list[Member]:
 
 
 def _members(of: pa.DataType, path: Member) -> Iterator[Member]:
-    if pa.types.is_struct(of):
+    if not of.num_fields and not isinstance(of, pa.BaseExtensionType):
+        # Asked first, as most are; a structure without a member has none.
+        if not pa.types.is_struct(of):
+            yield path
+    elif pa.types.is_struct(of):
         for field in of:
             yield from _members(field.type, (*path, field.name))
     elif pa.types.is_map(of):
@@ -47,16 +52,21 @@ def restricted(field: pa.Field, keep: Callable[[Member], bool]) -> pa.Field | No
 
 def _restricted(field: pa.Field, path: Member, keep: Callable[[Member], bool]) -> pa.Field | None:
     of = field.type
-    if all(map(keep, _members(of, path))):
-        return field
     if pa.types.is_struct(of):
-        found = [_restricted(member, (*path, member.name), keep) for member in of]
+        whole = list(of)
+        found = [_restricted(member, (*path, member.name), keep) for member in whole]
+        # A type that loses nothing is not made anew.
+        if all(map(operator.is_, found, whole)):
+            return field
         left = [member for member in found if member is not None]
         return field.with_type(pa.struct(left)) if left else None
     if _is_list(of):
-        value = _restricted(of.value_field, (*path, ELEMENT), keep)
-        return None if value is None else field.with_type(_list_of(of, value))
-    return None
+        value = of.value_field
+        kept = _restricted(value, (*path, ELEMENT), keep)
+        if kept is value:
+            return field
+        return None if kept is None else field.with_type(_list_of(of, kept))
+    return field if all(map(keep, _members(of, path))) else None
 
 
 def nullable(field: pa.Field, hidden: Callable[[Member], bool]) -> pa.Field:
@@ -110,8 +120,9 @@ def below(member: Member, above: Iterable[Member]) -> bool:
 
 
 def _is_list(of: pa.DataType) -> bool:
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_kind(of) for is_kind in kinds)
+    return bool(of.num_fields) and bool(
+        pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of)
+    )
 
 
 def _list_of(of: pa.DataType, value: pa.Field) -> pa.DataType:

@@ -20,6 +20,7 @@ from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.lakes.hive_partitions import Values
 from secure_bloom.parquet.footer.columns import SchemaCache
 from secure_bloom.parquet.footer.opened import Footer, read_footer
+from secure_bloom.parquet.members import Member, below, restricted
 from secure_bloom.predicates.bound_request import Request, request, whole_schema
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.reading.file_reports import FileReadReport, file_report
@@ -60,8 +61,33 @@ class TrialTable:
 
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
         """Return a request for these columns. Raises PolicyError for an invalid one."""
+        return request(self.whole, self.partition_fields, columns, from_structure(where), ())
+
+
+class _Alone:
+    """One column of a table, alone: the others of a structure may be thousands.
+
+    Its lookups take no time for the others: those are left out of its schema, and of the footers.
+    """
+
+    def __init__(self, table: TrialTable, path: Member) -> None:
+        column = table.whole.field(path[0])
+        kept = restricted(column, lambda member: below(member, [path]))
+        self.path, self.schema = path, pa.schema([kept or column])
+        self._read = replace(request(table.whole, (), None, None, ()), output_schema=self.schema)
+        self._footers: dict[str, Footer] = {}
+
+    def request(self, where: object) -> Request:
+        """Return the request for the column. Raises PolicyError for an invalid condition."""
         predicate = None if where is None else from_structure(where)
-        return request(self.whole, self.partition_fields, columns, predicate, ())
+        return request(self.schema, (), None, predicate, ())
+
+    def footer(self, footer: Footer) -> Footer:
+        """Return the footer of a file with this column alone."""
+        if footer.path not in self._footers:
+            columns = self._read.reads(footer.columns)
+            self._footers[footer.path] = footer.with_columns(columns)
+        return self._footers[footer.path]
 
 
 #: Bytes of parsed footers that stay in memory.
@@ -75,11 +101,11 @@ class OtherColumns:
     """
 
     def __init__(self) -> None:
-        self._sizes: dict[tuple[str, int], dict[str, int]] = {}
+        self._sizes: dict[tuple[str, int], dict[Member, int]] = {}
         self._shares: dict[tuple[str, int, int], float] = {}
 
     def bytes(
-        self, footer: Footer, found: RowGroupPlan, beside: str, measure: Callable[[], int]
+        self, footer: Footer, found: RowGroupPlan, beside: Member, measure: Callable[[], int]
     ) -> int:
         """Return about how many bytes of the columns but ``beside`` a lookup reads.
 
@@ -89,31 +115,41 @@ class OtherColumns:
         if place not in self._sizes:
             self._sizes[place] = _chunk_sizes(footer, found.row_group)
         sizes = self._sizes[place]
-        size = sum(sizes.values()) - sizes.get(beside, 0)
+        size = sizes[()] - sizes.get(beside, 0)
         key = (*place, rows.bit_length())
         if key not in self._shares:
             self._shares[key] = measure() / max(1, size)
         return round(self._shares[key] * size)
 
 
-def _chunk_sizes(footer: Footer, row_group: int) -> dict[str, int]:
-    """Return the sizes of the top-level columns of a row group, as its footer says."""
-    found: dict[str, int] = {}
+def _chunk_sizes(footer: Footer, row_group: int) -> dict[Member, int]:
+    """Return the sizes of the columns of a row group and of their members, as its footer says.
+
+    The size of all columns is at the empty path.
+    """
+    found: dict[Member, int] = {(): 0}
     for ordinal, leaf in enumerate(footer.leaves):
         # A column without a key, or with wrong offsets, is left to whoever reads it.
         with suppress(SecureBloomError):
             meta_data = footer.chunk_to_read(row_group, ordinal).meta_data
             size = max(0, meta_data.total_compressed_size)
-            found[leaf.path[0]] = found.get(leaf.path[0], 0) + size
+            for depth in range(len(leaf.path) + 1):
+                above = leaf.path[:depth]
+                found[above] = found.get(above, 0) + size
     return found
 
 
 class _Lookup:
-    """One request, and what is kept while its row groups are looked at."""
+    """One request, and what is kept while its row groups are looked at.
 
-    def __init__(self, asked: Request, ignores_filters: bool) -> None:
+    ``footer`` returns the footer of a file with the columns that the request knows.
+    """
+
+    def __init__(
+        self, asked: Request, footer: Callable[[str], Footer], ignores_filters: bool
+    ) -> None:
         context = PruningContext(asked, ignores_filters=ignores_filters, explain=True)
-        self.asked = asked
+        self.asked, self.footer = asked, footer
         self.value_scan, self.planner = ValueScan(context), Planner(context)
 
 
@@ -143,14 +179,14 @@ class LookupTrials:
         self._schemas: SchemaCache = SchemaCache(table.names) if like is None else like._schemas
         self._others: OtherColumns = OtherColumns() if like is None else like._others
         self._footers: dict[str, Footer] = {}
+        self._alone: _Alone | None = None
 
     def explain(
         self, column: Sequence[str], value: pa.Scalar, row_groups: RowGroups
     ) -> list[FileReadReport]:
         """Return a report for each file on a lookup of a value in these row groups."""
         where = (tuple(column), "=", value)
-        asked = self._table.request([column[0]], where)
-        lookup = _Lookup(asked, self._ignores_filters)
+        lookup = self._lookup(column, where)
         reports = []
         for path, groups in row_groups.items():
             with located(path=path):
@@ -163,8 +199,22 @@ class LookupTrials:
                 reports.append(replace(report, bytes_pages=report.bytes_pages + others))
         return reports
 
+    def _lookup(self, column: Sequence[str], where: object) -> _Lookup:
+        alone = self._column(column)
+        return _Lookup(
+            alone.request(where),
+            lambda path: alone.footer(self._footer(path)),
+            self._ignores_filters,
+        )
+
+    def _column(self, path: Sequence[str]) -> _Alone:
+        # Columns are tried one after the other.
+        if self._alone is None or self._alone.path != tuple(path):
+            self._alone = _Alone(self._table, tuple(path))
+        return self._alone
+
     def _report(self, lookup: _Lookup, path: str, groups: Sequence[int]) -> FileReadReport:
-        plan = self._plan(lookup.planner, path, groups)
+        plan = self._plan(lookup, path, groups)
         reader = self._reader(plan, lookup.asked, lookup.value_scan)
         for _ in _tables(reader):
             # Rows are not kept: a common value has nearly all of them.
@@ -176,20 +226,18 @@ class LookupTrials:
         self, path: str, found: RowGroupPlan, where: tuple[tuple[str, ...], str, pa.Scalar]
     ) -> int:
         """Return about how many bytes of the other columns a lookup reads in a row group."""
-        name = where[0][0]
+        column = where[0]
 
         def measured() -> int:
-            sizes = [
-                self._report(
-                    _Lookup(self._table.request(columns, where), self._ignores_filters),
-                    path,
-                    [found.row_group],
-                ).bytes_pages
-                for columns in (self._table.output, [name])
-            ]
-            return sizes[0] - sizes[1]
+            every = self._table.request(self._table.output, where)
+            lookups = (
+                _Lookup(every, self._footer, self._ignores_filters),
+                self._lookup(column, where),
+            )
+            whole, own = (self._report(it, path, [found.row_group]).bytes_pages for it in lookups)
+            return whole - own
 
-        return self._others.bytes(self._footer(path), found, name, measured)
+        return self._others.bytes(self._footer(path), found, column, measured)
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
         """Return the values, without nulls, of the column at a path in one row group.
@@ -197,13 +245,13 @@ class LookupTrials:
         The values of a list are its elements.  Raises MemoryBudgetError if they would take more
         memory than decoding may.
         """
-        asked = self._table.request([column[0]], None)
-        footer = self._footer(path)
+        alone = self._column(column)
+        footer = alone.footer(self._footer(path))
         group = RowGroupPlan(row_group=row_group, rows=footer.rows[row_group])
         plan = FilePlan(
             path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
         )
-        reader = self._reader(plan, asked, None)
+        reader = self._reader(plan, alone.request(None), None)
         parts, size = [reader.no_rows], 0
         with located(path=path, row_group=row_group), closing(_tables(reader)) as tables:
             for part in tables:
@@ -225,8 +273,8 @@ class LookupTrials:
             self._footers[path] = footer
         return self._footers[path]
 
-    def _plan(self, planner: Planner, path: str, row_groups: Sequence[int]) -> FilePlan:
-        footer = self._footer(path)
+    def _plan(self, lookup: _Lookup, path: str, row_groups: Sequence[int]) -> FilePlan:
+        planner, footer = lookup.planner, lookup.footer(path)
         left = dict.fromkeys(row_groups, frozenset[int]())
         started = planner.begin(footer, self._table.partitions[path], left=left)
         plan = planner.plan_by_footer(started)

@@ -11,6 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.reading.lookup_trials import LookupTrials
 from secure_bloom.reading.rows.file_reader import FileReader
+from testing.growth import growth
 
 
 def test_a_column_of_one_row_group_takes_few_lookups_of_its_own_column(
@@ -41,3 +42,13 @@ def test_a_column_of_one_row_group_takes_few_lookups_of_its_own_column(
     assert lookups <= 30 * 10
     # The other columns are read once for all of them, not in each lookup.
     assert wide <= 3
+
+
+def test_a_lookup_of_a_member_does_not_look_at_each_other_member(tmp_path: Path) -> None:
+    paths = {}
+    for count in (15, 60):
+        paths[count] = str(tmp_path / f"{count}.parquet")
+        rows = pa.array([{f"m{n}": n + row for n in range(count)} for row in range(3)])
+        pq.write_table(pa.table({"person": rows}), paths[count])
+    sb.advise(paths[15])
+    assert growth(lambda count: sb.advise(paths[count]), 15) < 7

@@ -54,28 +54,27 @@ class FileColumns:
         """
         from secure_bloom.parquet.memory_files import arrow_schema
 
-        whole = arrow_schema(self.renamed or self.schema, self.marks)
-        return self._visible(whole) if self.left_out else whole
+        # Columns with leaves left out have it from the others: to parse it takes a while.
+        return arrow_schema(self.renamed or self.schema, self.marks)
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
         """The names of the top-level columns. Raises the errors of :attr:`arrow`."""
         return frozenset(self.arrow.names)
 
-    def _visible(self, whole: pa.Schema) -> pa.Schema:
-        """Return the Arrow schema without the leaves that are left out."""
+    def _arrow_without(self, left_out: frozenset[int]) -> pa.Schema:
+        """Return the Arrow schema without these leaves."""
         import pyarrow as pa
 
         from secure_bloom.parquet.members import restricted
 
-        every = replace(self, left_out=frozenset())
         out = {
             member
-            for name in whole.names
-            for member, ordinal in every.members(name)
-            if ordinal in self.left_out
+            for name in self.names
+            for member, ordinal in self.members(name)
+            if ordinal in left_out
         }
-        found = [restricted(column, lambda member: member not in out) for column in whole]
+        found = [restricted(column, lambda member: member not in out) for column in self.arrow]
         return pa.schema([column for column in found if column is not None])
 
     def members(self, name: str) -> list[tuple[Member, int]]:
@@ -98,7 +97,8 @@ class FileColumns:
             return self
         found = self._narrowed.get(left_out)
         if found is None:
-            found = replace(self, left_out=left_out)
+            found = replace(self, left_out=self.left_out | left_out)
+            found.__dict__["arrow"] = self._arrow_without(left_out)
             self._narrowed.clear()
             self._narrowed[left_out] = found
         return found
