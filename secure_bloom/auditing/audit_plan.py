@@ -56,7 +56,7 @@ class Selection:
         return is_note and not self._ignores(finding)
 
     def _ignores(self, finding: Finding) -> bool:
-        if known_finding(finding) in self.known:
+        if self.known and known_finding(finding) in self.known:
             return True
         return not self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
 

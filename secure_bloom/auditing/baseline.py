@@ -2,10 +2,13 @@
 
 secure-bloom audit lake --policy FILE --json > last.json
 secure-bloom audit lake --policy FILE --baseline last.json
+
+Paths are compared as places: another spelling of the same file is the same file.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from os import PathLike
 from pathlib import Path
@@ -13,17 +16,39 @@ from typing import Any, TypeAlias
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.calling.close_names import near_file
-from secure_bloom.errors import PolicyError, located, refused_by_system
+from secure_bloom.errors import PolicyError, SecureBloomError, located, refused_by_system
 from secure_bloom.running.bounded_documents import parsed_json, read_bounded
+from secure_bloom.storage.paths import is_object_uri, join, local_path, object_uri
 
-#: A finding by its id, path, row group and column. Its wording may change with a version.
-KnownFinding: TypeAlias = tuple[str, str | None, int | None, str | None]
+#: A finding by its id, place, row group, column and table of the policy, and one about none of
+#: them by its message. The wording of others may change with a version.
+KnownFinding: TypeAlias = tuple[str | int | None, ...]
 _NAME = "the baseline"
 
 
 def known_finding(finding: Finding) -> KnownFinding:
     """Return what identifies a finding in another report."""
-    return finding.id, finding.path, finding.row_group, finding.column
+    return _known(finding.to_dict())
+
+
+def _place(path: str | None) -> str | None:
+    """Return one spelling for all spellings of a path. A relative path begins in this folder."""
+    if path is None:
+        return None
+    try:
+        if is_object_uri(path):
+            uri = object_uri(path)
+            return join(uri.store(), uri.key)
+        folder, name = os.path.split(local_path(path))
+        return f"{_real_folder(folder)}/{name}"
+    except (SecureBloomError, ValueError):
+        # The address of a catalog, or no path at all.
+        return path
+
+
+@functools.lru_cache(maxsize=1024)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def known_findings(path: str | PathLike[str]) -> frozenset[KnownFinding]:
@@ -53,7 +78,9 @@ def known_findings(path: str | PathLike[str]) -> frozenset[KnownFinding]:
 def _known(entry: Any) -> KnownFinding:
     if not isinstance(entry, dict):
         raise PolicyError("the baseline is no report of an audit: a finding is no object")
-    found = tuple(entry.get(word) for word in ("id", "path", "row_group", "column"))
+    found = [entry.get(word) for word in ("id", "path", "row_group", "column", "table", "message")]
     if not all(isinstance(it, str | int | None) for it in found):
         raise PolicyError("the baseline is no report of an audit: a finding has other fields")
-    return found  # type: ignore[return-value]
+    name, path, row_group, column, table, message = found
+    is_placed = path is not None or column is not None
+    return name, _place(path), row_group, column, table, None if is_placed else message

@@ -91,6 +91,7 @@ class Finding:
             "path": self.path,
             "row_group": self.row_group,
             "column": self.column,
+            "table": self.table,
             "message": self.message,
             "fix": fix_of(self.fix, [] if self.path is None else [self.path]),
             "causes": list(self.causes),

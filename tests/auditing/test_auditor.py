@@ -137,6 +137,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
         "path",
         "row_group",
         "column",
+        "table",
         "message",
         "fix",
     }

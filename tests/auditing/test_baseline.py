@@ -12,6 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing.baseline import known_finding, known_findings
+from secure_bloom.auditing.findings import Severity
 
 
 @pytest.fixture
@@ -48,6 +49,61 @@ def test_only_what_is_new_makes_an_audit_fail(lake: Path) -> None:
     # The new report is the next baseline, with what was known already.
     last.write_text(report.to_json())
     assert cli(*words, "--baseline", last).returncode == 0
+
+
+def test_another_spelling_of_a_path_is_the_same_path(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, last = lake.parent / "policy.toml", lake.parent / "last.json"
+    monkeypatch.chdir(lake.parent)
+    (lake.parent / "linked").symlink_to("lake")
+    spellings = ("lake", "./lake/", "linked", lake, f"file://{lake}", lake / "../lake", "lake//")
+    reports = {str(it): sb.audit(it, policy=policy) for it in spellings}
+    for first in ("lake", f"file://{lake}"):
+        last.write_text(reports[first].to_json())
+        for spelling in spellings:
+            assert not sb.audit(spelling, policy=policy, baseline=last).findings, spelling
+    # A file of the same name in another folder is another file.
+    pq.write_table(pa.table({"email": ["a"]}), lake / "orders" / "new.parquet")
+    (lake.parent / "other").mkdir()
+    (lake / "orders").rename(lake.parent / "other" / "orders")
+    assert len(sb.audit("other", policy=policy, baseline=last).findings) > 1
+
+
+def test_a_column_missing_in_one_table_is_new_in_another_table(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"email": ["x"]}), tmp_path / name / "0.parquet")
+    policy, last = tmp_path / "policy.toml", tmp_path / "last.json"
+    policy.write_text('[tables."a".columns.emial]\n[tables."b".columns.email]\n')
+    first = sb.audit(tmp_path, policy=policy)
+    assert [(it.id, it.table) for it in first.findings] == [("policy-column-unknown", "a")]
+    last.write_text(first.to_json())
+    policy.write_text('[tables."a".columns.emial]\n[tables."b".columns.emial]\n')
+    report = sb.audit(tmp_path, policy=policy, baseline=last)
+    assert [(it.id, it.table) for it in report.findings] == [("policy-column-unknown", "b")]
+
+
+def test_a_second_wrong_property_of_a_session_is_new(lake: Path) -> None:
+    policy, last = lake.parent / "policy.toml", lake.parent / "last.json"
+    policy.write_text('[footer]\nkey = "f"\n[columns.email]\nkey = "k"\n')
+    shared = {"policy": policy, "without_keys": True}
+    start = {"parquet.encryption.footer.kay": "f"}
+    first = sb.audit(lake, **shared, spark_properties=start)
+    last.write_text(first.to_json())
+    assert not sb.audit(lake, **shared, spark_properties=start, baseline=last).findings
+    worse = {**start, "parquet.encryption.algoritm": "AES_GCM_V1"}
+    assert sb.audit(lake, **shared, spark_properties=worse, baseline=last).findings
+
+
+def test_one_object_has_one_place_whatever_its_scheme_is() -> None:
+    def place(path: str) -> object:
+        found = sb.Finding(id="x", severity=Severity.LOW, what="m", fix="f", path=path)
+        return known_finding(found)
+
+    assert place("s3a://bucket/lake/0.parquet") == place("S3://bucket/lake/0.parquet")
+    assert place("s3://bucket/lake/0.parquet") != place("s3://other/lake/0.parquet")
+    assert place("iceberg://shop/a.b") == place("iceberg://shop/a.b")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"findings": 1}', '{"findings": [[]]}', "[" * 100_000])
