@@ -279,7 +279,8 @@ class KeyPolicy:
         """Return the text of a policy.toml that names every column of a schema.
 
         The columns ``sensitive`` have a key, and so have those whose names suggest personal data:
-        e-mail, IBAN, card, phone, national id.  The others are commented out.
+        e-mail, IBAN, card, phone, national id.  The others are commented out; if all are, the
+        policy takes the table in clear.
 
         ``schema`` is a ``StructType`` of PySpark (``df.schema``), its ``jsonValue()``, or its text
         as DDL or JSON. ``client`` is the client of ``[kms]``.  Raises PolicyError for anything

@@ -45,7 +45,20 @@ _FOOTER: Final = """
 [footer]
 key = "k_footer"
 mode = "encrypted"
+"""
+#: Spark encrypts no footer alone, so a footer with a key would fail until a column has one.
+_FOOTER_IN_CLEAR: Final = """
+# No column has a name that suggests personal data, so none has a key, and the footer is in clear.
+# To protect a column, remove the '#' of its lines, and of those of [footer].
+# [footer]
+# key = "k_footer"
+# mode = "encrypted"
 
+# Every column without a key may be in clear.
+[classified]
+clear = ["*"]
+"""
+_COLUMNS: Final = """
 # A column with a key is encrypted.  `bloom = true` asks for a filter, to look values up by it.
 # A nested column is the path of its leaf, as Spark wants it.
 """
@@ -57,8 +70,8 @@ def policy_text(
     """Return the text for columns, given as dotted name and type.
 
     The columns ``sensitive`` have a key and a filter, and so have those whose names suggest
-    personal data.  The others are commented out.  Raises PolicyError for a sensitive column that is
-    not there.
+    personal data.  The others are commented out; if all are, the policy takes the table in clear.
+    Raises PolicyError for a sensitive column that is not there.
     """
     columns = list(columns)
     names = [name for name, _ in columns]
@@ -66,12 +79,9 @@ def policy_text(
     kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
     # A rule is for all columns of its dotted name, and TOML takes no table twice.
     kinds = dict(columns)
-    return (
-        _HEAD
-        + kms
-        + _FOOTER
-        + "".join(_column(name, kind, wanted.get(name)) for name, kind in kinds.items())
-    )
+    lines = (_column(name, kind, wanted.get(name)) for name, kind in kinds.items())
+    footer = _FOOTER if wanted else _FOOTER_IN_CLEAR
+    return "".join((_HEAD, kms, footer, _COLUMNS, *lines))
 
 
 def _sensitive(names: Collection[str], given: Iterable[str]) -> dict[str, str]:

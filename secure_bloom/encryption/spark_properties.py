@@ -72,7 +72,8 @@ def _column_keys(columns: Mapping[str, ColumnRule]) -> str:
     if not paths:
         raise PolicyError(
             "Spark cannot write an encrypted footer without an encrypted column",
-            hint="give at least one column a key, or remove [footer]",
+            hint="give at least one column a key; or let Spark write it in clear, without this "
+            "configuration, and then: secure-bloom reencrypt TABLE --policy FILE",
         )
     return ";".join(f"{key}:{','.join(paths[key])}" for key in sorted(paths))
 

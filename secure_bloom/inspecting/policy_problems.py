@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from os import PathLike
@@ -81,19 +81,34 @@ def check_policy(
         found.append(error)
     notes = [*_unnamed_keys(policy), *_alike_keys(policy), *_contradictions(policy)]
     if table is not None:
+        names = set[str]()
+        seen = set[str]()
         for own, leaves, paths in _columns_by_table(policy, table, keys, found):
             partitions = list(_partitions(own, paths))
             named = {error.column for error in partitions}
             others = (it for it in _problems_of_columns(own, leaves) if it.column not in named)
             found += [_in_section(own, error) for error in (*partitions, *others)]
-            notes += [*_int96_columns(own, leaves), *_unknown_columns(own, leaves)]
+            own_names = [leaf.name for leaf in leaves]
+            notes += _in_each_section(
+                own,
+                *_footer_alone(own, [leaf.path for leaf in leaves]),
+                *_int96_columns(own, leaves),
+                *(_unknown_clear(own, own_names, but=policy.clear) if policy.tables else ()),
+            )
+            names.update(own_names)
+            seen.update(policy.tables_at(paths[0]))
+        # What the policy says of all tables may be about any of them.
+        if policy.tables.keys() <= seen:
+            notes += [*_unknown_clear(policy, names), *_unknown_accepted(policy, names)]
     elif schema is not None:
         columns = schema_columns(schema)
         own = policy.for_columns([name.split(".") for name, _ in columns])
         found += _spark_problems(own, [tuple(name.split(".")) for name, _ in columns])
         notes += _int96_to_come(own, dict(columns))
     else:
-        found += _spark_problems(policy, None)
+        for own in policy.tables.values() or (policy,):
+            found += [_in_section(own, error) for error in _spark_problems(own, None)]
+            notes += _in_each_section(own, *_footer_alone(own, None))
     return CheckedPolicy(
         is_valid=True, problems=tuple(_distinct(found)), notes=tuple(dict.fromkeys(notes))
     )
@@ -115,6 +130,13 @@ def _in_section(policy: KeyPolicy, error: SecureBloomError) -> SecureBloomError:
     return PolicyError(message, hint=error.hint, column=error.column, path=error.path)
 
 
+def _in_each_section(policy: KeyPolicy, *notes: str) -> list[str]:
+    """Return the notes, each with the section of its table, in a policy with several."""
+    return [
+        note if policy.table is None else f'[tables."{policy.table}"]: {note}' for note in notes
+    ]
+
+
 def _distinct(problems: Sequence[SecureBloomError]) -> Iterator[SecureBloomError]:
     """Yield each problem once: several tables may share a rule."""
     seen = {(problem.column, problem.message, problem.path): problem for problem in problems}
@@ -124,8 +146,23 @@ def _distinct(problems: Sequence[SecureBloomError]) -> Iterator[SecureBloomError
 def _spark_problems(
     policy: KeyPolicy, paths: Collection[tuple[str, ...]] | None
 ) -> Iterator[SecureBloomError]:
-    if policy.footer_key is not None:
+    if policy.footer_key is not None and not list(_footer_alone(policy, paths)):
         yield from spark_problems(policy, paths)
+
+
+def _footer_alone(policy: KeyPolicy, paths: Collection[tuple[str, ...]] | None) -> Iterator[str]:
+    """Yield a note for a table whose footer is encrypted, and none of its columns.
+
+    A policy of one table that names no column with a key is a problem, and gets no note.
+    """
+    if policy.footer_key is None or policy.uniform or (paths is None and policy.table is None):
+        return
+    known = policy if paths is None else policy.for_columns(paths)
+    if all(rule.key is None for rule in known.columns.values()):
+        yield (
+            "no column has a key, and Spark encrypts no footer alone: let Spark write the table in "
+            "clear, then secure-bloom reencrypt TABLE --policy FILE"
+        )
 
 
 def _problems_of_columns(policy: KeyPolicy, leaves: tuple[Leaf, ...]) -> Iterator[SecureBloomError]:
@@ -222,20 +259,24 @@ def _keyring(policy: KeyPolicy) -> Keyring | None:
     return Keyring.load(path) if path is not None and path.exists() else None
 
 
-def _missing_keys(policy: KeyPolicy) -> Iterator[PolicyError]:
+def _missing_keys(policy: KeyPolicy) -> Iterator[SecureBloomError]:
     """Yield a problem for each key of the policy that its keyring lacks."""
     keyring = _keyring(policy)
-    if keyring is not None:
-        # Of several columns with a key the first one counts.
-        columns: dict[str | None, str] = {}
-        for path, rule in policy.columns.items():
-            columns.setdefault(rule.key, path)
-        for name in sorted(policy.master_keys() - keyring.master_keys.keys()):
-            yield PolicyError(
-                f"the keyring has no key {name}",
-                hint=lacking_keys_hint([name], keyring, policy),
-                column=columns.get(name),
-            )
+    if keyring is None:
+        return
+    # Of several columns with a key the first one counts.
+    columns: dict[str | None, tuple[KeyPolicy, str]] = {}
+    for own in (*policy.tables.values(), policy):
+        for path in (it for it in own.columns if it not in own.shared):
+            columns.setdefault(own.columns[path].key, (own, path))
+    for name in sorted(policy.master_keys() - keyring.master_keys.keys()):
+        own, column = columns.get(name, (policy, None))
+        error = PolicyError(
+            f"the keyring has no key {name}",
+            hint=lacking_keys_hint([name], keyring, policy),
+            column=column,
+        )
+        yield _in_section(own, error)
 
 
 def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[PolicyError]:
@@ -253,20 +294,31 @@ def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[Pol
             )
 
 
-def _unknown_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> Iterator[str]:
-    """Yield a note for each column that the policy accepts something of, and the table lacks."""
-    names = [leaf.name for leaf in leaves]
-    known = {".".join(leaf.path[:n]) for leaf in leaves for n in range(1, len(leaf.path) + 1)}
-    known |= policy.columns.keys()
+def _unknown_accepted(policy: KeyPolicy, names: Collection[str]) -> Iterator[str]:
+    """Yield a note for each column that the policy accepts something of, and no table has."""
+    known = _with_parents(names) | policy.columns.keys()
     for entry in policy.accepted:
         column = entry.finding.partition(":")[2]
         if column and column not in known:
             error = unknown_column(column, names)
             yield f"[[audit.ignore]] {entry.finding}: {error.message}; {error.hint}"
+
+
+def _unknown_clear(
+    policy: KeyPolicy, names: Collection[str], *, but: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield a note for each name or pattern in ``clear``, ``but`` some, that fits no column."""
+    known = _with_parents(names) | policy.columns.keys()
     for pattern in policy.clear:
-        if not any(fnmatchcase(name, pattern) for name in known):
+        if pattern not in but and not any(fnmatchcase(name, pattern) for name in known):
             error = unknown_column(pattern, names)
             yield f"[classified] clear: {error.message}; {error.hint}"
+
+
+def _with_parents(names: Iterable[str]) -> set[str]:
+    """Return dotted names and those of the structures that they are in."""
+    split = (name.split(".") for name in names)
+    return {".".join(parts[:depth]) for parts in split for depth in range(1, len(parts) + 1)}
 
 
 def _contradictions(policy: KeyPolicy) -> Iterator[str]:
@@ -279,12 +331,13 @@ def _contradictions(policy: KeyPolicy) -> Iterator[str]:
         for pattern in one.clear:
             for path in keyed if pattern != "*" else ():
                 if fnmatchcase(path, pattern):
-                    yield (
+                    yield from _in_each_section(
+                        one,
                         f"[classified] clear names {path}, which has key "
-                        f"{one.columns[path].key}: it is encrypted"
+                        f"{one.columns[path].key}: it is encrypted",
                     )
     keyring = policy.keyring_path()
-    if keyring is not None and not keyring.exists():
+    if keyring is not None and not keyring.exists() and policy.master_keys():
         yield (
             f"there is no keyring {legible(str(keyring))}; to make it: secure-bloom keys new "
             f"{shell_word(str(keyring))} {' '.join(map(shell_word, sorted(policy.master_keys())))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.cli import main
+from secure_bloom.encryption.kms import Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_text import KMS_LINES
 from testing.tables import Mode, keyring_json, write
@@ -117,6 +120,23 @@ class TestInit:
         code, _, said = run(capsys, "init", str(table), "--sensitive", "adress.zip")
         assert (code, "did you mean 'address.zip'?" in said) == (2, True)
 
+    def test_a_table_without_personal_data_gets_a_policy_in_which_nothing_is_wrong(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        pq.write_table(pa.table({"id": [1], "price": [1.5]}), tmp_path / "x.parquet")
+        policy, table = str(tmp_path / "p.toml"), str(tmp_path / "x.parquet")
+        assert run(capsys, "init", table, "--output", policy)[0] == 0
+        for words in ((), ("--table", table), ("--schema", "id long, price double")):
+            code, shown, complaint = run(capsys, "check", policy, *words)
+            assert (code, complaint) == (0, ""), shown
+            assert shown == f"{policy}: nothing is wrong\n"
+        text = Path(policy).read_text()
+        for line in ("[", "key =", "mode =", "bloom ="):
+            text = text.replace(f"\n# {line}", f"\n{line}")
+        Path(policy).write_text(text)
+        loaded = KeyPolicy.load(policy)
+        assert (loaded.footer_key, loaded.own_key_for("id")) == ("k_footer", "k_pii")
+
 
 class TestCheck:
     def test_nothing_is_wrong(
@@ -181,6 +201,92 @@ class TestCheck:
         code, _, complaint = run(capsys, "check", str(policy_of(tmp_path, *columns)))
         assert code == 1
         assert "Spark" in complaint or "cut at" in complaint
+
+
+class TestSeveralTables:
+    """Of several tables a note says which; a table without sensitive columns is no mistake."""
+
+    POLICY = """
+[footer]
+key = "k_footer"
+[classified]
+clear = ["city", "nowhere"]
+[tables."orders".columns.at]
+key = "k_pii"
+bloom = true
+[tables."orders".classified]
+clear = ["at", "tme"]
+[tables."products".columns.price]
+bloom = true
+"""
+
+    @pytest.fixture
+    def lake(self, tmp_path: Path) -> Path:
+        at = pa.array([datetime.datetime(2026, 1, 1)])
+        for name, columns in {
+            "orders": {"at": at, "city": ["x"]},
+            "products": {"price": [1.5]},
+        }.items():
+            (tmp_path / "lake" / name).mkdir(parents=True)
+            pq.write_table(
+                pa.table(columns),
+                tmp_path / "lake" / name / "0.parquet",
+                use_deprecated_int96_timestamps=True,
+            )
+        (tmp_path / "p.toml").write_text(self.POLICY)
+        return tmp_path / "lake"
+
+    def notes(self, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+        code, shown, complaint = run(capsys, "check", *words, "--json")
+        assert (code, complaint) == (0, ""), shown
+        return [note[:60] for note in json.loads(shown)["notes"]]
+
+    def test_each_note_names_its_table(
+        self, lake: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy = str(lake.parent / "p.toml")
+        orders, products = '[tables."orders"]: ', '[tables."products"]: '
+        of_policy = [
+            f"{orders}[classified] clear names at, which has key k_pii: it is"[:60],
+        ]
+        alone = f"{products}no column has a key, and Spark encrypts no footer alone"[:60]
+        of_orders = [
+            f"{orders}column at is INT96: readers round these timestamps"[:60],
+            f"{orders}[classified] clear: there is no column tme; columns are"[:60],
+        ]
+        shared = "[classified] clear: there is no column nowhere; columns are "[:60]
+        assert self.notes(capsys, policy) == [*of_policy, alone]
+        every = self.notes(capsys, policy, "--table", str(lake))
+        assert sorted(every) == sorted([*of_policy, *of_orders, alone, shared])
+        # What is said of all tables cannot be judged by one.
+        one = self.notes(capsys, policy, "--table", str(lake / "products"))
+        assert one == [*of_policy, alone]
+
+    def test_a_key_that_the_keyring_lacks_names_the_table(
+        self, lake: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (lake.parent / "k.json").write_text(
+            '{"version": 1, "master_keys": {"k_footer": "AAECAwQFBgcICQoLDA0ODw=="}}'
+        )
+        (lake.parent / "k.json").chmod(0o600)
+        policy = lake.parent / "p.toml"
+        policy.write_text(f'[kms]\nclient = "keyring"\nkeyring = "k.json"\n{self.POLICY}')
+        code, _, complaint = run(capsys, "check", str(policy))
+        assert code == 1
+        assert 'column at: [tables."orders"]: the keyring has no key k_pii' in complaint
+
+    def test_a_table_of_which_no_column_has_a_key_can_be_encrypted_and_read(
+        self, lake: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy, keyring = lake.parent / "p.toml", lake.parent / "k.json"
+        policy.write_text('[footer]\nkey = "k_footer"\n[columns.price]\nbloom = true\n')
+        keyring.write_text(keyring_json())
+        table = lake / "products"
+        assert run(capsys, "check", str(policy), "--table", str(table))[0] == 0
+        keys = Keyring.load(keyring)
+        sb.reencrypt(table, policy=policy, keys=keys, output=lake.parent / "new")
+        rows = sb.read_table(lake.parent / "new", policy=policy, keys=keys)
+        assert rows.to_pydict() == {"price": [1.5]}
 
 
 class TestWithoutAKeyring:
