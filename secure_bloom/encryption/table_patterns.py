@@ -12,8 +12,9 @@ match belongs to it.  The scheme itself is not compared: s3 and s3a lead to one 
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
@@ -108,6 +109,9 @@ def _match(pattern: str, parts: list[str]) -> _Match | None:
     wanted, is_anchored = _wanted(pattern)
     if not wanted:
         return _Match(pattern, 0, 0)
+    # Most patterns of a policy with many tables end here.
+    if any(piece not in parts and _WILD.isdisjoint(piece) for piece in wanted):
+        return None
     found = [
         _Match(pattern, start, max(ends))
         for start in range(1 if is_anchored else len(parts))
@@ -116,16 +120,17 @@ def _match(pattern: str, parts: list[str]) -> _Match | None:
     return max(found, key=lambda it: (it.end, -it.start), default=None)
 
 
-def _wanted(pattern: str) -> tuple[list[str], bool]:
+@functools.lru_cache(maxsize=1024)
+def _wanted(pattern: str) -> tuple[tuple[str, ...], bool]:
     """Return the parts of a pattern, and whether they begin where a path begins."""
     is_anchored = pattern.startswith("/") or "://" in pattern
     wanted = _split(pattern)
     while wanted and wanted[-1] in ("*", "**"):
         wanted.pop()
-    return wanted, is_anchored
+    return tuple(wanted), is_anchored
 
 
-def _ends(wanted: list[str], parts: list[str], start: int) -> set[int]:
+def _ends(wanted: Sequence[str], parts: list[str], start: int) -> set[int]:
     """Return where a pattern can end if it begins at ``start``."""
     ends = {start}
     for piece in wanted:
