@@ -227,7 +227,7 @@ class _Attempts:
             if metadata.snapshot_by_id(writer.snapshot_id) is not None:
                 return writer
         # Another writer may have expired our snapshot already, while our files are live.
-        live = self.manifests.live(self.table.head)
+        live = self.manifests.live_paths(self.table.head)
         for writer in self.undecided:
             if any(it.new in live for it in writer.changes.replacements):
                 return writer

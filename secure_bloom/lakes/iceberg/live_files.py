@@ -50,6 +50,7 @@ from secure_bloom.lakes.iceberg.metadata_files import (
     counted_together,
     manifest_entries,
 )
+from secure_bloom.lakes.iceberg.table import add_once
 from secure_bloom.lakes.partition_choice import unmatched_note
 from secure_bloom.parquet.metadata_rows import metadata_rows
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bind
@@ -117,14 +118,23 @@ class Manifests:
         return self._entries[path]
 
     def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
-        """Return the live data files of a snapshot, by their paths in the manifests."""
-        if snapshot is None:
-            return {}
-        return {
-            entry.data_file.file_path: entry
-            for manifest in self.of(snapshot, ManifestContent.DATA)
-            for entry in self.entries(manifest)
-        }
+        """Return the live data files of a snapshot, by their paths in the manifests.
+
+        Raises FormatError if two entries name one data file: its rows count twice, and those of a
+        new file would count once.
+        """
+        found: dict[str, ManifestEntry] = {}
+        for entry in self._data(snapshot):
+            add_once(found, entry.data_file.file_path, entry)
+        return found
+
+    def live_paths(self, snapshot: Any) -> frozenset[str]:
+        """Return the paths of the live data files of a snapshot."""
+        return frozenset(entry.data_file.file_path for entry in self._data(snapshot))
+
+    def _data(self, snapshot: Any) -> Iterator[ManifestEntry]:
+        for manifest in () if snapshot is None else self.of(snapshot, ManifestContent.DATA):
+            yield from self.entries(manifest)
 
     def deletes(self, snapshot: Any) -> list[ManifestEntry]:
         """Return the live delete files of a snapshot."""
@@ -194,7 +204,7 @@ class IcebergSelection:
         """Return the selected live data files of the branch."""
         live = manifests.live(table.head)
         if self.since is not None:
-            known = manifests.live(_known_snapshot(table, self.since))
+            known = manifests.live_paths(_known_snapshot(table, self.since))
             live = {path: entry for path, entry in live.items() if path not in known}
         if self.where is not None and live:
             live = _may_match(table, live, self.where)

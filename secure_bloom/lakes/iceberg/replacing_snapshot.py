@@ -228,9 +228,8 @@ class SnapshotWriter:
             for it in self.changes.replacements
             for entry in (it.deletes.old if it.deletes else ())
         }
-        staying = frozenset(self.manifests.live(self.table.parent) if old else ()).difference(
-            self.changes.by_path
-        )
+        live = self.manifests.live_paths(self.table.parent) if old else frozenset[str]()
+        staying = live.difference(self.changes.by_path)
         return {
             path: entry
             for path, entry in old.items()

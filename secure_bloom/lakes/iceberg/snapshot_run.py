@@ -122,7 +122,7 @@ class IcebergRun:
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
             self.table.refresh()
-            live = self.manifests.live(self.table.head)
+            live = self.manifests.live_paths(self.table.head)
             # A file that fails and is still live has failed by itself.
             lost -= {opened_location(path) for path in live}
         return frozenset(lost.union(publication.gone))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from secure_bloom.errors import (
     FormatError,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from secure_bloom.lakes.iceberg.deletes import DeleteIndex, FileDeletes, KeyColumn
 
+_T = TypeVar("_T")
 
 #: The property by which a table asks for Iceberg's own encryption.
 KEY_PROPERTY = "encryption.key-id"
@@ -243,7 +244,7 @@ class _LiveFiles:
             if file.content != DATA:
                 raise FormatError("a manifest of data files names a delete file")
             path, live = self._file(entry)
-            _add(found.files, path, live)
+            add_once(found.files, path, live)
             found.bounds.update(_bounded_fields(file))
             found.specs.add(file.spec_id)
         return found
@@ -265,15 +266,19 @@ def _united(parts: Iterable[_Live]) -> _Live:
     found = _Live(files={}, bounds=Counter(), specs=set())
     for part in parts:
         for path, file in part.files.items():
-            _add(found.files, path, file)
+            add_once(found.files, path, file)
         found.bounds.update(part.bounds)
         found.specs.update(part.specs)
     return found
 
 
-def _add(files: dict[str, IcebergFile], path: str, file: IcebergFile) -> None:
+def add_once(files: dict[str, _T], path: str, file: _T) -> None:
+    """Add a live data file. Raises FormatError if another entry names the same path."""
     if path in files:
-        raise FormatError("two entries of the table's manifests name one data file")
+        raise FormatError(
+            "two entries of the table's manifests name one data file",
+            hint="the table's own engine counts its rows twice; it can rewrite the file into two",
+        )
     files[path] = file
 
 

@@ -34,6 +34,7 @@ import secure_bloom as sb
 from secure_bloom.errors import (
     AccessDeniedError,
     FileChangedError,
+    FormatError,
     MissingPathError,
     PolicyError,
     UnfinishedWriteError,
@@ -554,6 +555,25 @@ def test_data_files_of_one_name_in_several_folders(
     assert all(local(path).exists() for path in added)
     if not fails:
         assert ids(table) == list(range(300))
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_data_file_that_two_entries_name(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    """Its rows count twice; one new file in place of both entries would lose half of them."""
+    table = people(catalog)
+
+    def twice() -> None:
+        table.refresh().add_files(data_files(table)[:1], check_duplicate_files=False)
+
+    if not is_late:
+        twice()
+    meanwhile = committed_meanwhile(monkeypatch, twice) if is_late else nullcontext()
+    with meanwhile, pytest.raises(FormatError, match="two entries of the table"):
+        sb.add_bloom_filters(NAME, columns=["email"])
+    assert len(ids(table)) == 400
+    assert unnamed(table) == set()
 
 
 @pytest.mark.parametrize("folder", ["data", "metadata"])
