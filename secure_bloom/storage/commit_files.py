@@ -6,18 +6,15 @@ import time
 from typing import Final
 
 from secure_bloom.errors import (
-    AccessDeniedError,
     FileChangedError,
     MissingPathError,
     SecureBloomError,
     UnfinishedWriteError,
 )
-from secure_bloom.storage.dispatch import create_file, may_arrive, open_input
+from secure_bloom.storage.dispatch import create_file, open_input, require_commits
 from secure_bloom.storage.paths import is_object_uri, shown_path
 
-#: Answers that a store may give to the repeat of a request whose first sending is under way.
-_REFUSALS: Final = (AccessDeniedError, FileChangedError, MissingPathError)
-#: Seconds in which a commit may appear after one of these answers.
+#: Seconds for which a commit is looked for after a store's refusal.
 _SETTLING_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 
@@ -28,24 +25,24 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
     The content must be unique, so that equal bytes there are this commit and not another's.  The
     file gets the permissions of the file ``like``.
 
-    Raises UnfinishedWriteError, with ``hint``, if it is unknown whether the commit is there.
+    Raises UnfinishedWriteError, with ``hint``, if it is unknown whether the commit is there.  So
+    does every refusal of a store: it may answer a request that a layer below has repeated, and
+    nobody knows how long the first one is under way.
     """
+    require_commits(path)
     try:
         create_file(path, content, like=like)
     except UnfinishedWriteError:
         raise
     except SecureBloomError as error:
         # A store may have taken our first request, and refuse the second one for it.  After an
-        # error of a network the commit may be there all the same, now or a little later.
+        # error of a network the commit may be there all the same, now or later.
         found = _committed_content(path, error, hint)
         if found == content:
             return True
-        if isinstance(error, FileChangedError):
-            if found is None and is_object_uri(path):
-                # Nothing is there that the request could have met but our own first one.
-                raise _unknown(path, error, hint) from error
+        if isinstance(error, FileChangedError) and (found is not None or not is_object_uri(path)):
             return False
-        if may_arrive(path, error):
+        if is_object_uri(path):
             raise _unknown(path, error, hint) from error
         raise
     return True
@@ -54,12 +51,10 @@ def is_committed(path: str, content: bytes, *, like: str, hint: str) -> bool:
 def _committed_content(path: str, error: SecureBloomError, hint: str) -> bytes | None:
     """Return the bytes of the commit at this path, or None if nothing is there.
 
-    After a store's refusal they are looked for a while, because our own first request may be under
-    way.  Raises UnfinishedWriteError, with ``hint`` and the text of ``error``, if they cannot be
-    read.
+    In a store they are looked for a while, because our own first request may be under way.  Raises
+    UnfinishedWriteError, with ``hint`` and the text of ``error``, if they cannot be read.
     """
-    may_be_late = is_object_uri(path) and isinstance(error, _REFUSALS)
-    ends = time.monotonic() + (_SETTLING_SECONDS if may_be_late else 0)
+    ends = time.monotonic() + (_SETTLING_SECONDS if is_object_uri(path) else 0)
     while True:
         try:
             # Through links too: where nothing may be written because of one, nothing was written.

@@ -18,11 +18,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from secure_bloom.errors import (
-    AccessDeniedError,
     FileChangedError,
     FormatError,
-    MissingExtraError,
-    MissingPathError,
     UnsupportedFeatureError,
 )
 from secure_bloom.storage.append import append_local
@@ -200,24 +197,6 @@ def has_conditional_writes(path: str) -> bool:
     return conditions_at(path).writes
 
 
-#: Errors that say for certain that a store has not done what it was asked for.
-_ANSWERS = (
-    AccessDeniedError,
-    FileChangedError,
-    MissingExtraError,
-    MissingPathError,
-    UnsupportedFeatureError,
-)
-
-
-def may_arrive(path: str, error: Exception) -> bool:
-    """Return whether a write that failed may still take effect.
-
-    A request to a store whose answer was lost may be under way. A local write has ended.
-    """
-    return is_object_uri(path) and not isinstance(error, _ANSWERS)
-
-
 def refuse_append(paths: Iterable[str]) -> None:
     """Raise :class:`UnsupportedFeatureError` for the first object among the paths."""
     for path in paths:
@@ -231,6 +210,16 @@ def _cannot_extend(path: str) -> UnsupportedFeatureError:
         hint="replace the object instead: leave out --in-place",
         path=path,
     )
+
+
+def require_commits(path: str) -> None:
+    """Raise UnsupportedFeatureError for a path in a store that takes no commits."""
+    if is_object_uri(path) and not object_uri(path).kind.takes_commits:
+        raise UnsupportedFeatureError(
+            "commits are written to S3 and to local disks, not to other stores",
+            hint="use the table's own engine for other stores",
+            path=path,
+        )
 
 
 def create_file(path: str, content: bytes, *, like: str) -> None:
@@ -253,12 +242,7 @@ def create_like(
     :func:`make_names_durable` is called.
     """
     if is_object_uri(path):
-        if not object_uri(path).kind.takes_commits:
-            raise UnsupportedFeatureError(
-                "commits are written to S3 and to local disks, not to other stores",
-                hint="use the table's own engine for other stores",
-                path=path,
-            )
+        require_commits(path)
         replace_tail(pattern, 0, [content], output=path, must_be_new=True)
         return
     target = path if fenced_parts(path) else os.path.realpath(local_path(path))

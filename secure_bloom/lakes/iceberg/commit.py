@@ -21,7 +21,6 @@ from pyiceberg.table.snapshots import Snapshot
 
 from secure_bloom.errors import (
     FileChangedError,
-    MissingPathError,
     SecureBloomError,
     UnfinishedWriteError,
 )
@@ -118,7 +117,7 @@ def commit(
         return _committed(attempts, base, changes)
     except SecureBloomError as error:
         if attempts.undecided and not isinstance(error, UnfinishedWriteError):
-            raise _unknown(table, attempts.undecided[-1]) from error
+            raise _unknown(table, attempts.undecided[-1], f": {error.message}") from error
         raise
 
 
@@ -157,6 +156,10 @@ class _Attempts:
     attempt is removed before the table was read again, and shows that the attempt fails whenever it
     arrives: its requirements do not hold any more.  An attempt that may still arrive is
     ``undecided``.  The next one has the same requirements, so the catalog takes one of them.
+
+    A refusal (a right, a login, a request that is not valid) is looked at for some seconds, but
+    never believed: nobody knows how long the first request is under way.  Only a catalog that is a
+    database is believed, because nothing repeats its statements.
     """
 
     table: CommitTable
@@ -191,11 +194,9 @@ class _Attempts:
         try:
             found = self._found_within(waits)
         except SecureBloomError as exc:
-            # Of a table that was dropped nothing is read any more.
-            is_gone = isinstance(exc, MissingPathError | FileChangedError)
-            if not is_gone or not (is_refused or may_repeat):
-                raise _unknown(self.table, self.undecided[-1]) from error
-            self._give_up()
+            # Another table has the name now, so the attempt's requirements never hold again.
+            if isinstance(exc, FileChangedError) and (is_refused or may_repeat):
+                self._give_up()
             raise
         if found is not None:
             self.undecided.remove(found)
@@ -205,7 +206,7 @@ class _Attempts:
             raise _unknown(self.table, self.undecided[-1]) from error
         if not _hold(requirements, self.table):
             self._give_up()
-        elif is_certain or is_refused:
+        elif is_certain:
             _remove(self.table, self.undecided.pop())
         if is_refused:
             with catalog_errors(self.table.path):
@@ -249,9 +250,9 @@ def _hold(requirements: Sequence[Any], table: CommitTable) -> bool:
     return True
 
 
-def _unknown(table: CommitTable, writer: SnapshotWriter) -> UnfinishedWriteError:
+def _unknown(table: CommitTable, writer: SnapshotWriter, why: str = "") -> UnfinishedWriteError:
     return UnfinishedWriteError(
-        f"the catalog did not say whether it took the commit of snapshot {writer.snapshot_id}",
+        f"the catalog did not say whether it took the commit of snapshot {writer.snapshot_id}{why}",
         hint="look at the table's snapshots; if that one is not there, the table's own removal of "
         "orphan files takes what this run wrote",
         path=table.path,

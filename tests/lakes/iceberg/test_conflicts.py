@@ -398,20 +398,59 @@ def test_a_refusal_while_our_own_first_request_is_under_way(
     assert unnamed(table) == set()
 
 
-def test_a_commit_that_is_denied_leaves_nothing(
-    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_commit_that_appears_when_nobody_looks_for_it_any_more(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
+    """Nobody knows how long a request is under way: no refusal of its repeat is believed."""
+    table = people(catalog)
+    with rest_catalog(catalog) as address, store_proxy(address.rpartition(":")[2]) as proxy:
+        monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+        monkeypatch.setattr("secure_bloom.lakes.iceberg.commit._SETTLING_SECONDS", 0)
+        proxy.tell(
+            fail={
+                "status": status,
+                "late": 1,
+                "from_then_on": True,
+                "only": "POST /v1/namespaces/db/tables",
+            }
+        )
+        with pytest.raises(UnfinishedWriteError, match="did not say"):
+            sb.add_bloom_filters(NAME, columns=["email"], jobs=1)
+        proxy.tell(fail=None)
+        time.sleep(1.5)
+    assert all(".sb-" in path for path in data_files(table.refresh()))
+    assert ids(table) == list(range(300))
+
+
+@pytest.mark.parametrize("is_database", [False, True])
+def test_a_commit_that_is_denied(
+    catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_database: bool
+) -> None:
+    """Nothing repeats a statement to a database, so its denial is certain."""
     table = people(catalog)
     before = set(local(table.location()).rglob("*"))
+    asked = CommitTable.commit
 
     def commit(self: CommitTable, *given: Any) -> None:
-        raise ForbiddenError("not allowed")
+        if not is_database:
+            raise ForbiddenError("not allowed")
+        with patch.context() as read_only:
+            uri = f"sqlite:///file:{tmp_path}/catalog.db?mode=ro&uri=true"
+            read_only.setenv("PYICEBERG_CATALOG__LAKE__URI", uri)
+            read_only.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+            self.reload()
+        asked(self, *given)
 
-    monkeypatch.setattr(CommitTable, "commit", commit)
-    monkeypatch.setattr("secure_bloom.lakes.iceberg.commit._SETTLING_SECONDS", 0)
-    with pytest.raises(AccessDeniedError):
-        sb.add_bloom_filters(NAME, columns=["email"])
-    assert set(local(table.location()).rglob("*")) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitTable, "commit", commit)
+        patch.setattr("secure_bloom.lakes.iceberg.commit._SETTLING_SECONDS", 0)
+        with pytest.raises(AccessDeniedError if is_database else UnfinishedWriteError) as caught:
+            sb.add_bloom_filters(NAME, columns=["email"])
+    assert "denies access" in str(caught.value)
+    new = set(local(table.location()).rglob("*")) - before
+    assert len([path for path in new if ".sb-" in path.name]) == (0 if is_database else 3)
 
 
 def test_others_that_are_faster_each_time(
