@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.kms import ExplicitKeys, Keyring, KmsClient
-from secure_bloom.encryption.trust import REENCRYPT
+from secure_bloom.encryption.trust import REENCRYPT, ROTATE
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.parquet.footer.chunks import Chunk
 from secure_bloom.parquet.schema import Leaf, select
@@ -107,8 +107,9 @@ class FilterGuard:
         if like is not None and self.policy is not None and chunk.cipher is None:
             with located(row_group=chunk.row_group):
                 raise self.policy.alike_error(chunk.leaf.name, like)
-        rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
-        if rule is None:
+        policy = self.policy
+        rule = None if policy is None else policy.key_for(chunk.leaf.path)
+        if policy is None or rule is None:
             return
         # The names of master keys are compared: a data key is new in each file and does not show
         # its master key.
@@ -119,9 +120,13 @@ class FilterGuard:
             got = f"is encrypted under {actual or 'a key without a name'}"
         else:
             return
+        # A rotation changes the names of keys, not whether a column has one of its own.
+        has_own = policy.own_key_for(chunk.leaf.path) is not None
+        is_older = actual in policy.older_keys | policy.retired_keys
+        command = ROTATE if is_older and chunk.is_under_footer_key != has_own else REENCRYPT
         raise PolicyError(
             f"the policy says key {rule}, the column {got}",
-            hint=f"{REENCRYPT} brings files under the policy, and then they can get filters",
+            hint=f"{command} brings files under the policy, and then they can get filters",
             row_group=chunk.row_group,
             column=chunk.leaf.name,
         )

@@ -42,7 +42,8 @@ class NamedPlace:
 
 
 #: The verbs of fixes that write files.
-_WRITING = frozenset({"add", "reencrypt", "rotate"})
+_REKEYING = frozenset({"reencrypt", "rotate"})
+_WRITING = _REKEYING | {"add"}
 
 
 class Targets:
@@ -145,11 +146,12 @@ class Targets:
             rest = rest.replace("--policy FILE", f"--policy {shell_word(policy_path)}")
             if verb == "add" and column and not _has_filter(policy, column):
                 rest += f" --column {shell_word(column)}"
-            if verb == "reencrypt" and target not in self._lacking:
+            if verb in _REKEYING and target not in self._lacking:
                 # Once: each column may have a finding.
                 self._lacking[target] = self._lacks_a_column(target, policy)
-            if verb == "reencrypt" and self._lacking[target]:
-                rest += " --allow-missing-columns"
+            if verb in _REKEYING and self._lacking[target]:
+                # `rotate` takes no file that lacks a column of the policy.
+                verb, rest = "reencrypt", f"{rest} --allow-missing-columns"
         # A name that begins with a minus would be an option.
         path = self.mask(target.path)
         if path != target.path:

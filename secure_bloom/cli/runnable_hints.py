@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.shared_arguments import load_keys
-from secure_bloom.encryption.trust import REENCRYPT
+from secure_bloom.encryption.trust import REENCRYPT, ROTATE
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.reports.text import shell_word
 
 if TYPE_CHECKING:
-    from secure_bloom.adding.report import AddReport
+    from secure_bloom.adding.report import AddReport, FileAddReport
     from secure_bloom.encryption.policy import KeyPolicy
 
 
@@ -58,24 +58,28 @@ def with_runnable_hints(
     policy_path: Path | None,
     keyring: Path | None,
 ) -> AddReport:
-    """Return the report. Hints that name ``reencrypt`` name it with these arguments."""
-    failed = [file for file in report.failed if file.hint and REENCRYPT in file.hint]
-    if not failed or policy is None or policy_path is None:
+    """Return the report. Hints that name ``reencrypt`` or ``rotate`` name these arguments."""
+    if policy is None or policy_path is None:
         return report
-    words = ["secure-bloom", "reencrypt", *paths, "--policy", str(policy_path)]
-    words += [] if keyring is None else ["--keyring", str(keyring)]
-    if _lacks_a_column(failed[0].path, policy, keyring):
-        words.append("--allow-missing-columns")
-    command = " ".join(map(shell_word, words))
+    named = [*paths, "--policy", str(policy_path)]
+    named += [] if keyring is None else ["--keyring", str(keyring)]
+    commands = {verb: [*verb.split()[:2], *named] for verb in (REENCRYPT, ROTATE)}
+    old = [it.path for it in report.failed if it.hint and any(verb in it.hint for verb in commands)]
+    if old and _lacks_a_column(old[0], policy, keyring):
+        # `rotate` takes no file that lacks a column of the policy.
+        words = [*commands[REENCRYPT], "--allow-missing-columns"]
+        commands = dict.fromkeys(commands, words)
     # The keyring opens the old files alone then.
     origin = "; new keys come from the policy's [kms]" if keyring and policy.kms else ""
-    files = (
-        replace(file, hint=file.hint.replace(REENCRYPT, command) + origin)
-        if file.hint and REENCRYPT in file.hint
-        else file
-        for file in report.files
-    )
-    return replace(report, files=tuple(files))
+
+    def runnable(file: FileAddReport) -> FileAddReport:
+        for sketch, words in commands.items():
+            if file.hint and sketch in file.hint:
+                hint = file.hint.replace(sketch, " ".join(map(shell_word, words)))
+                return replace(file, hint=hint + origin)
+        return file
+
+    return replace(report, files=tuple(map(runnable, report.files)))
 
 
 def _lacks_a_column(path: str, policy: KeyPolicy, keyring: Path | None) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What brings files under a policy, in hints. The command line fills in PATH and FILE.
 REENCRYPT: Final = "secure-bloom reencrypt PATH --policy FILE"
+#: What brings files from a key that the policy lists as older under its own, in hints.
+ROTATE: Final = "secure-bloom rotate PATH --policy FILE"
 #: The end of the hint about a file that is protected less than the policy says.
 AS_IT_IS: Final = f"to read it as it is: {ALLOW_UNPROTECTED}"
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport, FileAddReport
+from secure_bloom.cli import main
 from secure_bloom.cli.runnable_hints import with_runnable_hints
 from secure_bloom.encryption.trust import REENCRYPT
 
@@ -28,3 +33,61 @@ def test_paths_and_files_are_words_of_a_shell(tmp_path: Path) -> None:
     # A policy that was made in Python has no file to name.
     same = with_runnable_hints(AddReport(files=(failed,)), ["a b"], policy, None, None)
     assert same.files[0].hint == failed.hint
+
+
+#: Lines of a policy whose rotation has begun -> the command that brings the files over.
+ROTATIONS = {
+    "[keys.old]\n": "rotate lake --policy p.toml",
+    "[keys.old]\nretired = true\n": "rotate lake --policy p.toml",
+    # Whose key it is, nobody says: it may be known to others.
+    "": "reencrypt lake --policy p.toml",
+    # `rotate` refuses a file that lacks a column.
+    '[columns.zip]\nkey = "new"\n[keys.old]\n': (
+        "reencrypt lake --policy p.toml --allow-missing-columns"
+    ),
+}
+
+
+@pytest.mark.parametrize("more", ROTATIONS, ids=["older", "retired", "unknown", "a column less"])
+@pytest.mark.parametrize("column", ["email", "footer"])
+def test_in_the_middle_of_a_rotation_the_hints_name_rotate(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: str,
+    column: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = _runner(capsys)
+    kms = '[kms]\nclient = "keyring"\nkeyring = "k.json"\n'
+    rules = {
+        "email": '[footer]\nkey = "foot"\n[columns.email]\nkey = "old"\nbloom = true\n',
+        "footer": '[footer]\nkey = "old"\nuniform = true\n[columns.email]\nbloom = true\n',
+    }
+    old, new = Path("old.toml"), Path("p.toml")
+    old.write_text(kms + rules[column])
+    run("keys", "new", "k.json", "old", "new", "foot")
+    rows = pa.table({"email": ["a", "b"]})
+    encryption = sb.pyarrow_encryption(old, rows.schema).encryption_properties()
+    Path("lake").mkdir()
+    pq.write_table(rows, "lake/0.parquet", encryption_properties=encryption)
+    new.write_text(old.read_text().replace('key = "old"', 'key = "new"') + more)
+    command = ROTATIONS[more]
+    code, shown = run("add", "lake", "--policy", "p.toml")
+    (hint,) = re.findall("hint: secure-bloom (.*) brings files under the policy", shown)
+    assert (code, hint) == (2, command)
+    fixes = run("audit", "lake", "--policy", "p.toml")[1]
+    assert f"    secure-bloom {command}\n" in fixes
+    assert run(*shlex.split(command))[0] == 0
+    assert run("add", "lake", "--policy", "p.toml")[0] == 0
+    assert sb.read_table("lake", policy="p.toml").equals(rows)
+
+
+def _runner(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        shown = capsys.readouterr()
+        return int(str(ended.value.code or 0)), shown.out + shown.err
+
+    return run

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
+from dataclasses import replace
 
 from secure_bloom.auditing.checks.contents import holds_keys
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
@@ -200,7 +201,10 @@ def _check_name(
             UNCHECKED_KEY_NAME, f"the policy says {wanted}, the file does not name the key"
         )
     elif name != wanted:
-        yield subject.finding(rule, f"the policy says {wanted}, the file {short(name)}")
+        found = subject.finding(rule, f"the policy says {wanted}, the file {short(name)}")
+        # A key that the policy lists as older is one that is being rotated away from.
+        is_older = name in of.request.policy.older_keys
+        yield replace(found, fix=KEY_RETIRED.fix) if is_older else found
 
 
 def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
