@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from secure_bloom.calling.arguments import asks, checked_arguments, member_of
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import FileChangedError, PolicyError, imported_for
+from secure_bloom.parquet.structures.metadata import ConvertedType
 from secure_bloom.reading.probing import TableProbe
 from secure_bloom.reading.read_request import OpenRequest, Question, TableRequest
 from secure_bloom.reading.table.table_files import TableFiles
@@ -492,6 +493,19 @@ class Table:
 
         found = map(hidden.shown, self._opened().whole_schema)
         return pa.schema([column for column in found if column is not None])
+
+    def intervals(self) -> frozenset[str]:
+        """Return the columns that are an INTERVAL in every file that has them."""
+        files = self._opened()
+        # The columns of all files are known once the schema was asked for.
+        _ = files.schema
+        leaves = {leaf for columns in files.schemas for leaf in columns.leaves}
+        found = {
+            leaf
+            for leaf in leaves
+            if leaf.converted_type is ConvertedType.INTERVAL and len(leaf.path) == 1
+        }
+        return frozenset({it.name for it in found} - {it.path[0] for it in leaves - found})
 
     def countable(self, names: Sequence[str]) -> str:
         """Return a column by which rows are counted: the first one whose key is available."""

@@ -7,7 +7,7 @@ down.  Polars' own predicate is applied to the rows once more, so the answer is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,7 +17,6 @@ from secure_bloom.errors import (
     MissingExtraError,
     PolicyError,
     SecureBloomError,
-    UnsupportedFeatureError,
     install_hint,
 )
 from secure_bloom.predicates.bound_request import HiddenColumns
@@ -30,6 +29,7 @@ from secure_bloom.predicates.tree import (
     Predicate,
     leaves,
 )
+from secure_bloom.reading.lent_types import Lent
 from secure_bloom.reading.read_request import Question
 
 if TYPE_CHECKING:
@@ -44,11 +44,13 @@ def scan(
     failed: Callable[[SecureBloomError], object] | None = None,
     *,
     shows_hidden: bool = True,
+    lend: Callable[[pa.Schema], Lent] = Lent.to_polars,
 ) -> pl.LazyFrame:
     """Return the rows of a table as a LazyFrame. Raises MissingExtraError without Polars.
 
     ``failed`` is called with an error of a read, before Polars wraps it in one of its own.  Unless
     ``shows_hidden``, a column that is null because its key is missing may not be asked for.
+    ``lend`` says in which types the columns are handed over.
     """
     try:
         import polars as pl
@@ -57,6 +59,7 @@ def scan(
         raise MissingExtraError("scan_polars() needs Polars", hint=install_hint("polars")) from exc
     hidden = table.hidden(missing_keys)
     arrow = table.shown_schema(hidden)
+    lent = lend(arrow)
     is_checked = missing_keys is MissingKeys.NULL and bool(hidden.members)
 
     def source(
@@ -73,9 +76,9 @@ def scan(
                 for name in sorted(asked_for):
                     raise hidden.unusable(name)
             question = _question(table, nulls.schema, columns, predicate, rows, missing_keys)
-            _refuse_too_wide(question.columns, arrow)
+            lent.check(question.columns)
             for batch in table.ask(question).batches():
-                frame = pl.DataFrame(pa.Table.from_batches([batch]))
+                frame = pl.DataFrame(lent.rows(batch))
                 frame = frame if predicate is None else frame.filter(predicate)
                 yield frame if columns is None else frame.select(columns)
         except SecureBloomError as error:
@@ -83,38 +86,8 @@ def scan(
                 failed(error)
             raise
 
-    nulls = pl.DataFrame(pa.Table.from_batches([], _with_known_types(arrow))).clear(1)
+    nulls = pl.DataFrame(pa.Table.from_batches([], lent.schema)).clear(1)
     return register_io_source(source, schema=nulls.schema)
-
-
-#: The most digits of a decimal in Polars.
-_MOST_DIGITS = 38
-
-
-def _is_too_wide(kind: pa.DataType) -> bool:
-    """Return whether a type is, or contains, a decimal of more digits than Polars has."""
-    if pa.types.is_decimal(kind):
-        return bool(kind.precision > _MOST_DIGITS)
-    return any(_is_too_wide(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _with_known_types(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with nulls in place of what Polars has no type for.
-
-    The column is in the schema all the same, because others may be asked for.
-    """
-    fields = [it.with_type(pa.null()) if _is_too_wide(it.type) else it for it in schema]
-    return pa.schema(fields, schema.metadata)
-
-
-def _refuse_too_wide(columns: Iterable[str] | None, schema: pa.Schema) -> None:
-    """Raise UnsupportedFeatureError if a column that is asked for has no type in Polars."""
-    for name in schema.names if columns is None else columns:
-        if _is_too_wide(schema.field(name).type):
-            raise UnsupportedFeatureError(
-                f"column {name} has decimals of more than {_MOST_DIGITS} digits, Polars has fewer",
-                hint="leave it out, or read it with read_table or secure-bloom read",
-            )
 
 
 def _refuse_hidden(

@@ -14,6 +14,7 @@ encrypted is written to a disk.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import secrets
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from secure_bloom.calling.options import MissingKeys
 from secure_bloom.errors import PolicyError, SecureBloomError, imported_for
+from secure_bloom.reading.lent_types import INTERVAL_PARTS, Lent
 from secure_bloom.reading.polars_scan import scan
 
 if TYPE_CHECKING:
@@ -61,11 +64,28 @@ _ALIKE: Final = ("Candidate bindings", "Did you mean")
 #: A name in quotes in an error of DuckDB.  It may be a value that the user meant as a text.
 _QUOTED = re.compile(r'"([^"]*)"')
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+#: Bytes as a condition, CSV and JSON have them.
+_HEX: Final = re.compile("hex:((?:[0-9a-fA-F]{2})*)")
 #: How DuckDB names parameters of the query without a value.
 _LACKING = re.compile(r"not provided for the following parameters: (\w+(?:, \w+)*)")
 #: A parameter as a condition may have it, and DuckDB not.
 _COLON_NAME: Final = re.compile(r"(?<![:\w])\s:[A-Za-z_]\w*")
 _OF_CONDITIONS: Final = "write a parameter as $name"
+_ONLY_READS: Final = "tables are only read; WITH NAME AS (SELECT ...) names a part of a query"
+_NO_SETTING: Final = "settings of DuckDB are fixed; --table NAME=PATH and tables= name other tables"
+_TO_FILE: Final = (
+    "--output FILE writes the rows of the query; in Python the answer is an Arrow table"
+)
+#: Words with which statements begin that are no query, and what to use in place of them.
+_INSTEAD: Final = {
+    "pivot": "name the values: PIVOT 'TABLE' ON country IN ('it', 'no') USING sum(n)",
+    "explain": "secure-bloom read TABLE --where ... --explain says what is read, and why",
+    **dict.fromkeys(("copy", "export"), _TO_FILE),
+    **dict.fromkeys(("attach", "call", "install", "load", "pragma", "set", "use"), _NO_SETTING),
+    **dict.fromkeys(("alter", "create", "delete", "drop", "insert"), _ONLY_READS),
+    **dict.fromkeys(("merge", "truncate", "update"), _ONLY_READS),
+}
+_STATEMENT: Final = re.compile(rf"\b({'|'.join(_INSTEAD)})\b", re.IGNORECASE)
 #: The kinds of errors whose text may have a value of a row, and what is said of them instead.
 _OF_A_VALUE: Final = re.compile("(Conversion|Invalid Input|Out of Range) Error")
 _TRY_CAST: Final = "try_cast(COLUMN AS TYPE) gives null for a value that does not fit"
@@ -139,48 +159,69 @@ class OpenQuery:
         values = dict(parameters or {})
         _check_parameters(self._tree, values)
         most = _first_rows(self._tree)
+        shown: list[pa.Schema] = []
         for name, table in tables.items():
+            intervals = table.intervals()
             with self._errors():
-                frame = self._scanned(table, table.missing_keys(missing_keys))
+                frame = self._scanned(table, table.missing_keys(missing_keys), intervals)
             schema = table.shown_schema(table.hidden(table.missing_keys(missing_keys)))
             _check_names(name, schema)
+            shown.append(schema)
             frame = _with_uuids(frame, _wanted_uuids(self._tree, values, schema))
-            self._register(name, frame if most is None else frame.head(most), schema)
+            self._register(name, frame if most is None else frame.head(most), schema, intervals)
+        values |= _given_bytes(self._tree, values, shown)
         with self._errors():
             found = self._connection.sql(self._text, params=values)
             if found is None:
                 raise PolicyError("the query has no answer", hint="write SELECT ... FROM 'TABLE'")
+            types = [str(it) for it in found.types]
             answer = found.to_arrow_reader(_BATCH_ROWS)
-        return pa.RecordBatchReader.from_batches(answer.schema, self._batches(answer))
+        fields = zip(answer.schema, types, strict=True)
+        schema = pa.schema([it.with_type(pa.uuid()) if of == "UUID" else it for it, of in fields])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(answer, schema))
 
-    def _register(self, name: str, frame: pl.LazyFrame, schema: pa.Schema) -> None:
-        """Give DuckDB the rows of a table, with UUIDs in place of the bytes that Polars has."""
-        frame = _without_halves(frame)
-        with_uuids = [field.name for field in schema if _has_uuids(field.type)]
-        if not with_uuids:
+    def _register(
+        self, name: str, frame: pl.LazyFrame, schema: pa.Schema, intervals: Collection[str]
+    ) -> None:
+        """Give DuckDB the rows of a table, with casts to types that Polars does not have.
+
+        Bytes in place of a UUID would be equal to no text.
+        """
+        cast = [field.name for field in schema if _is_cast(field.type)]
+        shown = [name for name in schema.names if name in intervals]
+        if not (cast or shown):
             self._connection.register(name, frame)
             return
-        # Compared with a text, bytes would be equal to none.
         of_rows = f"{name} {secrets.token_hex(8)}"
         self._connection.register(of_rows, frame)
         rows = self._connection.table(_quoted(of_rows))
         types = dict(zip(rows.columns, rows.types, strict=True))
-        casts = ", ".join(
-            f"CAST({_quoted(it)} AS {_sql_type(schema.field(it).type, types[it])}) AS {_quoted(it)}"
-            for it in with_uuids
-        )
-        rows.project(f"* REPLACE ({casts})").create_view(name)
+        columns = {
+            it: f"CAST({_quoted(it)} AS {_sql_type(schema.field(it).type, types[it])})"
+            for it in cast
+        }
+        columns |= {it: _interval(it) for it in shown}
+        replaced = ", ".join(f"{sql} AS {_quoted(it)}" for it, sql in columns.items())
+        rows.project(f"* REPLACE ({replaced})").create_view(name)
 
-    def _scanned(self, table: AskedTable, missing_keys: MissingKeys) -> pl.LazyFrame:
+    def _scanned(
+        self, table: AskedTable, missing_keys: MissingKeys, intervals: Collection[str]
+    ) -> pl.LazyFrame:
         hidden = table.hidden(missing_keys)
         self.hidden = list(dict.fromkeys((*self.hidden, *hidden.names)))
         # DuckDB does not say what a column is for, and an answer must not depend on hidden values.
         shows = _only_shows(self._tree, hidden.members)
-        return scan(table, missing_keys, self._failed.append, shows_hidden=shows)
+        lend = functools.partial(Lent.to_duckdb, intervals=intervals)
+        return scan(table, missing_keys, self._failed.append, shows_hidden=shows, lend=lend)
 
-    def _batches(self, answer: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(self, answer: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._errors():
-            yield from answer
+            for batch in answer:
+                columns = [
+                    _uuids(it) if field.type == pa.uuid() else it
+                    for field, it in zip(schema, batch.columns, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _parsed(self) -> dict[str, Any]:
         """Return DuckDB's syntax tree. Raises PolicyError unless the text is one query."""
@@ -189,14 +230,15 @@ class OpenQuery:
         parsed: dict[str, Any] = json.loads(text)
         if parsed["error"]:
             if parsed["error_type"] == "not implemented":
-                raise PolicyError(
-                    "the statement is not a query", hint="write SELECT ... FROM 'TABLE'"
-                )
+                word = _STATEMENT.search(self._text)
+                hint = _INSTEAD[word[0].lower()] if word else "write SELECT ... FROM 'TABLE'"
+                raise PolicyError("the statement is not a query", hint=hint)
             message = _shown(parsed["error_message"])
             hint = _OF_CONDITIONS if _COLON_NAME.search(self._text) else _HINT
             raise PolicyError(f"the query cannot be parsed: {message}", hint=hint)
         if (count := len(parsed["statements"])) != 1:
-            raise PolicyError(f"the text has {count} statements, wanted one query")
+            hint = "run them one by one" if count else "write SELECT ... FROM 'TABLE'"
+            raise PolicyError(f"the text has {count} statements, wanted one query", hint=hint)
         node: dict[str, Any] = parsed["statements"][0]["node"]
         return node
 
@@ -216,38 +258,23 @@ class OpenQuery:
             raise _refusal(exc) from None
 
 
-def _without_halves(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the rows with the type FLOAT in place of FLOAT16, which DuckDB does not have."""
-    import polars as pl
-
-    types = {name: (kind, _widened(kind)) for name, kind in frame.collect_schema().items()}
-    casts = [pl.col(name).cast(wide) for name, (kind, wide) in types.items() if kind != wide]
-    return frame.with_columns(casts) if casts else frame
-
-
-def _widened(kind: pl.DataType) -> pl.DataType:
-    import polars as pl
-
-    if isinstance(kind, pl.List):
-        return pl.List(_widened(kind.inner))
-    if isinstance(kind, pl.Struct):
-        return pl.Struct({field.name: _widened(field.dtype) for field in kind.fields})
-    return pl.Float32() if kind == pl.Float16 else kind
-
-
-def _has_uuids(kind: pa.DataType) -> bool:
-    """Return whether values of an Arrow type are UUIDs, or hold some."""
-    return isinstance(kind, pa.UuidType) or any(
-        _has_uuids(kind.field(number).type) for number in range(kind.num_fields)
+def _is_cast(kind: pa.DataType) -> bool:
+    """Return whether DuckDB has values of an Arrow type, or a part of them, by a cast alone."""
+    return (
+        isinstance(kind, pa.UuidType)
+        or (pa.types.is_time(kind) and kind.unit != "ns")
+        or any(_is_cast(kind.field(number).type) for number in range(kind.num_fields))
     )
 
 
 def _sql_type(kind: pa.DataType, found: Any) -> str:
-    """Return the SQL type of an Arrow type. ``found`` is the type that DuckDB has without UUIDs."""
+    """Return the SQL type of an Arrow type. ``found`` is the one that DuckDB has without a cast."""
     if isinstance(kind, pa.UuidType):
         return "UUID"
-    if not _has_uuids(kind):
+    if not _is_cast(kind):
         return str(found)
+    if pa.types.is_time(kind):
+        return "TIME"
     parts = [part for _, part in found.children]
     if pa.types.is_struct(kind):
         members = zip(kind, parts, strict=True)
@@ -257,6 +284,20 @@ def _sql_type(kind: pa.DataType, found: Any) -> str:
         key, value = _sql_type(kind.key_type, parts[0]), _sql_type(kind.item_type, parts[1])
         return f"MAP({key}, {value})"
     return f"{_sql_type(kind.value_type, parts[0])}[]"
+
+
+def _uuids(texts: pa.Array) -> pa.Array:
+    """Return the UUIDs that DuckDB has written as texts."""
+    content = bytes.fromhex("".join(texts.fill_null(str(UUID(int=0))).to_pylist()).replace("-", ""))
+    values = pa.Array.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(content)])
+    values = pc.if_else(texts.is_valid(), values, pa.scalar(None, pa.binary(16)))
+    return pa.ExtensionArray.from_storage(pa.uuid(), values)
+
+
+def _interval(name: str) -> str:
+    """Return the SQL of an INTERVAL from its parts."""
+    parts = (f"to_{part}({_quoted(name)}.{part}::BIGINT)" for part in INTERVAL_PARTS)
+    return " + ".join(parts)
 
 
 def _quoted(name: str) -> str:
@@ -286,6 +327,49 @@ def _check_parameters(tree: dict[str, Any], values: Mapping[str, object]) -> Non
             f"the query has no parameter {', '.join(unused)}, for which a value was given",
             hint="use it in the query, or leave the value out",
         )
+
+
+def _given_bytes(
+    tree: dict[str, Any], values: Mapping[str, object], schemas: Iterable[pa.Schema]
+) -> dict[str, bytes]:
+    """Return the parameters that are bytes as texts have them, and are compared with a BLOB.
+
+    Raises PolicyError if the query compares one with a text "hex:00": DuckDB would take its letters
+    as the bytes.
+    """
+    fields = [(field.name.lower(), _is_bytes(field.type)) for it in schemas for field in it]
+    blobs = {name for name, is_bytes in fields if is_bytes}
+    blobs -= {name for name, is_bytes in fields if not is_bytes}
+    found = {}
+    for node in _expressions(tree) if blobs else ():
+        if not node["type"].startswith("COMPARE_"):
+            continue
+        sides = [
+            it for part in node.values() for it in (part if isinstance(part, list) else [part])
+        ]
+        sides = [it for it in sides if isinstance(it, dict)]
+        if not any(it.get("column_names", [""])[-1].lower() in blobs for it in sides):
+            continue
+        for side in sides:
+            if _HEX.fullmatch(str(side.get("literal", {}).get("text"))):
+                raise PolicyError(
+                    "bytes are compared with a text that begins with hex:",
+                    hint="write from_hex('00ff'), or give the bytes as a parameter",
+                )
+            name = side.get("identifier", "")
+            given = _HEX.fullmatch(str(values.get(name)))
+            if given is not None:
+                found[name] = bytes.fromhex(given[1])
+    return found
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def _check_names(table: str, schema: pa.Schema) -> None:

@@ -56,6 +56,9 @@ class AskedTable(Protocol):
     def hidden(self, missing_keys: MissingKeys) -> HiddenColumns:
         """Return the columns whose key is missing, as a read sees them."""
 
+    def intervals(self) -> frozenset[str]:
+        """Return the columns that are an INTERVAL in Parquet."""
+
     def missing_keys(self, given: str | None) -> MissingKeys:
         """Return what becomes of hidden columns."""
 

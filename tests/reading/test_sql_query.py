@@ -291,6 +291,61 @@ def test_an_error_about_a_value_names_its_kind(query: str, kind: str, table: sb.
 
 
 @pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("PIVOT self ON country USING count(*)", "ON country IN ('it', 'no')"),
+        ("SELECT * FROM (pivot self ON country USING count(*))", "ON country IN ('it', 'no')"),
+        ("EXPLAIN SELECT 1", "--explain"),
+        ("COPY self TO 'x.csv'", "--output FILE"),
+        ("SET threads = 1", "settings of DuckDB are fixed"),
+        ("ATTACH 'x.db'", "--table NAME=PATH"),
+        ("CREATE TABLE t AS FROM self", "only read"),
+        ("WITH a AS (SELECT 1) INSERT INTO self FROM a", "only read"),
+        ("VACUUM", "SELECT ... FROM"),
+        ("SELECT 1; SELECT 2", "one by one"),
+        ("-- nothing", "SELECT ... FROM"),
+    ],
+)
+def test_what_is_no_query_has_a_way_out(query: str, hint: str, table: sb.Table) -> None:
+    with pytest.raises(sb.PolicyError) as caught:
+        table.sql(query)
+    assert hint in str(caught.value.hint)
+
+
+def test_pivot_takes_values(table: sb.Table) -> None:
+    found = table.sql("PIVOT self ON country IN ('it', 'no') USING count(*) GROUP BY active")
+    assert found.schema.names == ["active", "it", "no"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "raw = $raw",
+        "$raw = s.raw",
+        "raw IN ($raw)",
+        "raw BETWEEN $raw AND $raw",
+        "raw <= $raw AND id=7",
+    ],
+)
+@pytest.mark.parametrize("value", ["hex:07", b"\x07"])
+def test_bytes_are_given_as_they_are_written(
+    condition: str, value: object, table: sb.Table
+) -> None:
+    found = table.sql(f"SELECT id FROM self AS s WHERE {condition}", parameters={"raw": value})
+    assert found.to_pylist() == [{"id": 7}]
+
+
+def test_a_text_is_never_taken_for_bytes(table: sb.Table) -> None:
+    with pytest.raises(sb.PolicyError, match="bytes are compared with a text") as caught:
+        table.sql("SELECT id FROM self WHERE raw = 'hex:07'")
+    assert "from_hex(" in str(caught.value.hint)
+    given = {"text": "hex:07"}
+    assert (
+        table.sql("SELECT $text AS x FROM self WHERE email = $text", parameters=given).num_rows == 0
+    )
+
+
+@pytest.mark.parametrize(
     ("query", "values", "names"),
     [
         ("SELECT 1", {"most": 1}, "$most"),
@@ -413,7 +468,17 @@ def test_uuids_are_compared_as_uuids(uuids: Path, condition: str) -> None:
     with sb.open_table(uuids) as table:
         found = sb.sql(query, {"t": table}).to_pylist()
     assert found
-    assert found == plain.sql(query).to_arrow_table().to_pylist()
+    wanted = plain.sql(query).to_arrow_table().to_pylist()
+    assert found == [row | {"u": UUID(row["u"])} for row in wanted]
+
+
+def test_uuids_come_as_uuids(uuids: Path) -> None:
+    query = f"SELECT u, NULLIF(u, '{UUID_TEXT}') AS other, u::VARCHAR AS text FROM t ORDER BY i"
+    found = sb.sql(query, {"t": uuids})
+    assert found.schema.types == [pa.uuid(), pa.uuid(), pa.string()]
+    assert found["u"].to_pylist() == sb.read_table(uuids)["u"].to_pylist()
+    assert found["other"].null_count == 1
+    assert sb.sql(query + " LIMIT 0", {"t": uuids}).schema == found.schema
 
 
 UUID_TEXT = "00000000-0000-0000-0000-000000000005"

@@ -39,18 +39,23 @@ def _is_interval(value: object) -> bool:
 def _interval(value: Any) -> str:
     """Return an interval of SQL, pyarrow's ``MonthDayNano``, in ISO 8601.
 
-    24 hours are a day, as in a duration. Each part has its own sign.
+    24 hours are a day, and a negative interval has one sign, as in a duration.  Parts of different
+    signs have each its own.
     """
     from secure_bloom.parquet.texts import SECOND, duration_text
 
     full_days, of_day = divmod(abs(value.nanoseconds), 86_400 * SECOND)
     sign = -1 if value.nanoseconds < 0 else 1
-    days = value.days + sign * full_days
-    date = (f"{value.months}M" if value.months else "") + (f"{days}D" if days else "")
-    if not of_day:
-        return f"P{date}" if date else "PT0S"
-    clock = duration_text(of_day).removeprefix("PT")
-    return f"P{date}T{'-' if sign < 0 else ''}{clock}"
+    months, days = value.months, value.days + sign * full_days
+    is_negative = max(months, days, sign * of_day) <= 0 and bool(months or days or of_day)
+    if is_negative:
+        months, days, sign = -months, -days, 1
+    date = (f"{months}M" if months else "") + (f"{days}D" if days else "")
+    if not (date or of_day):
+        return "PT0S"
+    clock = duration_text(of_day).removeprefix("PT") if of_day else ""
+    time = f"T{'-' if sign < 0 else ''}{clock}" if of_day else ""
+    return f"{'-' if is_negative else ''}P{date}{time}"
 
 
 #: Types whose ``str()`` a condition would not take, and ``str``, which is the commonest.

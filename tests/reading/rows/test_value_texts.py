@@ -226,15 +226,17 @@ def test_common_values_are_not_written_one_by_one(
     ("months", "days", "hours", "text"),
     [
         (0, 0, 26, "P1DT2H"),
-        (0, 0, -26, "P-1DT-2H"),
+        (0, 0, -26, "-P1DT2H"),
         (0, 0, 24, "P1D"),
-        (0, 0, -48, "P-2D"),
+        (0, 0, -48, "-P2D"),
         (0, 0, 2_400_000, "P100000D"),
         (14, 3, 25, "P14M4DT1H"),
         (1, -3, -25, "P1M-4DT-1H"),
-        (0, 1, -26, "PT-2H"),
+        (0, 1, -26, "-PT2H"),
         (0, 1, -24, "PT0S"),
-        (-1, 0, 0, "P-1M"),
+        (-1, 0, 0, "-P1M"),
+        (-1, -2, -25, "-P1M3DT1H"),
+        (0, -3, 2, "P-3DT2H"),
         (0, 0, 0, "PT0S"),
         (0, 2, 0.5, "P2DT30M"),
         (0, 0, 24 + 1 / 7200, "P1DT0.5S"),
@@ -250,6 +252,12 @@ def test_an_interval_has_all_of_its_hours(months: int, days: int, hours: float, 
     assert _lines(lists)[1] == f'{{"x": ["{text}"]}}\n'
     assert _lines(maps)[1] == f'{{"x": [["a", "{text}"]]}}\n'
     assert _lines(structs)[1] == f'{{"x": {{"a": "{text}"}}}}\n'
+
+
+def test_a_negative_interval_is_written_as_a_negative_duration() -> None:
+    nanos = -93_600 * 10**9
+    interval = pa.array([pa.MonthDayNano((0, 0, nanos))], pa.month_day_nano_interval())
+    assert _lines(interval) == _lines(pa.array([nanos], pa.duration("ns")))
 
 
 def _lines(column: pa.Array) -> tuple[str, str]:
