@@ -9,6 +9,7 @@ follows from the page headers: what footers say of sizes is a claim.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,8 +25,11 @@ from secure_bloom.parquet.footer.opened import Footer, read_footer
 from secure_bloom.running.memory_budget import DecodedBytes, MemoryBudgetError, refuse_beyond
 from secure_bloom.storage.inputs import BytesFile
 
-#: What a row takes at least, and an element of a list as a value of Python.
+#: What a row takes at least, and an element of a list, or a member of a row, as a value of Python.
 _ROW, _ELEMENT = 64, 64
+#: Each member of a row costs time, also where it is null. Rows have a few dozen members; further
+#: ones count, with this number of bytes.
+_USUAL_MEMBERS, _FURTHER = 64, 16
 
 Choose = Callable[[pa.Schema], Sequence[str] | None]
 
@@ -55,14 +59,19 @@ def metadata_rows(
         columns = choose(source.schema_arrow)
         if columns is None:
             return
+        leaves = _ordinals(footer, columns)
+        of_row = _ROW + _FURTHER * max(0, len(leaves) - _USUAL_MEMBERS)
         for number, rows in enumerate(footer.rows):
-            size = _size(file, footer, number, columns, dictionaries)
+            size = rows * len(leaves) * _ELEMENT
+            for ordinal in leaves:
+                chunk = footer.chunk(number, ordinal)
+                size += _chunk_size(file, chunk, is_dictionary=chunk.leaf.name in dictionaries)
             refuse_beyond(size // max(rows, 1), "a row of the metadata")
             at_once = max(1, min(most_rows, harmless_size() * rows // max(size, 1)))
             for batch in source.iter_batches(
                 at_once, row_groups=[number], columns=columns, use_threads=False
             ):
-                decoded.add(batch.nbytes + _ROW * batch.num_rows)
+                decoded.add(batch.nbytes + of_row * batch.num_rows)
                 yield batch
     except MemoryBudgetError:
         raise
@@ -72,20 +81,14 @@ def metadata_rows(
         raise FormatError(f"{decoded.what} cannot be read as Parquet") from exc
 
 
-def _size(
-    file: BytesFile,
-    footer: Footer,
-    row_group: int,
-    columns: Sequence[str],
-    dictionaries: Collection[str],
-) -> int:
-    """Return at most how many bytes the columns of a row group take decoded."""
-    wanted, size = tuple(f"{column}." for column in columns), 0
-    for ordinal, leaf in enumerate(footer.leaves):
-        if f"{leaf.name}.".startswith(wanted):
-            chunk = footer.chunk(row_group, ordinal)
-            size += _chunk_size(file, chunk, is_dictionary=leaf.name in dictionaries)
-    return size
+def _ordinals(footer: Footer, columns: Sequence[str]) -> list[int]:
+    """Return the ordinals of the leaves in these columns, given by their dotted names."""
+    wanted = frozenset(columns)
+    return [
+        ordinal
+        for ordinal, leaf in enumerate(footer.leaves)
+        if not wanted.isdisjoint(accumulate(leaf.path, "{}.{}".format))
+    ]
 
 
 def _chunk_size(file: BytesFile, chunk: Chunk, *, is_dictionary: bool) -> int:

@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from testing.delta_logs import add, checkpoint, commit, log_of, start
+from secure_bloom.lakes.delta import checkpoint as checkpoint_reader
+from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
+from testing.delta_logs import add, checkpoint, commit, live, log_of, start
 from testing.iceberg_tables import iceberg
 from tests.lakes.avro_files import avro, number
 
@@ -117,6 +119,40 @@ def test_a_delta_checkpoint(tmp_path: Path, place: str, make: Callable[[Path, in
         (log / name).write_text("\n".join(map(json.dumps, lines)))
     assert path.stat().st_size < 4_000_000
     soon_refused(f"sb.inspect({str(tmp_path)!r})")
+
+
+def test_null_members_of_a_checkpoint_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take no byte in the file, and time for each row."""
+    commit(tmp_path, 0, *start(), add("a"))
+    members = [pa.field("path", pa.string()), *(pa.field(f"m{n}", pa.bool_()) for n in range(500))]
+    rows = pa.nulls(5_000, pa.struct(members))
+    path = log_of(tmp_path) / f"{0:020}.checkpoint.parquet"
+    pq.write_table(pa.table({"add": rows}), path, store_schema=False)
+    monkeypatch.setenv(VARIABLE, "32MiB")
+    with pytest.raises(MemoryBudgetError):
+        live(tmp_path)
+
+
+def test_a_sidecar_that_is_named_many_times_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, read = log_of(tmp_path), list[str]()
+    commit(tmp_path, 0, *start(), add("a"))
+    checkpoint(log / "_sidecars" / "one.parquet", add("a"))
+    lines = [*start(features=["v2Checkpoint"]), *200 * [{"sidecar": {"path": "one.parquet"}}]]
+    name = f"{0:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    (log / name).write_text("\n".join(map(json.dumps, lines)))
+    whole = checkpoint_reader.read_log_file
+
+    def counted(path: str) -> bytes:
+        read.append(path)
+        return whole(path)
+
+    monkeypatch.setattr(checkpoint_reader, "read_log_file", counted)
+    assert live(tmp_path) == ["a"]
+    assert sum(path.endswith("one.parquet") for path in read) == 1
 
 
 @pytest.mark.parametrize(

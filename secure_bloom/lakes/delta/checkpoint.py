@@ -40,6 +40,7 @@ def read_log_file(path: str) -> bytes:
 
 def checkpoint_actions(path: str, sidecar_folder: str, decoded: DecodedBytes) -> Iterator[Action]:
     """Yield the actions of one part of a checkpoint, and of the sidecar files that it names."""
+    seen = set[str]()
     for action in log_actions(path, decoded):
         sidecar = fields_of(action, "sidecar")
         if sidecar is None:
@@ -49,7 +50,10 @@ def checkpoint_actions(path: str, sidecar_folder: str, decoded: DecodedBytes) ->
         name = name_of(text(sidecar, "path"))
         if name in ("", ".", ".."):
             raise FormatError("a sidecar file of the checkpoint has no name", path=path)
-        yield from log_actions(join(sidecar_folder, name), decoded)
+        # To read a file again changes nothing, and each time costs a few bytes of the checkpoint.
+        if name not in seen:
+            seen.add(name)
+            yield from log_actions(join(sidecar_folder, name), decoded)
 
 
 def log_actions(path: str, decoded: DecodedBytes) -> Iterator[Action]:
@@ -83,14 +87,14 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _columns(schema: pa.Schema) -> list[str]:
     """Return the columns to read: all of each wanted action, except columns that repeat others."""
-    return [
-        f"{name}.{member.name}"
-        for name in ACTIONS
-        if name in schema.names
-        for member in schema.field(name).type
-        # The copies are read only where the text is missing.
-        if _PARSED.get(member.name) not in {other.name for other in schema.field(name).type}
-    ]
+    found = []
+    for name in ACTIONS:
+        if schema.get_field_index(name) >= 0:
+            members = [member.name for member in schema.field(name).type]
+            known = frozenset(members)
+            # The copies are read only where the text is missing.
+            found += [f"{name}.{it}" for it in members if _PARSED.get(it) not in known]
+    return found
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Any]:
