@@ -23,7 +23,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -41,6 +42,8 @@ _POSITION_BYTES: Final = 16
 #: What a byte of a vector takes while it is read: a container of one number has six bytes, and
 #: becomes a few arrays.
 VECTOR_COST: Final = 40
+#: What an upper half of numbers counts: it takes time, and files have one or two.
+_KEY_COST: Final = 8192
 _WHAT: Final = "a deletion vector"
 #: Positions that readers of files keep now, of vectors that are larger than this.
 _KEPT: Final = MemoryShare(0)
@@ -229,7 +232,12 @@ _NO_RUNS, _WITH_RUNS = 12346, 12347
 _OFFSETS_FROM: Final = 4
 _LONGEST_ARRAY: Final = 4096
 _BITSET_BYTES: Final = 8192
+#: An upper half of numbers, and a bitmap without a container.
+_LEAST_BITMAP: Final = 12
+#: Containers are read together up to about 2 to the power of this many numbers.
+_TOGETHER: Final = 20
 _U16 = np.dtype("<u2")
+_Numbers: TypeAlias = NDArray[np.int64]
 
 
 def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
@@ -239,8 +247,11 @@ def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
     """
     cursor = _Cursor(data)
     parts: list[NDArray[np.int64]] = []
-    last_key, before = -1, 0
-    for _ in range(cursor.number(8)):
+    last_key, before, count = -1, 0, cursor.number(8)
+    if count * _LEAST_BITMAP > cursor.left:
+        raise FormatError(f"{cursor.left} bytes cannot hold {count} bitmaps")
+    refuse_beyond(count * _KEY_COST, _WHAT)
+    for _ in range(count):
         key = cursor.number(4)
         # Positions are signed numbers of 64 bits, so the upper half ends at 2^31.
         if not last_key < key < 2**31:
@@ -277,7 +288,7 @@ class _Cursor:
         """Return the next number."""
         return int.from_bytes(self.bytes(width), "little")
 
-    def numbers(self, count: int) -> NDArray[np.int64]:
+    def numbers(self, count: int) -> _Numbers:
         """Return the next numbers of two bytes."""
         return np.frombuffer(self.bytes(2 * count), _U16).astype(np.int64)
 
@@ -297,11 +308,21 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     if has_offsets:
         # Offsets of containers: passed over, because all containers are read in their order.
         cursor.bytes(4 * count)
+    starts = keys[:, 0] << 16
+    is_array = ~are_runs & (sizes <= _LONGEST_ARRAY)
+    # Containers of one kind that follow each other are read together: most have few bytes.
+    kinds = 2 * are_runs + is_array
+    is_end = (np.diff(kinds) != 0) | (np.diff(np.cumsum(sizes) >> _TOGETHER) != 0)
+    bounds = [0, *(np.flatnonzero(is_end) + 1).tolist(), count]
     parts = [
-        (int(key) << 16) + _container(cursor, int(size), is_run=bool(is_run))
-        for key, size, is_run in zip(keys[:, 0], sizes, are_runs, strict=True)
+        _CONTAINERS[int(kinds[first])](cursor, starts[first:last], sizes[first:last])
+        for first, last in pairwise(bounds)
+        if first < last
     ]
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    found = np.concatenate(parts) if parts else np.empty(0, np.int64)
+    if (found[1:] <= found[:-1]).any():
+        raise FormatError("the numbers of a bitmap are out of order")
+    return found
 
 
 def _cookie(cursor: _Cursor) -> tuple[int, NDArray[np.bool_], bool]:
@@ -320,27 +341,41 @@ def _cookie(cursor: _Cursor) -> tuple[int, NDArray[np.bool_], bool]:
     raise FormatError("a bitmap does not begin with a known cookie")
 
 
-def _container(cursor: _Cursor, size: int, *, is_run: bool) -> NDArray[np.int64]:
-    if is_run:
-        found = _runs(cursor, size)
-    elif size <= _LONGEST_ARRAY:
-        found = cursor.numbers(size)
-    else:
-        bits = np.frombuffer(cursor.bytes(_BITSET_BYTES), np.uint8)
-        found = np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
-    if len(found) != size:
-        raise FormatError(f"a container has {len(found)} numbers, wanted {size}")
-    if (np.diff(found) <= 0).any():
-        raise FormatError("the numbers of a container are out of order")
+def _arrays(cursor: _Cursor, starts: _Numbers, sizes: _Numbers) -> _Numbers:
+    return np.repeat(starts, sizes) + cursor.numbers(int(sizes.sum()))
+
+
+def _bitsets(cursor: _Cursor, starts: _Numbers, sizes: _Numbers) -> _Numbers:
+    bits = np.frombuffer(cursor.bytes(_BITSET_BYTES * len(starts)), np.uint8)
+    rows = np.unpackbits(bits.reshape(len(starts), -1), axis=1, bitorder="little")
+    _check_sizes(rows.sum(axis=1, dtype=np.int64), sizes)
+    container, number = np.nonzero(rows)
+    return starts[container] + number
+
+
+def _runs(cursor: _Cursor, starts: _Numbers, sizes: _Numbers) -> _Numbers:
+    """Return the numbers in runs: each run has its first number, and how many follow."""
+    counts, pieces = [], []
+    for _ in range(len(starts)):
+        counts.append(cursor.number(2))
+        pieces.append(cursor.bytes(4 * counts[-1]))
+    runs = np.frombuffer(b"".join(pieces), _U16).astype(np.int64).reshape(-1, 2)
+    first, lengths = runs[:, 0], runs[:, 1] + 1
+    if (first + lengths > 2**16).any():
+        raise FormatError("the runs of a container do not add up")
+    container = np.repeat(np.arange(len(starts)), counts)
+    _check_sizes(np.bincount(container, lengths, len(starts)).astype(np.int64), sizes)
+    # A step of one from number to number, and a jump at the first of each run.
+    ends = np.cumsum(lengths)
+    offsets = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+    found: _Numbers = np.repeat(starts[container] + first, lengths) + offsets
     return found
 
 
-def _runs(cursor: _Cursor, size: int) -> NDArray[np.int64]:
-    """Return the numbers in runs: each run has its first number, and how many follow."""
-    runs = cursor.numbers(2 * cursor.number(2)).reshape(-1, 2)
-    first, more = runs[:, 0], runs[:, 1]
-    if int(more.sum()) + len(runs) != size or (first + more >= 2**16).any():
-        raise FormatError("the runs of a container do not add up")
-    if not len(runs):
-        return np.empty(0, np.int64)
-    return np.concatenate([np.arange(a, a + b + 1) for a, b in runs.tolist()])
+def _check_sizes(found: _Numbers, wanted: _Numbers) -> None:
+    if (found != wanted).any():
+        raise FormatError("a container has another number of numbers than its key says")
+
+
+#: The reader of containers: of bitsets, of arrays, of runs.
+_CONTAINERS: Final = (_bitsets, _arrays, _runs)

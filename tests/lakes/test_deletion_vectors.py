@@ -29,6 +29,7 @@ from secure_bloom.lakes.deletion_vectors import (
 from secure_bloom.lakes.paimon.table import PaimonVector
 from secure_bloom.running.memory_budget import VARIABLE, MemoryBudgetError
 from testing.delta_logs import add, commit, inline_vector, start, vector_file, z85
+from testing.growth import calls
 
 ROWS = 100
 STATS = f'{{"numRecords":{ROWS}}}'
@@ -260,3 +261,21 @@ def test_positions_that_are_kept_share_the_budget(
         read()
     kept.pop()
     assert len(read()) == 1_000_000
+
+
+@pytest.mark.parametrize(("step", "most"), [(1, 12), (2, 1)], ids=["runs", "arrays"])
+def test_small_containers_take_few_calls(step: int, most: int) -> None:
+    count = 2_000
+    found = [(key << 16) + n for key in range(count) for n in range(0, 9 * step, step)]
+    data = encoded(found, with_runs=True)
+    assert positions(data, most=MOST).tolist() == found
+    assert calls(lambda: positions(data, most=MOST)) < most * count
+
+
+def test_empty_bitmaps_count_towards_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has twelve bytes, and takes a thousand times as long to read."""
+    monkeypatch.setenv(VARIABLE, "16MiB")
+    empty = [struct.pack("<III", key, 12346, 0) for key in range(10_000)]
+    with pytest.raises(MemoryBudgetError, match="a deletion vector takes"):
+        positions(struct.pack("<Q", 10_000) + b"".join(empty), most=MOST)
+    assert not len(positions(struct.pack("<Q", 9) + b"".join(empty[:9]), most=MOST))
