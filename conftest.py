@@ -34,6 +34,7 @@ from testing.columns import COLUMNS, Column
 from testing.compatibility import PAGE, Compatibility, parse, written_page
 from testing.openbao import OpenBao, openbao_server
 from testing.project import ROOT
+from testing.quick_cases import left_out
 from testing.tables import Mode
 
 #: `make mutants` runs each test many times in one process, and so in several objects of its class.
@@ -210,7 +211,9 @@ def _size(part: Path) -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if is_quick(config) and extension.native is not None:
-        _take_turns(config, items)
+        others = left_out(items)
+        config.hook.pytest_deselected(items=list(others))
+        items[:] = [item for item in items if item not in others]
     places = {part: place for place, part in enumerate(_PARTS)}
 
     @functools.cache  # for each file, not for each of its tests
@@ -218,33 +221,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next((places[path] for path in (file, *file.parents) if path in places), 0)
 
     items.sort(key=lambda item: (_turn(item), place(item.path)))
-
-
-#: Fixtures by which a test runs with the C extension and without it.
-_WAYS = ("both_ways", "has_extension")
-
-
-def _take_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave one of both ways to each case of a test that has several.
-
-    The tests of kernels compare both ways of each; here every test runs both ways, and half of its
-    cases each.
-    """
-    cases: dict[str, dict[tuple[tuple[str, int], ...], list[pytest.Function]]] = {}
-    for item in items:
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-            given = item.callspec.params.items()
-            case = tuple((name, id(value)) for name, value in given if name not in _WAYS)
-            test = item.nodeid.partition("[")[0]
-            cases.setdefault(test, {}).setdefault(case, []).append(item)
-    left_out = set()
-    for ways in cases.values():
-        turns = enumerate(both for both in ways.values() if len(both) == 2)
-        if len(ways) > 1:
-            # By the sum of the binary digits: neither way has every second case alone.
-            left_out |= {both[turn.bit_count() % 2] for turn, both in turns}
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkWorkers:

@@ -137,6 +137,11 @@ def of_bytes(content: bytes) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(content)
 
 
+def with_a_large_dictionary(path: Path) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]
+    path.write_bytes(lzma.compress(CSV, filters=filters))
+
+
 def lines(*texts: object) -> Callable[[Path], object]:
     return of_bytes("\n".join(map(str, texts)).encode())
 
@@ -207,17 +212,13 @@ MISTAKES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "zip behind a stub": ("x.exe", of_bytes(b"MZ" + bytes(range(256)) * 9 + zipped(CSV)), VALUES),
     "gzip of two members": ("x.gz", of_bytes(gzip.compress(b"n") + gzip.compress(CSV)), VALUES),
     "bzip2": ("x.bz2", of_bytes(bz2.compress(CSV)), VALUES),
-    "xz with a large dictionary": (
-        "x.xz",
-        of_bytes(lzma.compress(CSV, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}])),
-        VALUES,
-    ),
+    "xz with a large dictionary": ("x.xz", with_a_large_dictionary, VALUES),
     "zstd": ("x.zst", of_bytes(zstandard.compress(b"n") + zstandard.compress(CSV)), VALUES),
     "a skippable frame": (
         "y.zst", of_bytes(skippable(gzip.compress(CSV)) + zstandard.compress(b"n")), VALUES),
     "lz4": ("x.lz4", of_bytes(lz4.frame.compress(CSV)), VALUES),
     "snappy": ("x.sz", of_bytes(snappy_framed(CSV)), VALUES),
-    "7z": ("x.7z", of_bytes(seven_zip()), VALUES),
+    "7z": ("x.7z", lambda path: path.write_bytes(seven_zip()), VALUES),
     # other forms
     "Base64": ("b64.json", lines(json.dumps({"a": base64.b64encode(CSV).decode()})), VALUES),
     "UTF-16": ("wide.csv", of_bytes(CSV.decode().encode("utf-16")), VALUES),
