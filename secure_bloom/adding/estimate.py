@@ -41,7 +41,7 @@ CORES: Final = (1, 8, 64, 512)
 
 @dataclass(slots=True, kw_only=True)
 class SampledTarget:
-    """The target of a dry run: all files of ``target``, or of many files some random ones.
+    """The target of a dry run: all files of ``target``, or a random sample if there are many.
 
     ``sample`` is the number that the caller wants. ``every`` are all files, after the listing.
     """
@@ -73,13 +73,13 @@ class SampledTarget:
         return len(self.chosen) < len(self.every)
 
     def publishing(self, *, dry_run: bool) -> AbstractContextManager[Publication]:
-        """Return the publication of the target. A part of the files is not published."""
+        """Return the publication of the target. A sample is not published."""
         if self.is_part:
             return nullcontext(DirectPublication([FileTask(path) for path in self.chosen]))
         return self.target.publishing(dry_run=dry_run)
 
     def gone(self, publication: Publication, reports: Iterable[FileReport]) -> frozenset[str]:
-        """Return what the target says."""
+        """Return the files that ``target`` reports as removed by other writers."""
         return frozenset() if self.is_part else self.target.gone(publication, reports)
 
 
@@ -152,7 +152,7 @@ def _requests(report: FileAddReport) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AmountBySize:
-    """``least + slope * size``: an amount of a file by its size, fitted to a sample.
+    """A line fitted to a sample: a file of ``size`` bytes has the amount ``least + slope * size``.
 
     ``spread`` is the standard error of the mean of what the line leaves.
     """

@@ -97,7 +97,7 @@ def footers_to_blank(file: InputFile, footer: Footer) -> list[Extent]:
 
 
 def _walked_back(end: int, starts: Mapping[int, int]) -> int:
-    """Walk back from ``end``, filter by filter, to the end of the part that stays. Return it."""
+    """Return where the part that stays ends: walk back from ``end``, filter by filter."""
     while end in starts:
         end = starts[end]
     return end
@@ -119,7 +119,7 @@ def reaches_into_footer(footer: Footer) -> bool:
 
 
 def _ends(numbers: Sequence[int]) -> Iterator[int]:
-    """Yield the ends of what a chunk names, by the numbers of :func:`.read_extents`."""
+    """Yield the end of each part of a chunk, from the numbers of :func:`.read_extents`."""
     data, dictionary, size, index_page, *named = numbers
     # The place of a dictionary is zero or absent if there is none.
     yield (min(data, dictionary) if dictionary > 0 else data) + size

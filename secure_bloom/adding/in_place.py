@@ -277,7 +277,7 @@ def _unsure(path: str, end: int) -> FormatError:
     return FormatError(
         f"the file is not whole; it looks as if a run with --in-place was killed at byte {end}, "
         "but the footer there does not account for every byte before it, so nothing was cut",
-        hint="it may be a file in a cell of this one, or a key may be missing; if you know that "
-        f"the file ended there, cut it: truncate -s {end}",
+        hint="the footer may be one of a file inside a value, or a key may be missing; if you know "
+        f"that the file ended there, cut it: truncate -s {end}",
         path=path,
     )

@@ -171,7 +171,7 @@ def hard_link_note(names: int) -> str:
 def left_filters_notes(
     files: Iterable[FileAddReport], *, in_place: bool, dry_run: bool
 ) -> Iterator[str]:
-    """Yield a note on the replaced filters that stay in all files together, as bytes without use.
+    """Yield one note on the replaced filters whose bytes stay in the files without use.
 
     An append leaves them, and so does the replacing of some filters of a file.
     """

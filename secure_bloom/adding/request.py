@@ -90,7 +90,7 @@ class FilterGuard:
     policy: KeyPolicy | None = None
 
     def lookalikes(self, leaves: Sequence[Leaf], ordinals: Iterable[int]) -> Mapping[int, str]:
-        """Return the sensitive columns that those of these leaves are like, by their ordinals."""
+        """Return leaf ordinal -> the sensitive column that the leaf's name is like."""
         if self.policy is None:
             return {}
         wanted = {leaves[ordinal].path: ordinal for ordinal in ordinals}
@@ -196,7 +196,7 @@ class FilterRequest:
         yield from found.values()
 
     def for_paths(self, paths: Iterable[str]) -> FilterRequest:
-        """Return the request for the one table that paths name, or this request for others."""
+        """Return the request for the one table that the paths name, or else this request."""
         policy = self.guard.policy
         own = None if policy is None else policy.for_paths(paths)
         return self if own is None or own is policy else self._under(own)

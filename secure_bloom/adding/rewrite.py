@@ -86,12 +86,18 @@ class FileRewriter(ABC):
         return False
 
     def check(self, files: Sequence[str]) -> int | None:
-        """Check nothing. Each column chunk is a step, and nobody knows how many a file has."""
+        """Check nothing.
+
+        Return 0: each column chunk is a step, and their number is not known yet.
+        """
         del files
         return 0
 
     def in_threads(self, threads: int) -> Self:
-        """Return the same work for this number of threads: of two files, one is computed."""
+        """Return the same work for this number of threads.
+
+        With one, files take turns to be computed.
+        """
         return replace(self, turn=threading.Lock()) if threads == 1 else self
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:

@@ -45,7 +45,7 @@ def better_fpp(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
 
 
 def _with_less_to_read(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return a probability with which a read that keeps nothing reads clearly less."""
+    """Return a probability with which lookups of absent values read clearly less, or None."""
     for fpp, size in _OTHERS.items():
         if trial.absent is not None and _promises(trial.absent, fpp, size):
             other = try_with(fpp)
@@ -57,7 +57,7 @@ def _with_less_to_read(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | Non
 
 
 def _with_fewer_in_vain(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | None:
-    """Return a smaller probability for a table of many row groups.
+    """Return a smaller probability that pays in a table of many row groups, or None.
 
     Chance lets a part of the row groups pass, so the more there are, the more a lookup reads for
     nothing.  An open table reads filters once, and false row groups with each lookup.
@@ -74,7 +74,7 @@ def _with_fewer_in_vain(trial: ColumnTrial, try_with: TryWith) -> BetterFpp | No
 
 
 def _promises(absent: LookupComparison, fpp: float, size: float) -> bool:
-    """Return whether filters of that size should read less, false positives included."""
+    """Return whether lookups should read less with filters of this ``size`` and ``fpp``."""
     footers, now = absent.with_.footers, absent.with_.bytes
     pages = absent.without.bytes - absent.without.footers
     filters = max(0.0, now - footers - BloomFilterOptions().fpp * pages)

@@ -112,7 +112,7 @@ def _dictionary_suffices(case: ColumnCase) -> str | None:
 
 
 def _little(case: ColumnCase) -> str | None:
-    """Return a reason for a gain that is too small: the first cause that explains it."""
+    """Return why the gain is too small: the first cause that explains it."""
     if any(_is_worth(it) for it in _comparisons(case)):
         return None
     return next(filter(None, (cause(case) for cause in _CAUSES)))

@@ -96,7 +96,7 @@ def _loaded(policy: GivenPolicy) -> KeyPolicy:
 
 
 def _required(policy: KeyPolicy) -> list[str]:
-    """Return the columns that the policy has for this table, and not for all of its tables."""
+    """Return the columns whose rules are in this table's own section, not above all sections."""
     return [path for path in policy.columns if path not in policy.shared]
 
 

@@ -117,7 +117,7 @@ OTHERS: Final = "*"
 
 
 def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str, Any]:
-    """Return what each table that a query opens has: all the same, or each its own by its name.
+    """Return the argument for each table of a query: one for all of them, or one for each name.
 
     Raises PolicyError for a name that no such table has.
     """
@@ -134,7 +134,7 @@ def _by_table(argument: str, given: object, tables: Collection[str]) -> dict[str
 
 @contextmanager
 def _named_alike(name: str, given: Mapping[str, object]) -> Iterator[None]:
-    """Give the error of a path that is not there, and is a name in the query, its hint."""
+    """Add a hint to the error of a missing path: the query uses it as the name of a table."""
     try:
         yield
     except MissingPathError as error:

@@ -128,9 +128,10 @@ class TraceRequest:
 
     @contextmanager
     def index(self, written: Sequence[bytes] | None = None) -> Iterator[WordIndex]:
-        """Open the tables, and yield the words of their columns.
+        """Open the tables, and yield the index of the words of their columns.
 
-        With ``written`` they are those of values that are written so, where filters can be asked.
+        With ``written`` it has only values that are written as one of these texts, as far as
+        filters can find them.
         """
         paths = dict.fromkeys(path for path, _ in self.columns)
         # Footers and filters of the tables are kept, for words that are looked up.

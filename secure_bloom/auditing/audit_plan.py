@@ -81,7 +81,7 @@ def _severity(name: str) -> Severity:
 def _ignored(text: str) -> tuple[str, str | None]:
     name, colon, column = text.partition(":")
     if name not in RULES:
-        raise PolicyError(f"{name!r} is no id of a finding", hint=close_match(name, RULES))
+        raise PolicyError(f"{name!r} is not the id of a finding", hint=close_match(name, RULES))
     if colon and not column:
         raise PolicyError(f"{text!r} names no column", hint=f"for every column: {name}")
     return name, column or None
@@ -134,7 +134,7 @@ class AuditOptions:
 
 
 def _places(roots: Iterable[str]) -> Iterator[str]:
-    """Yield the places where more than live files may lie. A catalog's table is none."""
+    """Yield the places where files may lie beside the live ones. A table of a catalog has none."""
     for root in roots:
         if is_named(root):
             yield root_of(table_folder(root))
@@ -254,5 +254,5 @@ def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:
     if size is None or size >= len(files):
         return tuple(files)
     if size < 1:
-        raise PolicyError(f"a sample of {size} files is none, wanted at least one")
+        raise PolicyError(f"a sample of {size} files is asked for, wanted at least one")
     return tuple(files[i * len(files) // size] for i in range(size))

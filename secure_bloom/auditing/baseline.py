@@ -68,7 +68,7 @@ def known_findings(path: str | PathLike[str]) -> frozenset[KnownFinding]:
             document = None
         if not isinstance(document, dict) or not isinstance(document.get("findings"), list):
             raise PolicyError(
-                "the baseline is no report of an audit",
+                "the baseline is not a report of an audit",
                 hint="make it with: secure-bloom audit PATH --policy FILE --json",
             )
         every = [*document["findings"], *document.get("ignored", ())]
@@ -77,10 +77,10 @@ def known_findings(path: str | PathLike[str]) -> frozenset[KnownFinding]:
 
 def _known(entry: Any) -> KnownFinding:
     if not isinstance(entry, dict):
-        raise PolicyError("the baseline is no report of an audit: a finding is no object")
+        raise PolicyError("the baseline is not a report of an audit: a finding is not an object")
     found = [entry.get(word) for word in ("id", "path", "row_group", "column", "table", "message")]
     if not all(isinstance(it, str | int | None) for it in found):
-        raise PolicyError("the baseline is no report of an audit: a finding has other fields")
+        raise PolicyError("the baseline is not a report of an audit: a finding has other fields")
     name, path, row_group, column, table, message = found
     is_placed = path is not None or column is not None
     return name, _place(path), row_group, column, table, None if is_placed else message

@@ -68,7 +68,7 @@ _TIMES = 9
 
 
 class MeteredFile(CountedFile):
-    """Another file, with a limit on all bytes that are read from it together.
+    """A file of which only a limited number of bytes is read, counted over all reads.
 
     A hostile footer may point a thousand times at the same 128 MiB.  The parts of a sound file do
     not overlap, so reading each of them once reads no more than the file has.
@@ -240,7 +240,7 @@ def _sensitive_places(
 
 @contextmanager
 def _others_report() -> Iterator[None]:
-    """Leave the block at any error but that of a KMS: the audit of the file says what is wrong."""
+    """Suppress every error in the block but that of a KMS: the audit of the file reports it."""
     try:
         yield
     except KmsUnavailableError:

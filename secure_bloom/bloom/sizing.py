@@ -47,7 +47,7 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _limits(fpp: float, count: int) -> Sequence[_Limits]:
-    """Return what is known of filters of 1, 2, 4 blocks and so on, of ``count`` sizes."""
+    """Return the known limits of ``count`` sizes of filters: 1, 2, 4 blocks and so on."""
     return [_Limits(fpp, 1 << exponent) for exponent in range(count)]
 
 

@@ -190,7 +190,7 @@ class SplitBlockBloomFilter:
         ``width`` is the width of every value, or 0 for BYTE_ARRAYs.
         """
         if extension.native.insert_plain(self._own(), values, count, width) < 0:
-            raise FormatError("the values of a page are not those that were counted")
+            raise FormatError("the values of a page changed after they were counted")
 
     def fpp(self) -> float:
         """Return the exact probability that a value which was not inserted passes :meth:`check`.

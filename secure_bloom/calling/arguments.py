@@ -66,9 +66,9 @@ def check_fields(record: Any) -> None:
 
 @cache
 def _checked_fields(kind: Any) -> tuple[dict[str, str], bool, set[tuple[type, ...]]]:
-    """Return the annotations of a dataclass, and whether types alone decide on all of them.
+    """Return the annotations of a dataclass, whether types alone decide on them, and an empty set.
 
-    The last part is for the types of the fields of records that passed before.
+    The set is for combinations of types that were accepted before.
     """
     annotations = {field.name: str(field.type) for field in fields(kind)}
     return annotations, all(map(_is_told_by_type, annotations.values())), set()

@@ -72,7 +72,7 @@ def tables_of(address: str, patterns: Iterable[str]) -> tuple[str, ...]:
         return ()
     raise UnknownTableError(
         f"it belongs to several tables of the policy: {', '.join(it.pattern for it in matches)}",
-        hint="write more of the path in the right one, so that it contains what the other names",
+        hint="make the right pattern longer, so that it contains the parts that the other names",
         path=address,
     )
 

@@ -101,8 +101,8 @@ class Trust:
     ) -> None:
         """Raise PolicyError if a column in clear is like a sensitive column of the policy.
 
-        For writers of what shows values: ``clear`` are the columns whose values it would show, and
-        ``present`` all columns of the file.
+        Call it before writing something that shows values, such as an index. ``clear`` are the
+        columns whose values it would show, and ``present`` all columns of the file.
         """
         policy = self.enforced_policy
         if policy is not None:

@@ -65,7 +65,8 @@ def _no_record_key(chunk: Chunk) -> UnsupportedFeatureError:
     # Hudi tables may leave meta fields empty, and then the keys are in columns of the table alone.
     return UnsupportedFeatureError(
         "rows have no record key: the column is null",
-        hint="name the column that has the keys: --column NAME; a key of several is in none",
+        hint="name the column that has the keys: --column NAME; a key that is made of several "
+        "columns is in none of them",
         row_group=chunk.row_group,
         column=RECORD_KEY,
     )

@@ -285,7 +285,8 @@ def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[Pol
         name, colon, column = entry.finding.partition(":")
         if name not in known:
             yield PolicyError(
-                f"[[audit.ignore]]: {name!r} is no id of a finding", hint=close_match(name, known)
+                f"[[audit.ignore]]: {name!r} is not the id of a finding",
+                hint=close_match(name, known),
             )
         elif colon and not column:
             yield PolicyError(

@@ -81,7 +81,9 @@ def new_shapes() -> Bytes:
 def fold_values(
     offsets: NDArray[np.int64], data: Bytes, shapes: Bytes | None = None
 ) -> tuple[Bytes, Signed, Hashes, Bytes]:
-    """Fold each ``data[offsets[i]:offsets[i + 1]]``, the way round that comes first.
+    """Fold each ``data[offsets[i]:offsets[i + 1]]``.
+
+    Of a value and its reverse the smaller one is taken.
 
     Returns the folded values one after the other, the end of each, their hashes, and what is known
     of each.  ``shapes`` gets the heads and tails of the words, both ways round.  Raises ValueError
@@ -141,12 +143,12 @@ def find_runs(text: Bytes, wanted: Bytes, least: int, spans: Signed) -> int:
 
 
 def fold(text: bytes) -> bytes:
-    """Return one value folded, the way round that it has."""
+    """Return one value folded, in its own direction."""
     return b"".join(map(_small, _KEPT.findall(text)))
 
 
 def spelling(text: Bytes, place: int, length: int) -> bytes:
-    """Return what is written at a place of a text, up to ``length`` bytes that are kept."""
+    """Return the text from ``place`` on as it is written, up to ``length`` letters and digits."""
     written = text[place : place + length * (_WIDEST_GAP + 1)].tobytes()
     left = length
     for match in _KEPT.finditer(written):
@@ -157,12 +159,15 @@ def spelling(text: Bytes, place: int, length: int) -> bytes:
 
 
 def first_of_both(word: bytes) -> bytes:
-    """Return a folded word or the same word backwards: the one that comes first."""
+    """Return the smaller one of a folded word and its reverse, in the order of bytes."""
     return min(word, _turned(word))
 
 
 def _turned(word: bytes) -> bytes:
-    """Return a folded word backwards, or a number and a word that is too long as it is."""
+    """Return a folded word backwards.
+
+    Numbers and words that are too long are returned unchanged.
+    """
     if len(word) > LONGEST or word.isdigit():
         return word
     return b"".join(reversed(_KEPT.findall(word)))

@@ -35,7 +35,7 @@ def decoding_room() -> MemoryShare:
 
 
 def decode(content: bytes, room: MemoryShare) -> AvroFile:
-    """Return the records of a container file. What they take decoded is taken from ``room``.
+    """Return the records of a container file. Their decoded size is taken from ``room``.
 
     Logical types are left out: a time stays a number, as the file has it.
 
@@ -95,7 +95,7 @@ def _without_fields(schema: Any) -> Any:
 
 @kept_by_text
 def _for_fastavro(text: bytes) -> tuple[Any, Any]:
-    """Return the schema of a text as fastavro reads by it, and one that passes over records."""
+    """Return a schema, and one that skips its records, both as fastavro parses them."""
     import fastavro
 
     schema = _without_logical_types(schema_of(text)[0])
@@ -103,7 +103,7 @@ def _for_fastavro(text: bytes) -> tuple[Any, Any]:
         # A record that is read as one without fields is passed over.
         return fastavro.parse_schema(schema), fastavro.parse_schema(_without_fields(schema))
     except Exception as exc:
-        raise FormatError("the schema of an Avro file is not one") from exc
+        raise FormatError("the schema of an Avro file is invalid") from exc
 
 
 class RecordReader:

@@ -254,7 +254,7 @@ class _Listed:
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files of a table in ``path``, each also in the spelling of the given path."""
+    """Yield the files of a table in ``path``, each also as a path below the given one."""
     top = tree.key(path)
     for file in files:
         inside = below_key(tree.key(file), top)

@@ -23,7 +23,10 @@ OFFSET_SIZE = 8
 
 
 def harmless_size(budget: int | None = None) -> int:
-    """Return how many bytes may be decoded in one piece. The memory budget may be known."""
+    """Return how many bytes may be decoded in one piece.
+
+    ``budget`` is the memory budget, if known.
+    """
     return (memory_budget() if budget is None else budget) // _HARMLESS
 
 
@@ -73,7 +76,7 @@ def _sizes(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> Iterator
 
 
 def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
-    """Return the size if no entry of the dictionary is longer than ``longest``.
+    """Return the decoded size, if no entry of the dictionary is longer than ``longest``.
 
     None means that an entry may be as long as the whole dictionary.
     """

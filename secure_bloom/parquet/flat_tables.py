@@ -16,12 +16,12 @@ _UINT32 = Struct("<I").unpack_from
 
 
 def root(data: bytes) -> int:
-    """Return where the root table is."""
+    """Return the offset of the root table."""
     return int(_UINT32(data)[0])
 
 
 def field_at(data: bytes, table: int, field: int) -> int:
-    """Return where a field of a table is, or 0 if the table lacks it."""
+    """Return the offset of a field of a table, or 0 if the table lacks it."""
     vtable: int = table - _INT32(data, table)[0]
     if vtable < 0 or 4 + 2 * field >= _UINT16(data, vtable)[0]:
         return 0
@@ -36,19 +36,19 @@ def scalar(data: bytes, table: int, field: int, kind: str) -> int:
 
 
 def table_at(data: bytes, table: int, field: int) -> int | None:
-    """Return where a table or vector is to which a field leads, or None if the table lacks it."""
+    """Return the offset of the table or vector that a field refers to, or None without one."""
     at = field_at(data, table, field)
     return at + int(_UINT32(data, at)[0]) if at else None
 
 
 def vector(data: bytes, table: int, field: int) -> tuple[int, int]:
-    """Return where the items of a vector begin, and their number."""
+    """Return the offset of the first item of a vector, and the number of items."""
     at = table_at(data, table, field)
     return (0, 0) if at is None else (at + 4, int(_UINT32(data, at)[0]))
 
 
 def tables(data: bytes, table: int, field: int) -> list[int]:
-    """Return where the tables of a vector are."""
+    """Return the offsets of the tables in a vector."""
     start, count = vector(data, table, field)
     if start + 4 * count > len(data):
         raise ValueError("a vector is longer than its bytes")

@@ -255,7 +255,7 @@ def _opened_headers(
 
 
 def _are_usual(search: _Search, column: ColumnCipher, numbers: Numbers, lengths: Numbers) -> bool:
-    """Return whether all pages are usual ones, whose sizes are those of their headers.
+    """Return whether every page has a known type, and the sizes that its header says.
 
     The counts of each kind of page move to the slots that they share, as ``walk_pages`` does it.
     """

@@ -46,7 +46,7 @@ def as_arrays(leaf: Leaf, values: Entries | EncodedValues) -> Entries:
     """Return the values of :func:`encoded_entries` as arrays."""
     arrays = _arrays(leaf, values) if isinstance(values, EncodedValues) else values
     if arrays is None:
-        raise FormatError("the values of a page are not those that were counted")
+        raise FormatError("the values of a page changed after they were counted")
     return arrays
 
 

@@ -82,7 +82,7 @@ class HiddenColumns:
 def left_out(name: str) -> KeyUnavailableError:
     """Return the error for a column that is asked for, and that a read leaves out."""
     return KeyUnavailableError(
-        "its key is missing, so it is left out, and it is asked for",
+        "its key is missing, so the read leaves it out, but the request names it",
         hint="give its key, or ask for other columns; missing_keys='null' (--missing-keys "
         "null) shows it as null",
         column=name,

@@ -100,7 +100,7 @@ def _binary(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _fixed_binary(value: object, wanted: pa.DataType) -> Coerced:
-    """Return bytes of any length among bytes of one length, compared byte by byte."""
+    """Return the place of bytes among bytes of one fixed length, in the order of bytes."""
     width = wanted.byte_width
     given = _bytes(value, is_uuid=width == 16)
     if len(given) >= width:
@@ -172,9 +172,9 @@ def _among(
     wanted: pa.DataType,
     floor: Callable[[Any], int | Decimal],
 ) -> Coerced:
-    """Return the place of the number among the numbers from ``low`` to ``high``.
+    """Return the place of a number among the values of a type, from ``low`` to ``high``.
 
-    ``floor`` rounds down to one of these.
+    ``floor`` rounds a number down to a value of the type.
     """
     if number != number:
         return _NAN
@@ -298,7 +298,7 @@ def _duration(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Coerced:
-    """Return the place of an instant or duration among multiples of ``tick`` nanoseconds."""
+    """Return the place of an instant or duration among the multiples of ``tick`` nanoseconds."""
     ticks, rest = divmod(nanos, tick)
     low = -(1 << (wanted.bit_width - 1))
     place = _among(ticks, low, -low - 1, pa.int64(), int)
@@ -312,13 +312,13 @@ def _of_ticks(ticks: int, wanted: pa.DataType) -> pa.Scalar:
 
 
 def is_text(of: pa.DataType) -> bool:
-    """Return whether a type is one of texts."""
+    """Return whether it is a type of texts."""
     checks = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
     return any(check(of) for check in checks)
 
 
 def is_binary(of: pa.DataType) -> bool:
-    """Return whether a type is one of bytes of any length."""
+    """Return whether it is a type of bytes of any length."""
     checks = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
     return any(check(of) for check in checks)
 

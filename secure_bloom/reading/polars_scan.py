@@ -128,7 +128,7 @@ def _question(
 
 
 def _pushed(predicate: pl.Expr, schema: pl.Schema) -> Predicate | None:
-    """Return what a predicate says that means the same here, or None.
+    """Return the part of a predicate that means the same here as in Polars, or None.
 
     Rows for which the predicate is true are among those for which the result is true.
     """

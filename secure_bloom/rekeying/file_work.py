@@ -117,7 +117,10 @@ class _Columns:
     source: str | None = None
 
     def take(self, policy: KeyPolicy, leaves: Sequence[Leaf] | None) -> None:
-        """Add the columns of one file. None if its footer stays closed: it may have any."""
+        """Note the columns of one file.
+
+        ``leaves`` None means unknown: the file may have any column.
+        """
         if leaves is None:
             self.missing.clear()
             return

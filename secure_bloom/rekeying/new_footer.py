@@ -238,7 +238,7 @@ def _new_indexes(places: NewPlaces) -> dict[int, NewValue | None]:
 
 
 def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
-    """Return ColumnChunk.file_offset: 0, or the start or end of the chunk, as the writer chose."""
+    """Return ColumnChunk.file_offset as its writer set it: 0, or start or end of the chunk."""
     old = number(encoded, find_fields(encoded).by_id.get(ColumnChunk.file_offset.id))
     meta_data = chunk.meta_data
     starts = {meta_data.data_page_offset, meta_data.dictionary_page_offset}

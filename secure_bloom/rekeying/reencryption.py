@@ -172,9 +172,9 @@ class Reencryption(RekeyWork):
         return unlock_to_read(tail, keys) if self.policy is None else unlock(tail, keys)
 
     def _is_left(self, target: str | None) -> bool:
-        """Return whether a file that needs no change is left alone.
+        """Return whether a file that needs no change is not written.
 
-        Otherwise the target gets a copy.
+        Otherwise it is copied to the target.
         """
         return target is None or self.only_changes
 

@@ -98,7 +98,7 @@ class Rewrapper:
         return old, self.moves.get(old, old) if wanted is None else wanted
 
     def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
-        """Return whether this wrapping is replaced: by another master key, or a newer version."""
+        """Return whether a wrapping must be replaced: by another master key, or a newer version."""
         if old != new or self._is_of_old_kms(wrapped, old):
             return True
         if self._versions is None:

@@ -34,7 +34,7 @@ _BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
 
 
 def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
-    """Return header and body of ``page`` as they are stored under ``new``. None means in clear."""
+    """Return header and body of ``page``, encrypted with ``new``. None means in clear."""
     # Modules of the format are numbered 0 to 9, and none of them is an index page (Encryption.md
     # 4.4.2).
     if page.type == PageType.INDEX_PAGE:
@@ -121,7 +121,7 @@ def _sealed_header(page: Page, new: ColumnCipher | None, body: bytes) -> bytes:
 
 
 def opened_module(stored: bytes, old: ColumnCipher | None, module_type: ModuleType) -> bytes:
-    """Return an index in clear, including any padding of its writer."""
+    """Return an index decrypted, with any padding that its writer added."""
     return stored if old is None else old.decrypt(module_type, stored)
 
 
@@ -136,7 +136,10 @@ def sealed_module(plain: bytes, new: ColumnCipher | None, module_type: ModuleTyp
 
 
 def moved_filter(stored: bytes, old: ColumnCipher | None, new: ColumnCipher | None) -> bytes:
-    """Return a Bloom filter, header and bitset, under another protection."""
+    """Return a Bloom filter, header and bitset, encrypted with ``new`` in place of ``old``.
+
+    None means in clear.
+    """
     if old is None:
         length = find_fields(stored).stop + 1
         header, bitset = stored[:length], stored[length:]

@@ -182,7 +182,7 @@ def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
 
 
 def _without_words(audited: FileAudit, run: AuditRun) -> FileAudit:
-    """Return a result with what was confirmed of its words, which stay on the executor."""
+    """Return a result with its found words confirmed, because the words stay on the executor."""
     if run.words is None:
         return audited
     from secure_bloom.auditing.checks.traced_values import confirmed_findings

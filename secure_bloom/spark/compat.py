@@ -78,7 +78,7 @@ def check_table_arguments() -> None:
 
 
 def offers_filters() -> bool:
-    """Return whether Spark pushes filters to Python data sources at all."""
+    """Return whether this Spark can push filters to Python data sources."""
     return spark_version() >= _PUSHED_FILTERS
 
 

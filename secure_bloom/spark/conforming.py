@@ -116,7 +116,9 @@ def _check_member(stored: pa.DataType, member: pa.Field, name: str) -> None:
     alike = [field.name for field in stored if field.name.lower() == member.name.lower()]
     if alike:
         raise PolicyError(
-            f"the files write its name {alike[0]}", hint="give it so in .schema(...)", column=name
+            f"its name in the files is {alike[0]}",
+            hint="use that name in .schema(...)",
+            column=name,
         )
 
 

@@ -27,7 +27,7 @@ def merged_type(stored: pa.DataType) -> st.DataType:
         arrow_schema(st.StructType([st.StructField("", found)]))
     except (PySparkException, ValueError):
         raise UnsupportedFeatureError(
-            f"the files' types make up {stored}, which Spark does not have", hint=_LEAVE_OUT
+            f"the files' types unite to {stored}, a type that Spark does not have", hint=_LEAVE_OUT
         ) from None
     return found
 

@@ -140,7 +140,7 @@ def _first_notes(skipped: Sequence[FileAddReport]) -> Iterator[str]:
 def _after_loss(
     spark: SparkSession, report: DataFrame, job: BesideJob[Any], gone: Collection[str]
 ) -> DataFrame:
-    """Return the report. Files that other writers took out of the table are unchanged."""
+    """Return the report with ``unchanged`` for files that other writers took out of the table."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -178,7 +178,7 @@ def _rewrite(rewrite: Callable[[FileTask], R], pair: str) -> R:
 
 
 def _written(report: DataFrame) -> list[FileAddReport]:
-    """Return what a publication needs of the files that failed or were written, whatever by."""
+    """Return a report of each file that failed or was written, with what a publication needs."""
     rows = report.where("status != 'unchanged'").select("path", "status", "bytes_after")
     return [
         FileAddReport(

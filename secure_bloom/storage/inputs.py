@@ -162,9 +162,9 @@ class InputFile(ABC):
         return False
 
     def set_aside(self) -> None:
-        """Note that time may pass.
+        """Prepare for later reads, after the file may have been replaced.
 
-        Later reads return bytes of this file, or raise FileChangedError.
+        They return bytes of this file, or raise FileChangedError.
         """
         return
 

@@ -39,7 +39,7 @@ def identity_at(path: str) -> tuple[object, ...] | None:
 
 
 def absolute_location(path: str) -> str:
-    """Return the absolute path, with its links. A path of ``without_links`` has one already."""
+    """Return the absolute path. Links in it are not resolved."""
     return path if fenced_parts(path) else os.path.abspath(local_path(path))
 
 

@@ -264,7 +264,10 @@ def first_contact(path: str, make: Callable[[], T]) -> T:
 
 
 def _without_answer(path: str) -> SecureBloomError:
-    """Return the error for a store that does not answer, and let the program end all the same."""
+    """Return the error for a store that does not answer.
+
+    The program's end no longer waits for it.
+    """
     # At its end pyarrow would wait for the request that was left behind.
     atexit.unregister(getattr(fs, "ensure_s3_finalized", _without_answer))
     return silent(path)

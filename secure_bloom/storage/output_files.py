@@ -64,7 +64,7 @@ def require_report_file(target: Path | None, *needed: Path | None) -> None:
         is_kept = head.startswith(_DATA) or any(word in head for word in _KEYS)
     if is_needed or is_kept or _LOGS & {*place.parts}:
         raise PolicyError(
-            "the report would replace a file that is no report",
+            "the report would replace a file that is not a report",
             hint="name another file",
             path=str(target),
         )

@@ -55,7 +55,7 @@ def local_replacement(
     if not is_fenced and (output is not None or os.path.islink(location)):
         target = os.path.realpath(location)
     if os.path.isdir(target):
-        raise PolicyError("is a folder, a file is to be written here", path=shown_path(path))
+        raise PolicyError("is a folder, wanted the path of a file", path=shown_path(path))
     replaced = source if output is None else over
     with system_errors(shown_path(path)):
         if output is not None:

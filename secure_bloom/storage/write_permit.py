@@ -142,7 +142,7 @@ def _object(path: str) -> bytes:
 
 
 def is_busy(fd: int, lock: int) -> bool:
-    """Take a lock. Return whether it is another process that does not let us."""
+    """Try to take a lock. Return True if another process holds it, and False also without locks."""
     try:
         fcntl.flock(fd, lock | fcntl.LOCK_NB)
     except BlockingIOError:

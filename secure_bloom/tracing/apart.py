@@ -20,7 +20,7 @@ from secure_bloom.tracing.packed import UnreadError
 
 
 class _Tag(bytes, enum.Enum):
-    """The first byte of a message."""
+    """The first byte of a message between the processes."""
 
     SECTION = b"s"
     PIECE = b"p"

@@ -52,7 +52,7 @@ def arrow_columns(file: BinaryIO, budget: Budget) -> Iterator[Column]:
 
 
 def size_of_schema(file: BinaryIO, start: int) -> int:
-    """Return about what the schema takes decoded with which a stream begins, or 0 without one."""
+    """Return about how many bytes a stream's first schema takes decoded, 0 without one."""
     with suppress(UnreadError, FormatError, struct.error):
         for first in islice(_messages(file, start), 1):
             return message_size(_bytes_at(file, first.metadata, first.length))

@@ -108,7 +108,7 @@ def byte_order(head: bytes) -> str | None:
 
 
 def _around(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
-    """Return the parts of a text that have escapes, each with the bytes and runs around it.
+    """Return the parts of a text that have escapes, each with the bytes around it.
 
     Decoding changes nothing else, and the text was searched.  Bytes of any kind have some escapes
     by chance: decoded whole, they would be searched once for each order of the encodings.
@@ -185,7 +185,7 @@ _SAMPLE, _SAMPLED_EVERY = 1 << 8, 1 << 17
 
 
 def _pairs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield the bytes that are written as numbers one by one, as in dumps and programs."""
+    """Yield the bytes that dumps and programs write as numbers, byte by byte."""
     if not any(_NUMBERS.search(_lists(it)) for it in _samples(text)):
         return
     lists = _lists(text)
@@ -249,7 +249,7 @@ def _from_85(text: bytes) -> bytes:
 
 
 def _values_of_85(characters: bytes) -> NDArray[np.int64]:
-    """Return the value of each byte as a digit, where others make any number negative."""
+    """Return a table of digits by byte. Other bytes have a value that makes any number negative."""
     values = np.full(256, -(1 << 40))
     values[list(characters)] = np.arange(85)
     return values

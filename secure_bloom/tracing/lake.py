@@ -150,7 +150,7 @@ def _is_named(trace: FileTrace, index: WordIndex) -> bool:
 
 
 def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
-    """Yield what a part of a file has of each column, if it is more than chance."""
+    """Yield the words of each column in a part of a file, if chance does not explain them."""
     for owner, counts, passed in counts_of(part, index):
         column = index.columns[owner]
         meaning = verdict(counts, part.size, column.values, part.distinct)
@@ -169,7 +169,7 @@ def occurrences(part: PartTrace, index: WordIndex) -> Iterator[Occurrence]:
 
 
 def _together(trace: FileTrace, index: WordIndex) -> Iterator[Occurrence]:
-    """Yield what all parts of a file have together: an archive of many small files."""
+    """Yield what is found if all parts count as one: an archive may have many small files."""
     if len(trace.parts) < 2:
         return
     import numpy as np

@@ -82,7 +82,7 @@ _Unpacking = Generator[bytes, None, int]
 
 
 def _with(new: Callable[[], Any], *, name: str) -> Callable[[BinaryIO], _Unpacking]:
-    """Return a decompressor by objects of the standard library, of which each reads one member."""
+    """Return a decompressor made of a class of the standard library that reads one member."""
 
     def pieces(file: BinaryIO) -> _Unpacking:
         current, data, members = new(), file.read(PIECE), 0

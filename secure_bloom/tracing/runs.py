@@ -130,7 +130,7 @@ def _joined(text: bytes, spans: list[list[int]]) -> Iterator[bytes]:
 
 
 def _of_run(run: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield what a run holds: a text, a file, or the texts in other bytes.
+    """Yield what a run decodes to: a text, a file, or the texts among other bytes.
 
     What may be a digest is reported.
     """

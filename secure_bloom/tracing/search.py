@@ -249,7 +249,7 @@ class _Scan:
             self._take_file(inner, seen, depth, missed=not is_same and is_marked(inner, least=4))
 
     def _take_file(self, content: bytes, seen: _Seen, depth: int, *, missed: bool) -> None:
-        """Take a file that was encoded in a text; what it is counts to the part around it.
+        """Search a file that was encoded in a text. What is found counts for the part around it.
 
         With ``missed`` what is not read is listed: short marks are other bytes by chance.
         """
@@ -403,7 +403,7 @@ class _Seen:
 
 
 def _one_at_each_place(hits: NDArray[np.int64], are_values: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which hits of one column count: all values, and others that overlap none before.
+    """Return a mask of the hits that count: all values, and others that overlap no earlier hit.
 
     A value at one place of a text may be there in other notations too: ``12345678901.0`` is a
     number as it is, and the same number as a decimal.
@@ -450,7 +450,10 @@ def confirm(traces: Sequence[FileTrace], index: WordIndex) -> None:
 
 
 def _looked_up(parts: list[PartTrace], owner: int, subject: SearchedColumn) -> list[PartTrace]:
-    """Look words up where the filters of their column say maybe. Return the parts with others."""
+    """Confirm words in the row groups whose filters say maybe.
+
+    Return the parts that have unconfirmed words.
+    """
     for most in _FEWER if subject.lookup is not None and parts else ():
         some = {word.written: None for part in parts for word in _first(part, owner, most)}
         arrays = None if subject.lookup is None else subject.lookup(list(some))
@@ -471,7 +474,7 @@ def _first(part: PartTrace, owner: int, most: int) -> Iterator[Word]:
 
 
 def _confirm_words(part: PartTrace, owner: int, words: set[bytes], most: int) -> bool:
-    """Count the first words that are among ``words``, and return whether all are."""
+    """Compare the first kept words with ``words``. Return whether all of them are there."""
     kept = list(_first(part, owner, most))
     equal = sum(word.folded in words for word in kept)
     part.confirmed[owner] = len(kept), equal

@@ -120,7 +120,7 @@ def parts_of(file: BinaryIO, opened: Opened, place: str = "", depth: int = 0) ->
     try:
         openers = list(_openers(file, head))
         if openers and depth >= DEEPEST:
-            raise UnreadError(f"a container that is more than {DEEPEST} deep in others")
+            raise UnreadError(f"a container inside more than {DEEPEST} others")
     except UnreadError as error:
         opened.missed(place, error)
         return
@@ -184,7 +184,7 @@ def _by_head(head: bytes) -> Iterator[_Opener]:
 
 
 def _is_text(head: bytes) -> bool:
-    """Return whether a file begins with text: a note on Parquet may begin with PAR1."""
+    """Return whether a file begins with text. A text about Parquet may begin with PAR1."""
     odd = head.translate(None, string.printable.encode())
     try:
         odd.decode()
@@ -232,13 +232,18 @@ def _unpacked(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int)
     elif file.seekable():
         yield from _rest(file, file.tell() - left[0], opened, place, depth)
     else:
-        opened.missed(place, UnreadError("bytes after packed data that is packed again"))
+        opened.missed(
+            place, UnreadError("bytes after the end of packed data inside other packed data")
+        )
 
 
 def _rest(
     file: BinaryIO, start: int, opened: Opened, place: str, depth: int, end: int | None = None
 ) -> Iterator[Part]:
-    """Yield what can be opened in a part of a file, of which the stored bytes were searched."""
+    """Yield the parts that can be opened in a part of a file.
+
+    Its stored bytes were searched before.
+    """
     end = _size(file) if end is None else end
     window = window_of(file, start, end)
     at = _at(place, f"bytes from {start}")
@@ -266,7 +271,9 @@ def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> 
                 is_whole = False
                 break
             if size > _MOST_IN_MEMORY:
-                raise UnreadError(f"a container of more than {_MOST_IN_MEMORY:,} bytes in another")
+                raise UnreadError(
+                    f"a container of more than {_MOST_IN_MEMORY:,} bytes inside another"
+                )
     except UnreadError as error:
         # What came before the damage is searched.
         opened.missed(place, error)
@@ -283,7 +290,7 @@ def _nested(pieces: Iterator[bytes], opened: Opened, place: str, depth: int) -> 
 
 
 def _wants_all(head: bytes) -> bool:
-    """Return whether a stream must be in memory: its parts may be anywhere."""
+    """Return whether a stream must be read into memory, because its parts may be anywhere in it."""
     if kind_of(head) is not None:
         return False
     wanted = (*_FORMATS, *UNPACKABLE, b"7z\xbc\xaf\x27\x1c", b"%PDF", b"PK")
@@ -308,7 +315,7 @@ def _forwards(pieces: Iterator[bytes], opened: Opened, place: str) -> Iterator[b
             evenness.take(piece)
             is_marked = is_marked or any(kind not in FOREIGN for _, kind in embedded(piece, 0))
         if is_marked or evenness.is_packed:
-            raise UnreadError("packed data inside a text that is packed again")
+            raise UnreadError("packed data in a text that comes out of packed data")
     except UnreadError as error:
         opened.missed(place, error)
 
@@ -336,7 +343,7 @@ _LOCAL, _DESCRIPTION = 30, 24
 
 
 def _gaps(file: BinaryIO, members: list[zipfile.ZipInfo]) -> Iterator[tuple[int, int]]:
-    """Yield the spans that no member of a zip archive takes: other archives may be there."""
+    """Yield the spans of a zip archive that belong to no member. Other archives may be there."""
     end = 0
     for member in sorted(members, key=lambda it: it.header_offset):
         if member.header_offset < 0:
@@ -623,7 +630,7 @@ class _InnerFiles:
             yield from _rest(self._file, first, self._opened, at, self._depth, end)
 
     def _windows(self, kind: str, mark: int) -> Iterator[tuple[int, int]]:
-        """Yield the start and the end of the file that a mark is of, if it is one."""
+        """Yield the start and the end of each file that a mark belongs to."""
         size = _size(self._file)
         if kind in self._starts:
             # The length of the footer precedes the mark at the end.

@@ -70,7 +70,7 @@ class SearchedColumn:
         unknown = [part for part in self.parts if part not in PARTS]
         if unknown:
             raise PolicyError(
-                f"{unknown[0]!r} is no part of a value, wanted one of {', '.join(PARTS)}"
+                f"{unknown[0]!r} is not a part of a value, wanted one of {', '.join(PARTS)}"
             )
 
     def texts(self) -> Iterator[Texts]:

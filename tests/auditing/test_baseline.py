@@ -109,7 +109,7 @@ def test_one_object_has_one_place_whatever_its_scheme_is() -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"findings": 1}', '{"findings": [[]]}', "[" * 100_000])
 def test_what_is_no_report(lake: Path, text: str) -> None:
     (lake.parent / "last.json").write_text(text)
-    with pytest.raises(sb.PolicyError, match="the baseline is no report of an audit"):
+    with pytest.raises(sb.PolicyError, match="the baseline is not a report of an audit"):
         sb.audit(lake, policy=lake.parent / "policy.toml", baseline=lake.parent / "last.json")
     with pytest.raises(sb.PolicyError, match="the baseline cannot be read"):
         sb.audit(lake, policy=lake.parent / "policy.toml", baseline=lake.parent / "gone.json")

@@ -71,5 +71,5 @@ def test_a_value_beyond_the_type_is_an_error_and_not_another_value(
 
 
 def test_a_member_in_another_case_is_not_null() -> None:
-    with pytest.raises(PolicyError, match=r"column x\.A: the files write its name a"):
+    with pytest.raises(PolicyError, match=r"column x\.A: its name in the files is a"):
         read_as(pa.array([{"a": 1}]), pa.struct({"A": pa.int64()}))

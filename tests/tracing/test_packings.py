@@ -320,7 +320,10 @@ UNREAD: dict[str, tuple[bytes, str]] = {
     "lrzip": (b"LRZI" + NOISE, "lrzip"),
     "compress": (b"\x1f\x9d\x90" + NOISE, "compress"),
     "LHA": (b"\x21\x1d-lh5-" + NOISE, "look packed"),
-    "packed data after a long text": (gzip.compress(b"a text\n" * 999 + GZIP), "packed again"),
+    "packed data after a long text": (
+        gzip.compress(b"a text\n" * 999 + GZIP),
+        "comes out of packed data",
+    ),
 }
 
 

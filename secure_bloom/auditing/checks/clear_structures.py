@@ -219,7 +219,7 @@ def _page_structures(file: InputFile, chunk: Chunk) -> Iterator[FieldContent]:
 
 
 def _texts(found: Iterable[FieldContent]) -> Iterator[bytes]:
-    """Yield what fields hold as texts: lists of numbers may be the letters of one."""
+    """Yield the texts in fields. A list of numbers may be the letters of a text."""
     doubles: list[bytes] = []
     for it in found:
         if it.structure == "BoundingBox" and it.is_known:

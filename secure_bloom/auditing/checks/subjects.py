@@ -102,7 +102,7 @@ class AuditRun:
         return self._under(self.request.policy.for_table(path))
 
     def for_copy(self, path: str) -> AuditRun:
-        """Return the run for a file that is in no table, perhaps: then all rules count."""
+        """Return the run for a file that may be in no table. Then the rules of all tables count."""
         return self._under(self.request.policy.rules_at(path))
 
     def _under(self, policy: KeyPolicy) -> AuditRun:

@@ -166,7 +166,10 @@ def _readers(subject: FooterSubject) -> str:
 def _column_parts(
     subject: FooterSubject, name: str, chunks: list[Chunk]
 ) -> Iterator[tuple[Part, str]]:
-    """Yield what a column in clear shows. Its values are the policy's business if it names it."""
+    """Yield the parts of a column in clear to be searched: headers, values and bounds.
+
+    Values of a column that the policy names are left out: the policy allows them to be in clear.
+    """
     file = subject.of.file
     found = [chunk_texts(file, chunk) for chunk in chunks]
     texts = [text for some, _ in found for text in some]
@@ -232,7 +235,7 @@ class SearchedNames:
         self._found = texts_with_values(self._searched, index)
 
     def trace(self, roots: Sequence[str]) -> TracedValues:
-        """Return what all names have together."""
+        """Return what was found in all names together."""
         # The path of the finding is the one that was given: a name would be a value.
         path = roots[0] if len(roots) == 1 else None
         trace = trace_text(path or "", "names", b"\n".join(sorted(self._found)), self._index)

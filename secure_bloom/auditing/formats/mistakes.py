@@ -50,7 +50,7 @@ def is_unchecked(finding: Finding) -> bool:
 
 
 def state_of(finding: Finding) -> State:
-    """Return the state of the place of a finding that is not ignored."""
+    """Return the state that a finding gives to its place. The finding is not an ignored one."""
     return State.UNCHECKED if is_unchecked(finding) else State(finding.severity)
 
 

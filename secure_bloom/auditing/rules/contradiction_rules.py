@@ -9,7 +9,7 @@ IMPOSSIBLE_COUNTS = Rule(
     severity=Severity.HIGH,
     meaning="Counts of rows or values contradict each other or the schema: readers give other "
     "rows, or none.",
-    fix="write the file again from its rows, as a reader gives them that does not use the counts",
+    fix="write the file again from its rows, read by a reader that does not use the counts",
 )
 IMPOSSIBLE_SIZES = Rule(
     id="impossible-sizes",
@@ -52,6 +52,6 @@ CHECKSUM_STALE = Rule(
     meaning="The checksums that Hadoop left beside a data file (`.name.crc`) are not of its bytes: "
     "Spark and Hadoop refuse to read the file from a local disk. Their count is compared, and "
     "those of the first and last bytes.",
-    fix="remove the .crc file if the data file is the one you mean: secure-bloom add removes it "
+    fix="remove the .crc file if the data file is right: secure-bloom add removes it "
     "where it writes",
 )

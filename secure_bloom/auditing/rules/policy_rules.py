@@ -22,7 +22,7 @@ POLICY_TWO_KEYS = Rule(
     severity=Severity.HIGH,
     meaning="A column and one that contains it are given different keys: the inner one counts, "
     "and other tools may read it the other way.",
-    fix="give both the same key, or name the leaves alone",
+    fix="give both the same key, or name only the leaves",
 )
 POLICY_FILTER_WITHOUT_KEY = Rule(
     id="policy-filter-without-key",

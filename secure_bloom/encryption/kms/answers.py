@@ -17,7 +17,7 @@ LARGEST_ANSWER: Final = 4 << 20
 
 
 def strange_answer(place: str, what: str) -> KmsUnavailableError:
-    """Return the error for an answer that the KMS at ``place`` does not give."""
+    """Return the error for an answer that is not one of a KMS. ``place`` names the KMS."""
     return KmsUnavailableError(
         f"the answer of {place} does not come from its KMS: {what}",
         hint="check the address in [kms], and the proxies on the way to it",
@@ -37,7 +37,7 @@ def answer_body(raw: Any, strange: Callable[[str], Exception]) -> bytes:
 
 
 def limit_answers(session: Any, strange: Callable[[str], Exception]) -> None:
-    """Limit the answers that a session of requests reads. Larger ones raise ``strange``."""
+    """Make a session of requests refuse answers that are too large, by the error ``strange``."""
     import requests
     import urllib3.exceptions
 

@@ -220,7 +220,10 @@ def _with_keys(content: object, new: Mapping[str, str]) -> bytes:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
-    """Lock the file for this run alone, and yield the file that is at the path then."""
+    """Yield the file at the path, locked for this run alone.
+
+    A file that another run replaced while this one waited for the lock is not yielded.
+    """
     import fcntl
 
     while True:

@@ -54,7 +54,7 @@ def _parsed(data: bytes, what: str) -> Any:
             # Half of a character, which JSON can spell: no path and no value has one.
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
-        raise FormatError(f"{what} is no JSON") from exc
+        raise FormatError(f"{what} is not JSON") from exc
     return found
 
 
@@ -92,7 +92,7 @@ def texts(fields: Mapping[str, Any], name: str) -> list[str]:
         return []
     found: list[str] = _typed(fields, name, list)
     if not all(isinstance(one, str) for one in found):
-        raise FormatError(f"{name} holds something that is no text")
+        raise FormatError(f"{name} has a value that is not a text")
     return found
 
 
@@ -102,7 +102,7 @@ def text_map(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
         return {}
     found: dict[str, str | None] = _typed(fields, name, dict)
     if not all(one is None or isinstance(one, str) for one in found.values()):
-        raise FormatError(f"{name} holds something that is neither a text nor null")
+        raise FormatError(f"{name} has a value that is neither a text nor null")
     return found
 
 
@@ -147,7 +147,7 @@ def metadata_of(fields: Mapping[str, Any]) -> TableMetadata:
     partitions = tuple(texts(fields, "partitionColumns"))
     unknown = [name for name in partitions if name not in names]
     if unknown:
-        raise FormatError(f"partition column {unknown[0]} is no column of the schema")
+        raise FormatError(f"partition column {unknown[0]} is not a column of the schema")
     return TableMetadata(
         schema_string=schema_string,
         schema=schema,
@@ -162,7 +162,7 @@ def _schema(schema_string: str) -> dict[str, Any]:
     schema = _parsed(schema_string.encode(), "schemaString")
     columns = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(columns, list) or not all(isinstance(one, dict) for one in columns):
-        raise FormatError("schemaString is no structure of fields")
+        raise FormatError("schemaString is not a structure of fields")
     found: dict[str, Any] = schema
     return found
 

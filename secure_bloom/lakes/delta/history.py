@@ -112,7 +112,7 @@ def _checksum_actions(path: str) -> Iterator[Action]:
     try:
         content = parsed_json(read_log_file(path), "the checksum file of a version")
     except (ValueError, RecursionError):
-        raise FormatError("the checksum file of a version is no JSON") from None
+        raise FormatError("the checksum file of a version is not JSON") from None
     if isinstance(content, dict):
         yield from ({"add": add} for add in content.get("allFiles") or () if isinstance(add, dict))
         yield {"metaData": content.get("metadata") or {}}

@@ -184,7 +184,7 @@ class _Attempts:
         return writer
 
     def _after(self, error: Exception, requirements: Sequence[Any]) -> SnapshotWriter | None:
-        """Look for the attempts in the table after the last one was refused."""
+        """Return the attempt that is in the table although it was refused, or None to try again."""
         name = type(error).__name__
         # A store that denies a metadata file is asked before the catalog's own record changes.
         is_refused = name in _REFUSALS or is_denied(error)
@@ -241,7 +241,7 @@ class _Attempts:
 
 
 def _hold(requirements: Sequence[Any], table: CommitTable) -> bool:
-    """Return whether the catalog could still take a commit with these requirements."""
+    """Return whether the requirements of a commit are still met by the table."""
     try:
         for requirement in requirements:
             requirement.validate(table.metadata)
@@ -274,7 +274,7 @@ def _remove(table: CommitTable, writer: SnapshotWriter) -> None:
 def still_standing(
     table: CommitTable, manifests: Manifests, base: Any, changes: Changes
 ) -> Changes:
-    """Return the changes of data files that are live at the head, and lost no row since ``base``.
+    """Return the changes of data files that are still live and have lost no row since ``base``.
 
     All snapshots since the base are read, because a delete file may have been added and removed
     again.

@@ -287,9 +287,9 @@ class DeleteIndex:
     def _add_vector(self, file: Any, number: int) -> None:
         path, offset, length = (file[at] for at in (_REFERENCED_FILE, _OFFSET, _LENGTH))
         if path is None or offset is None or length is None:
-            raise FormatError("a deletion vector of the manifests lacks its data file or its place")
+            raise FormatError("an entry of a deletion vector lacks its data file, offset or length")
         if path in self._vectors:
-            raise FormatError("two deletion vectors of the snapshot are of one data file")
+            raise FormatError("the snapshot has two deletion vectors for one data file")
         self._vectors[path] = (
             number,
             VectorBlob(
@@ -302,7 +302,7 @@ class DeleteIndex:
 
     def _add_equality(self, file: Any, number: int) -> None:
         if not file.equality_ids:
-            raise FormatError("an equality delete file of the manifests names no columns")
+            raise FormatError("an entry of an equality delete file names no columns")
         columns = tuple(map(self._key_column, file.equality_ids))
         fields = self._specs[file.spec_id].fields
         # A spec whose fields were all removed from a table of version 1 has void transforms.

@@ -90,7 +90,8 @@ def _in_warehouse(path: str) -> str:
         is_object_uri(warehouse)
     except UnsupportedFeatureError:
         raise PolicyError(
-            "no catalog in a service is asked: a warehouse is a folder, on a disk or in a store",
+            "catalogs that are a service are not supported: a warehouse is a folder, on a disk or "
+            "in a store",
             hint="give the table's folder, which the catalog names",
             path=path,
         ) from None

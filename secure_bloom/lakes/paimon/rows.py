@@ -94,7 +94,7 @@ def present_fields(data: bytes) -> list[bool]:
 def bounds(
     rows: Sequence[Sequence[Value]], types: Sequence[AtomicType]
 ) -> tuple[bytes, bytes, list[int]]:
-    """Return the rows of the least and of the greatest values, and the number of nulls a field."""
+    """Return the encoded rows of least and of greatest values, and each field's nulls."""
     least, greatest, nulls = [], [], []
     for column in zip(*rows, strict=True) if types else ():
         present = [value for value in column if value is not None]
@@ -129,7 +129,7 @@ def _decoded(body: bytes, word: bytes, kind: AtomicType) -> Value:
 
 
 def _encoded(value: Value, kind: AtomicType, end: int) -> tuple[bytes, bytes]:
-    """Return the word of a field, and its part after ``end``."""
+    """Return the word of a field, and its content after the words, which begins at ``end``."""
     if kind.root in _NUMBERS:
         return struct.pack(_NUMBERS[kind.root], value).ljust(_WORD, b"\0"), b""
     if kind.root in _TEXTS:
@@ -173,7 +173,7 @@ def _unknown(kind: AtomicType) -> UnsupportedFeatureError:
 
 
 def decimal_of(unscaled: int, kind: AtomicType) -> Decimal:
-    """Return the number of an unscaled one."""
+    """Return the decimal with this unscaled value."""
     return Decimal(unscaled).scaleb(-kind.scale, Context(prec=76))
 
 
@@ -275,7 +275,7 @@ _PARTS: Final[Mapping[bool, Mapping[str, _ShownAs]]] = {
 
 
 def text_of(value: Value, kind: AtomicType, *, legacy: bool) -> str:
-    """Return how the name of a partition's folder has a value.
+    """Return a value as it is in the name of a partition's folder.
 
     With ``legacy`` names, as they are by default, a date is its days after 1970.
     """

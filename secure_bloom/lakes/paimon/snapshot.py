@@ -52,7 +52,7 @@ class PaimonEntry:
 
     @property
     def identity(self) -> Identity:
-        """What an entry that takes this one away must have too."""
+        """The fields that must be equal in the entry that takes this entry away."""
         file = self.file
         return (
             *self.place,
@@ -62,7 +62,7 @@ class PaimonEntry:
 
     @property
     def place(self) -> Identity:
-        """The data file, whatever its indexes are."""
+        """The fields that identify the data file, without its indexes."""
         file = self.file
         return (
             self.record["_PARTITION"],

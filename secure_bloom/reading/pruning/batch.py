@@ -63,7 +63,7 @@ class ColumnQuestion:
     def of(
         cls, predicate: ColumnPredicate, chunks: ColumnChunks, context: PruningContext
     ) -> ColumnQuestion:
-        """Return the question once it has asked the bounds."""
+        """Return the question about these chunks, after comparing with their bounds."""
         return cls(predicate, chunks, _left_by_bounds(predicate, chunks, context))
 
     @property
@@ -90,7 +90,10 @@ class Batch:
                 self._leave(number, mask)
 
     def _leave(self, number: int, chunks: Mask) -> None:
-        """Note that of the chunks of a question only these may match, and so of the row groups."""
+        """Note that only these chunks of a question may match.
+
+        This also rules out row groups for others.
+        """
         self._open[number] &= chunks
         for other, mask in enumerate(() if self._is_aligned else self._open):
             if other != number:
@@ -138,7 +141,7 @@ class Batch:
 def _left_by_bounds(
     predicate: ColumnPredicate, chunks: ColumnChunks, context: PruningContext
 ) -> Numbers:
-    """Return the run of values that the bounds of each chunk leave.
+    """Return for each chunk the run of values that its bounds do not exclude.
 
     These are all values if bytes have no order, or without the extension.
     """
@@ -187,11 +190,11 @@ def _deciding(
 
 
 def batch_of_file(pruner: FilePruner) -> Batch | None:
-    """Return the questions to a file, once its bounds are asked.
+    """Return the batch of a file after comparing with bounds, or None to leave it to the steps.
 
-    Return None if the steps must do it: to explain a read, every row group needs notes of its own;
-    a condition that decides only with others, or is no lookup, may leave fewer filters to read; and
-    where bounds cannot be compared here, the steps read no filter in vain.
+    It is left to them if the read is explained, because each row group then gets its own notes. So
+    is a condition that is no lookup or decides nothing alone, and a column whose bounds cannot be
+    compared here: the steps then read fewer filters.
     """
     context = pruner.context
     predicates = list(_deciding(context, pruner.predicates.values(), pruner.ruled_out))
@@ -217,7 +220,7 @@ def batch_of_file(pruner: FilePruner) -> Batch | None:
 
 
 def ask_filters_of_file(pruner: FilePruner, batch: Batch) -> Left:
-    """Return the row groups of a file that its filters leave. They are read in few requests."""
+    """Return the row groups that may match by the filters, read in few requests."""
     return batch.left(_answers_of_file(pruner, batch))
 
 

@@ -361,7 +361,7 @@ class KeptColumns:
 
     @contextmanager
     def _counted(self, kept: KeptColumn) -> Iterator[None]:
-        """Give back, after the block, what was taken for a column and is no part of it.
+        """Run the block, then return the memory that was reserved for a column and not used.
 
         That is so after an error, and where a column takes less than its parts.
         """

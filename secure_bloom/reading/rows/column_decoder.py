@@ -115,7 +115,10 @@ class ColumnDecoder:
         """Yield the columns of a row group, ``rows`` rows at a time, with the number of rows."""
         if not self._footer.is_verified and self._is_sealed([group.row_group], *names):
             # pyarrow would want its signature, and what is decoded here is decoded whole.
-            raise UnsupportedFeatureError("a large row group of a file that was not verified")
+            raise UnsupportedFeatureError(
+                "a row group is too large to be decoded whole, and the file's signature was not "
+                "checked"
+            )
         if not names:
             yield {}, group.rows
             return

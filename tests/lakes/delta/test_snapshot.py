@@ -135,7 +135,7 @@ def test_a_damaged_file_of_the_log_is_named(tmp_path: Path) -> None:
     commit(tmp_path, 0, *start())
     damaged = log_of(tmp_path) / f"{1:020}.json"
     damaged.write_text('{"add": {"path": "a')
-    with pytest.raises(sb.FormatError, match="line 1 of the log is no JSON") as caught:
+    with pytest.raises(sb.FormatError, match="line 1 of the log is not JSON") as caught:
         snapshot(tmp_path)
     assert caught.value.path == str(damaged)
 
