@@ -88,12 +88,14 @@ class Table:
 
         The first use reads all footers.  A column is hidden if its key is missing in some file, and
         so is a member of a structure.  The metadata of its field has the names of what is hidden,
-        as ``secure_bloom.hidden``.
+        as ``secure_bloom.hidden``.  With ``missing_keys="drop"`` what is hidden is left out.
         """
         import pyarrow as pa
 
         from secure_bloom.predicates.bound_request import marked
 
+        if self._missing_keys is MissingKeys.DROP:
+            return self.shown_schema(self.hidden(self._missing_keys))
         hidden = self.hidden_members()
         return pa.schema([marked(column, hidden) for column in self._opened().whole_schema])
 
@@ -111,7 +113,9 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, also of hidden ones."""
+        """The names of the columns, also of hidden ones unless they are left out."""
+        if self._missing_keys is MissingKeys.DROP:
+            return list(self.schema.names)
         return list(self._opened().whole_schema.names)
 
     @property

@@ -162,13 +162,18 @@ class OpenQuery:
         shown: list[pa.Schema] = []
         for name, table in tables.items():
             intervals = table.intervals()
+            mode = self._mode(table, table.missing_keys(missing_keys))
             with self._errors():
-                frame = self._scanned(table, table.missing_keys(missing_keys), intervals)
-            schema = table.shown_schema(table.hidden(table.missing_keys(missing_keys)))
+                frame = self._scanned(table, mode, intervals)
+            schema = table.shown_schema(table.hidden(mode))
             _check_names(name, schema)
             shown.append(schema)
             frame = _with_uuids(frame, _wanted_uuids(self._tree, values, schema))
-            self._register(name, frame if most is None else frame.head(most), schema, intervals)
+            frame = frame if most is None else frame.head(most)
+            self._register(name, frame, schema, intervals)
+            if table.missing_keys(missing_keys) is not MissingKeys.ERROR:
+                names = table.hidden(mode).names
+                self.hidden = list(dict.fromkeys((*self.hidden, *names)))
         values |= _given_bytes(self._tree, values, shown)
         with self._errors():
             found = self._connection.sql(self._text, params=values)
@@ -204,13 +209,28 @@ class OpenQuery:
         replaced = ", ".join(f"{sql} AS {_quoted(it)}" for it, sql in columns.items())
         rows.project(f"* REPLACE ({replaced})").create_view(name)
 
+    def _mode(self, table: AskedTable, asked: MissingKeys) -> MissingKeys:
+        """Return what becomes of hidden columns in this query.
+
+        DuckDB asks for whole structures.  So a structure has no hidden members for a query that
+        uses none of them.
+        """
+        if asked is not MissingKeys.ERROR:
+            return asked
+        whole = table.shown_schema(table.hidden(asked))
+        structures = {field.name.lower() for field in whole if pa.types.is_struct(field.type)}
+        paths = (it.get("column_names", ()) for it in _expressions(self._tree))
+        if structures.isdisjoint(name.lower() for path in paths for name in path[:-1]):
+            return asked
+        hidden = table.hidden(MissingKeys.DROP).members
+        return asked if _may_use(self._tree, hidden) else MissingKeys.DROP
+
     def _scanned(
         self, table: AskedTable, missing_keys: MissingKeys, intervals: Collection[str]
     ) -> pl.LazyFrame:
         hidden = table.hidden(missing_keys)
-        self.hidden = list(dict.fromkeys((*self.hidden, *hidden.names)))
         # DuckDB does not say what a column is for, and an answer must not depend on hidden values.
-        shows = _only_shows(self._tree, hidden.members)
+        shows = _only_shows(self._tree, hidden.members) or not _may_use(self._tree, hidden.members)
         lend = functools.partial(Lent.to_duckdb, intervals=intervals)
         return scan(table, missing_keys, self._failed.append, shows_hidden=shows, lend=lend)
 
@@ -255,7 +275,11 @@ class OpenQuery:
         except (duckdb.Error, OSError) as exc:
             if self._failed:
                 raise self._failed[0] from None
-            raise _refusal(exc) from None
+            error = _refusal(exc)
+            for name in self.hidden:
+                if f'"{name.rpartition(".")[2]}"' in error.message:
+                    error.hint = f"the key of {name} is missing, so it is left out: give its key"
+            raise error from None
 
 
 def _is_cast(kind: pa.DataType) -> bool:
@@ -474,6 +498,27 @@ def _only_shows(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
     )
 
 
+def _may_use(tree: dict[str, Any], hidden: Collection[Member]) -> bool:
+    """Return whether a query may use a hidden column, or a hidden member of a structure.
+
+    Everything that has the columns of a table without their names may.
+    """
+    columns = {member[0].lower() for member in hidden}
+    parts = list(_parts(tree))
+    # An expression has an alias too, which is no name of rows.
+    tables = [part for part in parts if "class" not in part]
+    rows = {str(part.get(it)).lower() for part in tables for it in ("alias", "table_name")}
+    return any(
+        part.get("type") in ("PIVOT", "SHOW_REF")
+        or part.get("ref_type") == "NATURAL"
+        or bool(part.get("column_name_alias"))
+        or not columns.isdisjoint(map(str.lower, part.get("using_columns", ())))
+        or part.get("class") in ("STAR", "POSITIONAL_REFERENCE")
+        or _may_mean(part.get("column_names", ()), hidden, rows)
+        for part in parts
+    )
+
+
 def _is_column(item: dict[str, Any]) -> bool:
     """Return whether an item of SELECT is a column under its own name, or all columns."""
     if item["class"] == "STAR":
@@ -496,12 +541,16 @@ def _may_mean(names: Sequence[str], hidden: Collection[Member], rows: Set[str]) 
 
 def _expressions(node: object) -> Iterator[dict[str, Any]]:
     """Yield all expressions of a part of a syntax tree."""
+    return (part for part in _parts(node) if "class" in part)
+
+
+def _parts(node: object) -> Iterator[dict[str, Any]]:
+    """Yield all parts of a syntax tree."""
     if isinstance(node, dict):
-        if "class" in node:
-            yield node
+        yield node
         node = list(node.values())
     for part in node if isinstance(node, list) else ():
-        yield from _expressions(part)
+        yield from _parts(part)
 
 
 def _first_rows(tree: dict[str, Any]) -> int | None:

@@ -245,6 +245,18 @@ def test_a_predicate_of_polars_on_hidden_values_is_an_error(
         "SELECT * REPLACE (email IS NULL AS email) FROM self",
         "SELECT * FROM self EXCEPT SELECT * FROM self",
         "SELECT id FROM self QUALIFY row_number() OVER (PARTITION BY email) = 1",
+        "SELECT a.address.city FROM self a JOIN self b USING (EMAIL)",
+        "SELECT e.city FROM (SELECT address AS e FROM self) WHERE e.zip IS NULL",
+        "SELECT address.city, count(*) FROM self GROUP BY address, 1",
+        "SELECT address.city FROM self GROUP BY 1 ORDER BY count(address.geo)",
+        "SELECT address.city FROM self, LATERAL (SELECT unnest(phones)) AS t",
+        "PIVOT (SELECT * FROM self) ON id IN (1, 2) USING count(*) GROUP BY email",
+        "SELECT a.address.city, (SELECT count(b.id) FROM self b WHERE b.email IS NULL) FROM self a",
+        "SELECT struct_extract(address, 'zip') IS NULL FROM self",
+        'SELECT "ADDRESS".ZIP IS NULL FROM self',
+        "WITH x(a, e) AS (SELECT id, email FROM self) SELECT id FROM self JOIN x ON e IS NULL",
+        "SELECT DISTINCT ON (self.email) address.city FROM self",
+        "SELECT address.city, count(s) FROM self AS s GROUP BY ALL",
     ],
 )
 def test_a_query_that_uses_hidden_values_is_an_error(table: sb.Table, query: str) -> None:
@@ -272,6 +284,41 @@ def test_a_query_that_only_shows_hidden_values(
     table: sb.Table, query: str, rows: list[dict]
 ) -> None:
     assert table.sql(query, missing_keys="null").to_pylist() == rows
+
+
+@pytest.mark.parametrize("missing_keys", ["error", "null", "drop"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, address.city FROM self WHERE address.city = 'c2' ORDER BY id",
+        "SELECT s.address.geo.lon AS x, count(*) AS n FROM self s GROUP BY ALL ORDER BY 1",
+        "SELECT a.id, b.address.city FROM self a JOIN self b USING (id) ORDER BY 1",
+        "WITH x AS (SELECT address.city AS c FROM self) SELECT count(c) FROM x",
+        "SELECT upper(address.city) AS c FROM self QUALIFY row_number() OVER (ORDER BY id) < 3",
+    ],
+)
+def test_a_query_of_other_members_needs_no_key_of_the_hidden_ones(
+    table: sb.Table, lake: Path, query: str, missing_keys: str
+) -> None:
+    with sb.open_table(lake, keys=KEYRING) as whole:
+        wanted = whole.sql(query)
+    assert table.sql(query, missing_keys=missing_keys).equals(wanted)
+
+
+def test_a_query_of_a_column_that_is_left_out_says_so(table: sb.Table) -> None:
+    for query in ("SELECT email FROM self", "SELECT address.zip FROM self"):
+        with pytest.raises(PolicyError) as caught:
+            table.sql(query, missing_keys="drop")
+        assert "is missing, so it is left out" in str(caught.value.hint)
+
+
+def test_a_table_without_its_hidden_columns_does_not_list_them(lake: Path) -> None:
+    with sb.open_table(lake, keys=ANALYST, missing_keys="drop") as opened:
+        shown = opened.read().schema
+        assert opened.columns == shown.names == ["id", "address", "phones"]
+        assert opened.schema == shown
+        assert opened.read(columns=opened.columns).num_rows == 12
+        assert "email" not in opened._repr_html_()
 
 
 def test_a_query_without_the_hidden_members(table: sb.Table) -> None:
