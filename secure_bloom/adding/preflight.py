@@ -16,7 +16,8 @@ from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer.locate import read_tail
 from secure_bloom.parquet.footer.opened import Footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.schema import require_filterable, unknown_column
+from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.schema import Leaf, require_filterable, unknown_column
 
 #: This number of files, from all over a run, shows most mistakes of its request.
 _FEW: Final = 8
@@ -27,7 +28,8 @@ class Survey:
     """The check of one file. ``chunks`` is the number of column chunks that are to have filters.
 
     ``table`` is the file's table, if the policy has several.
-    ``missing`` are columns that it lacks and that no table's log knows.  ``refusal`` is an error of
+    ``missing`` are columns that it lacks and that no table's log knows.  ``without_zone`` are
+    timestamps without a zone that are to have filters.  ``refusal`` is an error of
     the request itself, which stops the run. ``failure`` is an error of this file, which does not
     stop the others.
     """
@@ -36,6 +38,7 @@ class Survey:
     table: str | None = None
     columns: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    without_zone: tuple[str, ...] = ()
     chunks: int = 0
     refusal: SecureBloomError | None = None
     failure: SecureBloomError | None = None
@@ -107,8 +110,18 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
             missing=tuple(
                 name for name in wanted.missing(footer.leaves) if name not in wanted.known
             ),
+            without_zone=tuple(
+                leaf.name
+                for leaf in (footer.leaves[ordinal] for ordinal in ordinals)
+                if _is_without_zone(leaf)
+            ),
             chunks=len(footer.row_groups) * len(ordinals),
         )
+
+
+def _is_without_zone(leaf: Leaf) -> bool:
+    logical = logical_type(leaf.element)
+    return logical.kind is Kind.TIMESTAMP and not logical.is_utc
 
 
 def _wanted_ordinals(path: str, footer: Footer, wanted: WantedFilters) -> list[int]:

@@ -232,8 +232,8 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
     return [line for line in text.replace("\r\n", "\n").split("\n") if line]
 
 
-_FILTER_HEADERS = ("file", "type", "rows>", "bytes>", "fpp>", "bits set>", "column")
-_SHAPE_HEADERS = ("bits a row>", "hash", "hashes>", "keys a row>", "in the last>")
+_FILTER_HEADERS = ("file", "type", "vectors>", "bytes>", "fpp>", "bits set>", "column")
+_SHAPE_HEADERS = ("bits a vector>", "hash", "hashes>", "keys a vector>", "in the last>")
 _ADDED_HEADERS = ("file", "filter", "keys>", "bytes>", "fpp>", "before>", "after>")
 _BUILD_HEADERS = ("fpp asked for>", "footer key", "seconds>")
 _LOOKUP_HEADERS = ("file", "status", "keys in range>", "candidates>", "found>")

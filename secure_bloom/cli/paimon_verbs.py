@@ -113,8 +113,8 @@ def build_command(
 ) -> int:
     """Build the index of each Parquet file at PATH, with a Bloom filter of each column.
 
-    Without items=N a filter is sized for the distinct values it gets.  Other entries of an index
-    that is there already stay.
+    Without items=N a filter is sized for the distinct values it gets, and without fpp=F for 10 % of
+    false positives, as in Paimon.  Other entries of an index that is there already stay.
 
     A table, given alone, is its folder or paimon://WAREHOUSE/DATABASE.TABLE.  Its live files get
     indexes, and a snapshot lists them, so that Paimon asks them.  Beside other files the index is

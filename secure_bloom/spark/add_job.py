@@ -34,6 +34,7 @@ from secure_bloom.spark.job_reports import (
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
+from secure_bloom.spark.session import warn_of_other_policy
 from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.table_job import (
     BesideJob,
@@ -132,6 +133,7 @@ def add_bloom_filters(
     request = filter_request(columns, policy, replace_filters=replace_filters).for_paths(every)
     access = Access(policy=request.guard.policy, allow_unprotected=allow_unprotected)
     access.checked_resolver()
+    warn_of_other_policy(spark, access.policy)
     table = table_to_write([*map(absolute_place, every)])
     if table is not None:
         choice = table_choice(where, since, branch, in_place=in_place)

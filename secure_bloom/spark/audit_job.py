@@ -27,6 +27,7 @@ from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import task_progress
+from secure_bloom.spark.session import warn_of_other_policy
 from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.task_plan import plan_tasks
 from secure_bloom.spark.tasks import cores_of, run_tasks
@@ -115,6 +116,7 @@ def audit(
         spark_properties=spark_properties,
     )
     plan = _plan(paths, policy, options)
+    warn_of_other_policy(spark, None if plan.request is None else plan.request.policy)
     shared = ship((plan.request, plan.files))
     # Without a look at values a large file takes no longer than a small one.
     sizes = file_sizes(plan.files) if check_values else [0] * len(plan.files)

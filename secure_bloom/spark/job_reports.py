@@ -75,8 +75,9 @@ class Reporting:
 class FileJob:
     """Work on one file, and the rows of its report.
 
-    The columns ``path``, ``status``, ``error`` and ``notes`` are in every ``schema``.  ``what``
-    says what happened to files that were changed in place. It is None if files are unchanged.
+    The columns ``path``, ``status``, ``error``, ``hint`` and ``notes`` are in every ``schema``.
+    ``what`` says what happened to files that were changed in place. It is None if files are
+    unchanged.
     ``writes_into`` is a folder that the work writes into, or None if it writes nothing.
     """
 
@@ -389,15 +390,16 @@ def _outcome(reported: Reported) -> str:
 
 
 def _failure(reported: Reported, wanted: Reporting) -> FilesFailedError:
-    first = reported.report.where("status = 'failed'").select("error").first()
+    first = reported.report.where("status = 'failed'").select("error", "hint").first()
     lost = (
         ""
         if reported.lost is None
         else f"; the report could not be written to {wanted.path}: {reported.lost}"
     )
+    advice = "" if first is None or first.hint is None else f"{first.hint}; "
     return FilesFailedError(
         f"{_outcome(reported)}; the first: {'' if first is None else first.error}{lost}",
-        hint="the error's `report` is the DataFrame with a row for each; on_error='report' returns "
-        "it instead",
+        hint=f"{advice}the error's `report` is the DataFrame with a row for each; "
+        "on_error='report' returns it instead",
         report=reported.report,
     )

@@ -80,7 +80,8 @@ def build_paimon_index(
             Credentials are refused: driver and executors have their own.
 
     Returns:
-        A report with a record for each file.
+        The BuildReport that :func:`secure_bloom.paimon.build_index` returns, and not a DataFrame as
+            other functions on Spark do: ``to_dict()`` has a record for each file.
 
     Raises:
         PolicyError: The request cannot be met.  No index was written.

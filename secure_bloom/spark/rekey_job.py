@@ -32,6 +32,7 @@ from secure_bloom.spark.job_reports import FileJob, plain_report, reporting
 from secure_bloom.spark.jobs_of_call import with_cancelled_jobs
 from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.session import warn_of_other_policy
 from secure_bloom.spark.shared_storage import with_shared_storage
 from secure_bloom.spark.table_job import BesideJob, rewrite_table, table_choice, time_of_files
 from secure_bloom.spark.tasks import Row
@@ -128,6 +129,7 @@ def reencrypt(
     every = as_paths(paths)
     own = loaded_policy(policy, every)
     checked = reencryption(own, keys=None, **setting)
+    warn_of_other_policy(spark, own)
     table = table_to_write([*map(absolute_place, every)])
     choice = table_choice(where, since, branch, output=output is not None)
     if table is not None:
@@ -215,6 +217,7 @@ def rotate_keys(
     every = as_paths(paths)
     own = loaded_policy(policy, every)
     checked = rotation(own, keys=None, **setting)
+    warn_of_other_policy(spark, own)
     table = table_to_write([*map(absolute_place, every)])
     choice = table_choice(where, since, branch)
     if table is not None:

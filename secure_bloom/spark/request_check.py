@@ -26,6 +26,7 @@ from secure_bloom.errors import KmsUnavailableError, located
 from secure_bloom.running.ordered_pool import in_order
 from secure_bloom.spark import add_task
 from secure_bloom.spark.job_files import JobFiles
+from secure_bloom.spark.job_reports import warn_of
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.task_plan import evenly
 from secure_bloom.spark.tasks import Row, executors_errors, run_tasks
@@ -34,6 +35,10 @@ from secure_bloom.storage import files_at_once
 #: Files whose footers are read first.
 _FEW = 32
 _SURVEYS = RowSchema({"survey": "binary"})
+_WITHOUT_ZONE = (
+    "a timestamp without a zone (TIMESTAMP_NTZ): Spark's own reader uses no filter of it; "
+    'format("secure_bloom") and other readers do'
+)
 
 SurveyFile = Callable[[str], Survey]
 
@@ -64,6 +69,8 @@ def check_request(
         surveys = list(_of_all(files, survey))
     with located(path=request.source):
         check_surveys(surveys)
+    for name in dict.fromkeys(name for survey in surveys for name in survey.without_zone):
+        warn_of([f"readers: column {name} is {_WITHOUT_ZONE}"])
 
 
 def _require_kms(surveys: Sequence[Survey]) -> None:
@@ -76,7 +83,7 @@ def _require_kms(surveys: Sequence[Survey]) -> None:
             f"executors do not reach the KMS of the policy, and no file was changed: "
             f"{first.message}",
             hint="executors ask the KMS themselves: they need its address as the policy names it, "
-            "and a login",
+            f"and a login{'' if first.hint is None else f'; {first.hint}'}",
         ) from None
 
 

@@ -8,8 +8,11 @@ configuration.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
+from secure_bloom.auditing.checks.session_properties import check_properties
+from secure_bloom.auditing.rules.policy_rules import SPARK_COLUMN_UNKNOWN
 from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_columns import check_spark_columns
@@ -17,9 +20,15 @@ from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, FACTORY_CLASS
 from secure_bloom.errors import located
 from secure_bloom.spark.kms import kms_config
+from secure_bloom.spark.progress import context_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+#: What parquet-java reads when it writes, of what a policy says.
+_WRITTEN = ("footer.key", "column.keys", "uniform.key", "complete.columns", "plaintext.footer")
+_STRENGTH = ("algorithm", "data.key.length.bits")
 
 
 @checked_arguments
@@ -78,3 +87,30 @@ def session_config(
         **{f"spark.hadoop.{name}": value for name, value in properties.items()},
         **kms_config(loaded, kms_client_class),
     }
+
+
+def warn_of_other_policy(spark: SparkSession, policy: KeyPolicy | None) -> None:
+    """Warn if the session encrypts what it writes, and otherwise than the policy says.
+
+    A session keeps the configuration with which it started, also if ``getOrCreate`` is called with
+    another one.  No warning is given for a session whose writes name their keys themselves, for a
+    policy with several tables, and for Spark Connect, which does not show the configuration.
+    """
+    if policy is None or policy.footer_key is None or policy.tables or context_of(spark) is None:
+        return
+    names = [FACTORY_CLASS, *(f"parquet.encryption.{it}" for it in (*_WRITTEN, *_STRENGTH))]
+    session: Any = spark
+    hadoop = session._jsparkSession.sessionState().newHadoopConf()
+    found = {name: value for name in names if (value := hadoop.get(name))}
+    if not found.keys() & {f"parquet.encryption.{it}" for it in ("footer.key", "uniform.key")}:
+        return
+    # A session may write columns of other tables, too.
+    wrong = [it for it in check_properties(found, policy, {}) if it.id != SPARK_COLUMN_UNKNOWN.id]
+    if wrong:
+        more = "" if len(wrong) == 1 else f", and {len(wrong) - 1} more"
+        warnings.warn(
+            f"the session writes otherwise than the policy {policy.source or 'of this call'}: "
+            f"{wrong[0].message}{more}. A session keeps the configuration with which it started: "
+            "start another one with session_config of this policy",
+            stacklevel=6,
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.spark.compat import table_description
+from secure_bloom.spark.java_errors import reason_of
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.paths import is_object_uri, local_path
 
@@ -29,7 +30,7 @@ def table_location(spark: SparkSession, text: str) -> str:
     If a file or folder has that name, it is the one that is meant.  Raises
     :class:`UnsupportedFeatureError` for views and for tables whose files are not Parquet.
     """
-    if not _NAME.fullmatch(text) or _is_there(text) or not spark.catalog.tableExists(text):
+    if not _NAME.fullmatch(text) or _is_there(text) or not _has_table(spark, text):
         return text
     described = _described(spark, text)
     if described.get("type") == "VIEW":
@@ -41,6 +42,32 @@ def table_location(spark: SparkSession, text: str) -> str:
         )
     location = str(described["location"])
     return location if is_object_uri(location) else local_path(location)
+
+
+def _has_table(spark: SparkSession, name: str) -> bool:
+    """Return whether a catalog of the session has the table.
+
+    Raises PolicyError for a catalog that the session does not have, or that cannot be asked.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return bool(spark.catalog.tableExists(name))
+    except (Py4JError, PySparkException) as error:
+        catalog = name.partition(".")[0].strip("`")
+        if name.count(".") == 2 and spark.conf.get(f"spark.sql.catalog.{catalog}", None) is None:
+            raise PolicyError(
+                f"the session has no catalog {catalog}: spark.sql.catalog.{catalog} is not set",
+                hint="set it when the session starts; an Iceberg table is named by the driver's "
+                f"pyiceberg: iceberg://{catalog}/NAMESPACE.TABLE",
+                path=name,
+            ) from error
+        raise PolicyError(
+            f"Spark cannot look the table up: {reason_of(error)}",
+            hint="a folder with this name is ./NAME",
+            path=name,
+        ) from error
 
 
 def _is_there(text: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
-from secure_bloom.cli.hudi_verbs import print_added
+from secure_bloom.cli.hudi_verbs import print_added, print_filters
+from secure_bloom.hudi.filter_reader import RecordKeyFile, RecordKeyReport
+from secure_bloom.hudi.record_keys.footer_entry import RecordKeyDescription
 
 
 def report(*, dry_run: bool = False) -> AddReport:
@@ -29,3 +31,17 @@ def test_how_it_was_made_is_told_with_verbose(capsys: pytest.CaptureFixture[str]
     text = capsys.readouterr().out
     assert "in clear" in text
     assert text.endswith("note: a dry run, nothing was written\n")
+
+
+def test_no_heading_takes_the_vectors_of_a_filter_for_rows_of_the_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    described = RecordKeyDescription(type="SIMPLE", rows=1, bytes=64, column="k")
+    print_filters(
+        RecordKeyReport(files=(RecordKeyFile(path="lake/a.parquet", hudi=described),)),
+        show_range=False,
+        verbose=True,
+    )
+    text = capsys.readouterr().out
+    assert "vectors" in text
+    assert "row" not in text

@@ -68,6 +68,8 @@ def test_a_report_goes_to_a_folder_and_a_failure_is_raised_after_all_files_were_
     assert str(error).startswith("1 of 3 files failed, and the others are done; the first: ")
     assert str(table / "1.parquet") in str(error)
     assert "on_error='report'" in str(error.hint)
+    (failed,) = error.report.where("status = 'failed'").collect()
+    assert failed.hint is None or str(error.hint).startswith(failed.hint)
     assert statuses(error.report.collect()) == TRIED
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.adding.preflight import Survey
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FilesFailedError, IntegrityError, PolicyError
 from secure_bloom.spark import add_bloom_filters, add_task, request_check
 
@@ -104,3 +108,45 @@ def test_a_kms_is_asked_by_executors_alone(
     file, policy = tmp_path / "0.parquet", tmp_path / "policy.toml"
     assert add_bloom_filters(spark, file, policy, on_error="report").first().status == "failed"
     assert asked == []
+
+
+def test_a_filter_that_sparks_reader_does_not_use_has_a_warning(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    at = [datetime(2026, 1, 1)]
+    columns = {
+        "naive": pa.array(at, pa.timestamp("us")),
+        "at": pa.array(at, pa.timestamp("us", "UTC")),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "0.parquet")
+    with pytest.warns(UserWarning, match="column naive is a timestamp without a zone") as caught:
+        add_bloom_filters(spark, tmp_path, columns=["naive", "at"])
+    assert sum("without a zone" in str(it.message) for it in caught) == 1
+
+
+def test_a_session_of_another_policy_has_a_warning_and_its_error_keeps_the_files_hint(
+    spark: SparkSession, policy: KeyPolicy, tmp_path: Path
+) -> None:
+    rows = spark.createDataFrame(
+        [("a", "b", "c", "it", 1)],
+        "email string, iban string, national_id string, country string, id long",
+    )
+    rows.coalesce(1).write.parquet(str(tmp_path / "t"))
+    with warnings.catch_warnings(record=True) as none:
+        warnings.simplefilter("always")
+        add_bloom_filters(spark, tmp_path / "t", policy, dry_run=True)
+    assert not [it for it in none if "the session writes" in str(it.message)]
+    other = dataclasses.replace(
+        policy,
+        columns={
+            **policy.columns,
+            "email": dataclasses.replace(policy.columns["email"], key="k_finance"),
+        },
+        older_keys=frozenset({"k_pii"}),
+    )
+    with (
+        pytest.warns(UserWarning, match=r"column email: the policy says k_finance, .* k_pii"),
+        pytest.raises(FilesFailedError) as caught,
+    ):
+        add_bloom_filters(spark, tmp_path / "t", other, replace_filters=True)
+    assert str(caught.value.hint).startswith("secure-bloom rotate PATH --policy FILE brings files")

@@ -67,3 +67,13 @@ class TestTableNames:
                 pass
         with pytest.raises(PolicyError, match="no such file"), job_files(spark, "lake.nothing"):
             pass
+
+    def test_a_catalog_that_the_session_does_not_have_is_one_sentence(
+        self, spark: SparkSession
+    ) -> None:
+        with pytest.raises(PolicyError) as caught:
+            add_bloom_filters(spark, "prod.db.people", columns=["id"])
+        assert str(caught.value) == (
+            "prod.db.people: the session has no catalog prod: spark.sql.catalog.prod is not set"
+        )
+        assert "iceberg://prod/" in str(caught.value.hint)

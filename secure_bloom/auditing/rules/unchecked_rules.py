@@ -26,7 +26,9 @@ OTHER_FILES = Rule(
     id="other-files",
     severity=Severity.NOTE,
     meaning="Files below the given paths are neither Parquet files nor parts of a table, and were "
-    "searched for pages of Parquet files and for keys alone: an export as CSV may hold anything.",
+    "searched for pages of Parquet files and for keys alone: an export as CSV may hold anything. "
+    "Counted below each path are all such files, hidden ones too, but not those that belong to a "
+    "data file (`.crc`, key material). `--check-values` searches them for values.",
     fix="look at the files, and remove what the lake does not need",
 )
 UNCHECKED_FEATURE = Rule(

@@ -174,8 +174,9 @@ def with_entry(
 class RecordKeyDescription:
     """A filter's type, bytes of bits, shape, false positives and share of set bits.
 
-    ``nr`` is the number of keys that fill a row of a dynamic filter, and ``current`` the number of
-    keys in its last row.  ``range`` says whether the footer has the smallest and the largest key.
+    ``rows`` is the number of bit vectors, which Hudi calls rows: a simple filter has one.
+    ``nr`` is the number of keys that fill one of a dynamic filter, and ``current`` the number of
+    keys in the last one.  ``range`` says whether the footer has the smallest and the largest key.
     ``column`` is the column of both, or None if the footer does not name it.  ``type`` is None
     without a filter, and for a filter that cannot be read: ``note`` says why.
     """

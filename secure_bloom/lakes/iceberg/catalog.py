@@ -191,8 +191,10 @@ def _require_settings(name: str, path: str) -> None:
         raise PolicyError(
             f"pyiceberg has no settings for the catalog {name}, "
             + (f"but for: {named}" if named else "nor for any other"),
-            hint=f"give it an address, in .pyiceberg.yaml or as "
-            f"PYICEBERG_CATALOG__{name.upper()}__URI",
+            hint=f"give it an address, in ~/.pyiceberg.yaml or as "
+            f"PYICEBERG_CATALOG__{name.upper()}__URI (Glue: a type, "
+            f"PYICEBERG_CATALOG__{name.upper()}__TYPE=glue); settings of Spark's catalogs are not "
+            "read; verbs that read take the table's metadata file, too",
             path=path,
         )
 
