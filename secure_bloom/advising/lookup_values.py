@@ -54,7 +54,7 @@ class DistinctValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupValues:
-    """The values of one column to look up. A column without values has no present ones."""
+    """The values of one column to look up. ``present`` is empty if the column has no values."""
 
     present: tuple[SampledValue, ...]
     absent: tuple[SampledValue, ...]
@@ -150,7 +150,7 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
-    """Yield numbers between two neighbours: first after ``place``, then after random ones."""
+    """Yield numbers between two neighbouring values: those at ``place`` first, then random ones."""
     last = len(ascending) - 2
     is_whole = not pa.types.is_floating(ascending.type)
     if is_whole and _number(ascending[-1]) - _number(ascending[0]) <= last + 1:

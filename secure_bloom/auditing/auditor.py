@@ -262,7 +262,7 @@ class _TableSums:
 
 
 def _table_findings(summed: _Summary, plan: AuditPlan) -> Iterator[Finding]:
-    """Yield what only all files of a table together show, and the tables without a file."""
+    """Yield findings that need all files of a table, and one for each table without a file."""
     request = plan.request or AuditRequest(policy=KeyPolicy())
     is_whole = len(plan.listed) == len(plan.files)
     for table in summed.tables.values():

@@ -152,7 +152,9 @@ def _as_shown_text(entries: Entries) -> Iterator[Entries]:
 
 
 def _shown(values: Binary, first: int, last: int) -> Binary | None:
-    """Return those of some values that DuckDB does not show as they are, as it shows them.
+    """Return DuckDB's texts of those values that it does not show as they are.
+
+    None if there is none.
 
     Return None if there is none.
     """

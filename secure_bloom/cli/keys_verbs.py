@@ -232,7 +232,10 @@ def used_command(
 
 
 def _complain_of_misspelt(report: KeyUseReport) -> bool:
-    """Return whether a name that was asked for is unknown, and is like a known one."""
+    """Print an error for each unknown name that is like a known one.
+
+    Return whether there is one.
+    """
     misspelt = [it for it in report.unknown if it.did_you_mean is not None]
     for key in misspelt:
         name, like = legible(key.master_key), legible(str(key.did_you_mean))

@@ -66,7 +66,7 @@ class Access:
         )
 
     def trust(self) -> Trust:
-        """Return what files must fulfil."""
+        """Return the requirements that files must meet."""
         return Trust(
             policy=self.policy,
             allow_unverified=self.allow_unverified,

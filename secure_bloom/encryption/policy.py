@@ -462,7 +462,7 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
 
 
 def _loaded(source: PolicySource, path: str) -> KeyPolicy:
-    """Return the policy that files say together. ``path`` is that of the first one."""
+    """Return the policy in a file and those that it includes. ``path`` is that of the first one."""
     common = policy_fields(source.table)
     tables = {}
     for pattern, own in table_fields(source.table, common).items():

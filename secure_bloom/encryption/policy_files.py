@@ -56,7 +56,7 @@ def read_policy(path: Path) -> PolicySource:
 
 @dataclass(slots=True)
 class _PolicyReader:
-    """What the files read so far say together. ``files`` maps each to its path as it was given."""
+    """The tables of all ``files`` that were read so far, in the order of reading."""
 
     entries: dict[str, object] = field(default_factory=dict)
     base: Path | None = None
@@ -110,7 +110,7 @@ class _PolicyReader:
             ) from exc
 
     def _take(self, content: Mapping[str, object], folder: Path) -> None:
-        """Add what one file says to what the others say."""
+        """Add the tables of one file to those of the others."""
         if "kms" in content:
             self.base = folder
         for word, value in content.items():
@@ -130,7 +130,7 @@ _JOINED: Final = frozenset({"tables", "columns", "classified", "keys", "audit"})
 
 
 def _copy(value: object) -> object:
-    """Return a table or a list whose entries can be added to."""
+    """Return a copy of a table or a list, to which entries can be added."""
     if isinstance(value, dict):
         return {word: list(it) if isinstance(it, list) else it for word, it in value.items()}
     return value

@@ -240,7 +240,7 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
 
 
 def _columns_of(table: ConfigTable) -> list[Callable[[], object]]:
-    """Return what reads the rules for columns, one by one."""
+    """Return a function that reads the rules of columns one by one."""
     columns = table.entries.get("columns")
     return [
         partial(_clear, table),

@@ -45,7 +45,7 @@ class _Match:
         return self.start - self.end, not _WILD.isdisjoint(self.pattern), self.pattern
 
     def goes_before(self, other: _Match) -> bool:
-        """Return whether this pattern says more of the path than another one."""
+        """Return whether this pattern names more of the path than another one."""
         if (self.start, self.end) == (other.start, other.end):
             return _WILD.isdisjoint(self.pattern) and not _WILD.isdisjoint(other.pattern)
         # A pattern that names no part, such as "*", is for what no other pattern names.

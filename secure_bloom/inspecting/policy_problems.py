@@ -123,7 +123,10 @@ def _partitions(policy: KeyPolicy, paths: Sequence[str]) -> Iterator[PolicyError
 
 
 def _in_section(policy: KeyPolicy, error: SecureBloomError) -> SecureBloomError:
-    """Return the problem with the section of its table, in a policy with several."""
+    """Return the problem.
+
+    In a policy of several tables its text begins with the table's section.
+    """
     if policy.table is None:
         return error
     message = f'[tables."{policy.table}"]: {error.message}'
@@ -131,7 +134,7 @@ def _in_section(policy: KeyPolicy, error: SecureBloomError) -> SecureBloomError:
 
 
 def _in_each_section(policy: KeyPolicy, *notes: str) -> list[str]:
-    """Return the notes, each with the section of its table, in a policy with several."""
+    """Return the notes. In a policy of several tables each begins with its table's section."""
     return [
         note if policy.table is None else f'[tables."{policy.table}"]: {note}' for note in notes
     ]
@@ -195,7 +198,7 @@ def _problems_of_filter(
 def _lookalikes(
     policy: KeyPolicy, paths: Sequence[tuple[str, ...]]
 ) -> Iterator[tuple[str, PolicyError]]:
-    """Yield a problem for each column without a key that is like one that has a key, and that."""
+    """Yield each sensitive column that a column in clear is like, with the problem."""
     clear = [path for path in paths if policy.key_for(path) is None]
     for path, like in policy.likeness.lookalikes(clear, paths).items():
         yield like, policy.alike_error(".".join(path), like)
@@ -204,9 +207,9 @@ def _lookalikes(
 def _columns_by_table(
     policy: KeyPolicy, table: str, keys: GivenKeys, found: list[SecureBloomError]
 ) -> Iterator[tuple[KeyPolicy, tuple[Leaf, ...], Sequence[str]]]:
-    """Yield the columns and files of each table of the policy at a path.
+    """Yield the columns and files at a path, table by table.
 
-    ``found`` gets files of none.
+    Errors of other files go to ``found``.
     """
     own = policy.for_paths([table])
     if not own.tables:
@@ -296,7 +299,7 @@ def _unknown_findings(policy: KeyPolicy, known: Collection[str]) -> Iterator[Pol
 
 
 def _unknown_accepted(policy: KeyPolicy, names: Collection[str]) -> Iterator[str]:
-    """Yield a note for each column that the policy accepts something of, and no table has."""
+    """Yield a note for each column of an accepted finding that no table has."""
     known = _with_parents(names) | policy.columns.keys()
     for entry in policy.accepted:
         column = entry.finding.partition(":")[2]
@@ -308,7 +311,7 @@ def _unknown_accepted(policy: KeyPolicy, names: Collection[str]) -> Iterator[str
 def _unknown_clear(
     policy: KeyPolicy, names: Collection[str], *, but: Collection[str] = ()
 ) -> Iterator[str]:
-    """Yield a note for each name or pattern in ``clear``, ``but`` some, that fits no column."""
+    """Yield a note for each name or pattern in ``clear``, not in ``but``, that fits no column."""
     known = _with_parents(names) | policy.columns.keys()
     for pattern in policy.clear:
         if pattern not in but and not any(fnmatchcase(name, pattern) for name in known):

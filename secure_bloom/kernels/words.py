@@ -104,7 +104,7 @@ def fold_values(
 def find_words(
     text: Bytes, room: Room, longest: int, shapes: Bytes, blocks: Blocks, *, is_last: bool
 ) -> Found:
-    """Ask a filter all words of a text that have one of some heads, and one of some tails.
+    """Ask a filter for the words of a text whose head and tail are those of some wanted word.
 
     ``shapes`` are those of the wanted words, of which the longest has ``longest`` bytes. Without
     ``is_last`` the words at the end, which may go on after the text, are not done.
@@ -117,7 +117,7 @@ def find_words(
 
 
 def alphabet(characters: bytes) -> Bytes:
-    """Return the table of some characters that :func:`find_runs` takes."""
+    """Return the table of a set of characters, as :func:`find_runs` takes it."""
     return np.isin(np.arange(256), list(characters)).astype(np.uint8)
 
 

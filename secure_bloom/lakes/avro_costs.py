@@ -44,10 +44,10 @@ class _Lists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroCost:
-    """What a value of one type takes: ``fixed`` bytes beside its lists, encoded in ``least``.
+    """The memory that a value of one type takes, decoded: ``fixed`` bytes, and its lists.
 
-    ``each`` is the most that one encoded byte of it can become.  ``members`` is the number of
-    fields of a record.
+    ``least`` is the fewest bytes that the value takes encoded. ``each`` is the most that one
+    encoded byte of it can become. ``members`` is the number of fields of a record.
     """
 
     fixed: int
@@ -66,11 +66,11 @@ class AvroCost:
         return _cost(schema, {}, _DEEPEST)
 
     def most(self, records: int, size: int) -> int:
-        """Return at most what ``records`` records take, which have ``size`` bytes together."""
+        """Return an upper bound of what ``records`` records of ``size`` bytes together take."""
         return records * self.fixed + self.each * size
 
     def of_lists(self, value: Any) -> int:
-        """Return what the items of all lists of a decoded value take."""
+        """Return what the items of all lists in a decoded value take."""
         size = 0
         for it in self.lists:
             found = value

@@ -65,7 +65,7 @@ def _width(logical: Logical, physical: Type) -> int:
 
 
 def divisor(logical: Logical) -> int:
-    """Return by what a stored time is divided.
+    """Return the number that a stored time is divided by.
 
     Paimon counts milliseconds of the day, and microseconds for timestamps.
     """

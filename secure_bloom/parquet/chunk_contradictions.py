@@ -190,7 +190,10 @@ def _in_page_bounds(
 def _in_both_bounds(
     meta_data: ColumnMetaData, order: OrderKey, low: Any, high: Any
 ) -> Contradictions:
-    """Yield a contradiction unless the pages' bounds give the chunk's, which may have been cut."""
+    """Yield a contradiction unless the bounds of all pages together are those of the chunk.
+
+    Those of the chunk may have been cut.
+    """
     statistics = meta_data.statistics
     if statistics is None or statistics.min_value is None or statistics.max_value is None:
         return

@@ -259,7 +259,7 @@ def partition_error(name: str, paths: Iterable[str]) -> PolicyError | None:
 
 
 def in_any_case(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that differs from ``name`` in case alone, as in SQL, if it is one."""
+    """Return the one known name that is equal to ``name`` without regard to case, or None."""
     found = {other for other in known if other.lower() == name.lower()}
     return found.pop() if len(found) == 1 else None
 

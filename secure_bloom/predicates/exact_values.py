@@ -59,7 +59,7 @@ def _uuids(values: Sequence[UUID], wanted: pa.DataType) -> pa.Array:
 
 
 def _uuid_texts(values: Sequence[str], wanted: pa.DataType) -> pa.Array:
-    """Return UUIDs in their usual form; other texts of other lengths may be bytes."""
+    """Return UUIDs, each given in its usual form. Raises ValueError for any other text."""
     digits = [text.replace("-", "") for text in values if len(text) == _UUID_TEXT]
     stored = bytes.fromhex("".join([it for it in digits if len(it) == _UUID_DIGITS]))
     # Spaces are no digits, and are skipped.
@@ -69,7 +69,7 @@ def _uuid_texts(values: Sequence[str], wanted: pa.DataType) -> pa.Array:
 
 
 def _floats(values: Sequence[float], wanted: pa.DataType) -> pa.Array:
-    """Return the numbers that the type has: a list leaves out others. A NaN equals nothing."""
+    """Return the numbers that are values of the type. Others equal no value and are left out."""
     doubles = np.array(values, np.float64)
     with np.errstate(over="ignore"):
         nearest = doubles.astype(f"f{wanted.bit_width // 8}")
@@ -107,7 +107,7 @@ def _instant_texts(values: Sequence[str], wanted: pa.DataType) -> pa.Array:
 
 
 def _of_unit(instants: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return instants as numbers of another unit. Raises ArrowInvalid for one that has no place."""
+    """Return instants as numbers of another unit. Raises ArrowInvalid for one that does not fit."""
     numbers = instants.cast(pa.timestamp(wanted.unit, instants.type.tz)).cast(pa.int64())
     return numbers.cast(wanted)
 

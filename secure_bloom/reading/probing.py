@@ -81,7 +81,7 @@ class TableProbe:
         return ProbeReport(column=self._column, files=reports)
 
     def _asked_together(self, kept: KeptColumns) -> Iterator[tuple[int, FileProbe]]:
-        """Yield the files whose filters are all in memory, with what these say."""
+        """Yield the files whose filters are all in memory, with the answers of the filters."""
         for columns in kept.schemas:
             # What is wrong with the request, or a file, is found where the files are asked singly.
             with suppress(SecureBloomError):
@@ -160,7 +160,10 @@ class TableProbe:
 
 
 def _as_values(values: object) -> list[object]:
-    """Return the values given; a text, bytes and what is no collection are single ones."""
+    """Return the values as a list.
+
+    A text, bytes, and anything that is no collection are one value.
+    """
     values = python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [_distinguishable(values)]
@@ -174,7 +177,7 @@ def _as_values(values: object) -> list[object]:
 
 
 def _distinguishable(value: object) -> object:
-    """Return the value; PolicyError for a value that cannot be looked up, such as a list."""
+    """Return the value. Raises PolicyError for one that cannot be looked up, such as a list."""
     try:
         hash(value)
     except TypeError:

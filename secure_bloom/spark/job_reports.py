@@ -301,7 +301,7 @@ def _counted(rows: DataFrame, keep: Callable[[DataFrame], DataFrame], files: int
 
 
 def changed_report(reported: Reported, report: DataFrame) -> Reported:
-    """Return the results of a job whose report has other rows by now."""
+    """Return the results of a job with another report, counted anew."""
     report = _checkpointed(report)
     counts = _counts_of(report)
     return replace(reported, report=report, failed=counts["failed"], noted=counts["noted"])

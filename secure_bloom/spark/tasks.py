@@ -311,7 +311,7 @@ def _unfit(lacks: str) -> SparkUnavailableError:
 
 
 def _install(module: str) -> str:
-    """Return how a module comes onto executors. Packages of SDKs are called otherwise."""
+    """Return how to install a module on executors. Some packages have other names than modules."""
     name = module if module in _SAME_NAME else "'secure-bloom[EXTRA]' with the driver's extras"
     return f"install it there, pip install {name}"
 

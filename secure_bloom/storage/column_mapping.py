@@ -73,7 +73,7 @@ class ColumnMapping:
         return shown
 
     def shown(self, path: Path) -> Path:
-        """Return the path that files show for one in the table's log, also of a dropped column."""
+        """Return the path by which files show a column of the table's log, also a dropped one."""
         if not path:
             return ()
         for found in self.fields(in_files=False).get(path[0], ()):
@@ -159,7 +159,7 @@ def is_dropped(path: Sequence[str]) -> bool:
 def _older(
     now: ColumnMapping | None, then: ColumnMapping | None, above: OlderColumn
 ) -> Iterator[OlderColumn]:
-    """Yield the columns inside one, which has no name inside if ``then`` is None.
+    """Yield the older names of the columns inside one. ``then`` is None for one without fields.
 
     ``now`` is None if the table has dropped it.
     """

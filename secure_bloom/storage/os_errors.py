@@ -35,7 +35,7 @@ GOOGLE_CREDENTIALS = (
 
 
 def denied(what_to_do: str) -> Answer:
-    """Return the answer of a store that denies the caller this request."""
+    """Return the class, text and hint of the error for a store that denies access."""
     return (AccessDeniedError, "the store denies access", what_to_do)
 
 

@@ -110,7 +110,7 @@ def are_days(array: pa.Array) -> bool:
 
 
 def digests(texts: Iterable[bytes], sizes: Collection[int]) -> Iterator[bytes]:
-    """Yield the digests of some sizes in bytes of texts.
+    """Yield the digests of texts that have one of some sizes in bytes.
 
     A text is digested as it is, in small letters, in capitals, and without spaces around it.
     """

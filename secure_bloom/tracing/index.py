@@ -192,7 +192,7 @@ class _Numbers:
         self._moments.add(moments.to_numpy())
 
     def are_moments_dense(self, rows: int) -> bool:
-        """Whether a column of any dates or times of these years would have many of them."""
+        """Whether any column of dates or times of these years would have many of them."""
         found = self._moments.found()
         if len(found) < 2:
             return rows > 1

@@ -56,7 +56,7 @@ class Evenness:
 
     @property
     def is_packed(self) -> bool:
-        """Whether bytes look packed or encrypted: in a program, most of them."""
+        """Whether a window looks packed or encrypted, in a program more than half of them."""
         return self._even > (self._windows // 2 if self._is_program else 0)
 
 
@@ -69,18 +69,18 @@ def without_mark(head: bytes, size: int, *, is_even: bool) -> Iterator[str]:
 
 
 def _is_hadoop(head: bytes, size: int) -> bool:
-    """Return whether the lengths of a block and of its first chunk may be true."""
+    """Return whether the lengths of a block and of its first chunk are possible."""
     whole, chunk = (int.from_bytes(head[at : at + 4], "big") for at in (0, 4))
     return 0 < whole <= LARGEST_BLOCK and 0 < chunk <= min(size - 8, whole + whole // 6 + 64)
 
 
 def _is_block(length: int, size: int) -> bool:
-    """Return whether a block of ``size`` bytes may hold ``length``: LZ4 packs 255 into one."""
+    """Return whether a block of ``size`` bytes may unpack to ``length``: LZ4 packs 255 into one."""
     return size - size // 32 - 64 <= length <= min(255 * size, LARGEST_BLOCK)
 
 
 def _is_lzma(head: bytes, _: int) -> bool:
-    """Return whether properties, the end of the size, and the coder's first byte may be true."""
+    """Return whether properties, the end of the size, and the coder's first byte are possible."""
     return len(head) > 13 and head[0] < 225 and head[10:14] in (b"\0" * 4, b"\xff\xff\xff\0")
 
 

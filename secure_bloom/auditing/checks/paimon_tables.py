@@ -42,7 +42,7 @@ class ShownInManifests:
 
 
 def shown_in_manifests(table: PaimonTable) -> ShownInManifests:
-    """Return what the manifests of a table show. Indexes beside data files are not among it."""
+    """Return what the manifests of a table show. Indexes beside data files are not included."""
     root = root_of(table.folder)
     # Branches number their schemas on their own, and no entry says of which branch it is.
     branches = [OtherNames(folder) for folder in (root, *branch_folders(root).values())]
@@ -75,7 +75,7 @@ def shown_in_manifests(table: PaimonTable) -> ShownInManifests:
 def _indexed(
     record: Mapping[str, Any], names: OtherNames, schema: PaimonSchema
 ) -> Iterator[tuple[str, ...]]:
-    """Yield all names of each column of an index file, which has values or hashes of them."""
+    """Yield all names of each column of which an index file has values or hashes."""
     index = record.get("_GLOBAL_INDEX")
     if isinstance(index, Mapping):
         for number in (index.get("_INDEX_FIELD_ID"), *(index.get("_EXTRA_FIELD_IDS") or ())):

@@ -274,7 +274,7 @@ def confirmed_findings(traced: Sequence[TracedValues], index: WordIndex) -> Iter
 def leak_search(
     traced: Sequence[TracedValues], index: WordIndex, mask: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return the counts of a search for a report, after it was confirmed, with masked paths."""
+    """Return the counts of a confirmed search for a report, with masked paths."""
     found = [
         {
             "path": mask(it.path if it.path is not None else it.trace.path) or None,

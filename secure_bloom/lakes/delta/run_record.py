@@ -181,7 +181,7 @@ def _record(fd: int) -> dict[str, Any] | None:
 
 
 def _committed(folder: str, run: str, version: int) -> set[str]:
-    """Return the files of a run that commits after a version name.
+    """Return those files of a run that commits after a version name.
 
     Raises MissingPathError if one of these commits is gone, so that this is unknown.
     """

@@ -31,7 +31,7 @@ _WHAT = "a file of the table's metadata"
 
 
 def check_decoded_size(data: bytes, decoded: DecodedBytes) -> None:
-    """Count in ``decoded`` what a file of the metadata takes.
+    """Add to ``decoded`` what a file of the metadata takes decoded.
 
     Raises MemoryBudgetError beyond the budget, and FormatError for a damaged Avro file.
     """
@@ -80,7 +80,7 @@ def _avro_size(data: bytes) -> int:
 
 
 def _cost_of_items(cost: AvroCost) -> int:
-    """Return what a byte of lists of structures becomes, at most."""
+    """Return how many bytes an encoded byte of lists of structures takes decoded, at most."""
     sizes = [0]
     for it in cost.lists:
         # Lists of a key and a value become dictionaries.

@@ -307,7 +307,7 @@ class SnapshotWriter:
         )
 
     def _stated(self, file: DataFile, *, is_of_run: bool) -> DataFile:
-        """Return the record of a file, without the bounds of secret columns if it is the run's."""
+        """Return the record of a file. One of this run loses the bounds of secret columns."""
         rewrite = self.changes.rewrite
         if not is_of_run or not rewrite.shows(file):
             return file

@@ -105,7 +105,7 @@ class PruningContext:
         return known
 
     def deciding(self, ruled_out: frozenset[int]) -> frozenset[int]:
-        """Return the conditions that each make the predicate false, as ``ruled_out`` are false."""
+        """Return the conditions each of which makes the predicate false, besides ``ruled_out``."""
         known = self._deciding.get(ruled_out)
         if known is None:
             before = self.ruled_out(ruled_out)

@@ -83,7 +83,7 @@ class FilePruner:
         self.unavailable: dict[int, KeyUnavailableError] = {}
 
     def may_open(self, open_file: Callable[[], CountedFile]) -> None:
-        """Let the steps that read more than the footer open the file; most need not."""
+        """Allow steps to open the file and to read more than its footer."""
         self._open = open_file
 
     @property

@@ -188,9 +188,9 @@ def _joined(file: InputFile, extents: NDArray[np.int64]) -> list[tuple[int, int,
 def _parts(
     columns: Sequence[NDArray[np.int64]], filters: NDArray[np.intp]
 ) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return the columns of some filters, and which of its filters these are.
+    """Return the columns of some filters, each with the indices of its filters.
 
-    A filter is a number, counted over all columns.
+    ``filters`` are numbered over all columns, the indices within their column.
     """
     ends = np.cumsum([len(column) for column in columns])
     of = np.searchsorted(ends, filters, side="right")

@@ -118,7 +118,7 @@ class Segment(ColumnChunks):
         return np.concatenate(found, axis=1) if found else np.empty((chunks, 0), np.bool_)
 
     def moved(self, ordinals: Numbers) -> Segment:
-        """Return the chunks of files that have other ordinals now; below zero: that are gone."""
+        """Return the segment after files got new ordinals. Below zero means that a file is gone."""
         files, row_groups = places_of(self.codes)
         files = ordinals[files]
         left = files >= 0

@@ -452,7 +452,10 @@ def _durations(array: pa.Array) -> pa.Array | None:
 
 @functools.cache
 def _clocks() -> pa.Array:
-    """Return the text of each second of a day, and once more with a fraction of it to follow."""
+    """Return the text of each second of a day: first all whole ones, then without the unit S.
+
+    A fraction can follow the latter.
+    """
     seconds = pa.array(np.arange(_DAY_SECONDS))
     second = _rest(seconds, 60)
     minutes = _counted(_rest(pc.divide(seconds, 60), 60), "M")

@@ -145,9 +145,9 @@ def _family(of: pa.DataType) -> _Family | None:
 
 
 def _rank(of: pa.DataType) -> tuple[bool, bool, str]:
-    """Return a sort key.
+    """Return a sort key: integers, and binary values of one length, come last.
 
-    Of types that promote to one that a third cannot join, the later come last.
+    They promote to a type that some third type cannot join.
     """
     return pa.types.is_integer(of), pa.types.is_fixed_size_binary(of), str(of)
 
