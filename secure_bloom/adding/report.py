@@ -109,7 +109,7 @@ class CommittingReport(WritingReport[F], Generic[F]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """What a run on all ``files`` costs, from ``sampled_files`` of them.
+    """The cost of a run on all ``files``, estimated from ``sampled_files`` of them.
 
     ``margin`` is the share by which chance may have made ``bytes_added`` too large or too small, in
     19 of 20 samples; 0 if all files were planned.  ``requests`` are those to an object store, if

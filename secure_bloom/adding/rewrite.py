@@ -101,7 +101,7 @@ class FileRewriter(ABC):
         return replace(self, turn=threading.Lock()) if threads == 1 else self
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return what unwraps keys of files whose turn comes later."""
+        """Return an object that unwraps keys of later files ahead of time."""
         del targets
         return KeyPrefetch(self.resolver)
 
@@ -251,7 +251,7 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
     """Write a file that must be new. An equally large file of another attempt is accepted."""
     material = outside_material(file)
     if write_new_with_material(file, plan.keep, plan.tail, material, target) != plan.size:
-        raise FileChangedError("another file is where the new one is to be")
+        raise FileChangedError("another file has the name of the new one")
 
 
 #: What an option for weaker files does in a run that adds filters.

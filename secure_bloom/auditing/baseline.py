@@ -27,7 +27,7 @@ _NAME = "the baseline"
 
 
 def known_finding(finding: Finding) -> KnownFinding:
-    """Return what identifies a finding in another report."""
+    """Return the fields by which a finding is recognised in another report."""
     return _known(finding.to_dict())
 
 

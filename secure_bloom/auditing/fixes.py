@@ -83,7 +83,7 @@ class Targets:
                 known.update(accumulate(name.split("."), "{}.{}".format))
 
     def of(self, path: str) -> NamedPlace | None:
-        """Return what a command names to reach the file or the table at ``path``."""
+        """Return the place that a command names for the file or table at ``path``, or None."""
         if path not in self._found:
             table = self.table_at(path)
             found = self._plain(path) if table is None else _named(table)

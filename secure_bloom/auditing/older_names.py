@@ -26,12 +26,12 @@ class OlderNames:
         self._lock = threading.Lock()
 
     def of(self, path: str) -> Sequence[ColumnMapping]:
-        """Return the mappings that the table of a file had, or nothing for another file."""
+        """Return a column mapping for each schema of a file's table, or nothing without one."""
         table = next((it for it in self._tables if _has_file(it, path)), None)
         return () if table is None else self.of_table(table)
 
     def of_table(self, table: ListedTable) -> Sequence[ColumnMapping]:
-        """Return the mappings that a table had."""
+        """Return a column mapping for each schema that a table had."""
         with self._lock:
             if id(table) not in self._found:
                 self._found[id(table)] = _mappings(table)

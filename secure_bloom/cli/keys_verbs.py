@@ -157,7 +157,7 @@ def new_command(
 
 
 def _notes_on_new(file: Path, names: Sequence[str], policy: KeyPolicy) -> list[str]:
-    """Return what of a new keyring the policy does not use."""
+    """Return notes on the keys of a new keyring that the policy does not use."""
     unnamed = sorted(set(names) - policy.named_keys())
     notes = [
         f"the policy does not name {legible(name)}: {close_match(name, policy.named_keys())}"

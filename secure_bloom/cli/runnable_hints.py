@@ -58,7 +58,7 @@ def with_runnable_hints(
     policy_path: Path | None,
     keyring: Path | None,
 ) -> AddReport:
-    """Return the report. Hints that name ``reencrypt`` or ``rotate`` name these arguments."""
+    """Return the report, with these arguments in hints that name ``reencrypt`` or ``rotate``."""
     if policy is None or policy_path is None:
         return report
     named = [*paths, "--policy", str(policy_path)]

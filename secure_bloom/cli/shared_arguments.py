@@ -433,7 +433,7 @@ class Setting:
 
     @property
     def wanted(self) -> str:
-        """What the text must be."""
+        """A description of valid texts."""
         return "a whole number" if self.read is int else "a number"
 
 

@@ -143,7 +143,7 @@ class _DdlParser:
         return self._simple(name)
 
     def end(self) -> None:
-        """Raise PolicyError if the text goes on."""
+        """Raise PolicyError if any text is left."""
         if self._at < len(self._tokens):
             raise self._unexpected("a comma or the end")
 

@@ -41,7 +41,7 @@ class UnverifiedFileWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What one run requires of the files that it reads. Picklable, without keys.
+    """The requirements of one run for the files that it reads. Picklable, without keys.
 
     With a ``policy``, a file that is protected less than the policy says is an error, unless
     ``allow_unprotected`` is given.  ``allow_unverified`` reads a signed footer whose key is
@@ -53,7 +53,7 @@ class Trust:
     allow_unprotected: bool = False
 
     def for_file(self, path: str) -> Trust:
-        """Return what is required of one file, by the rules of its table.
+        """Return the requirements for one file, by the rules of its table.
 
         Raises PolicyError for a file of no table, or of several.
         """

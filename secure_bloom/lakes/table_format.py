@@ -65,7 +65,7 @@ class ListedTable:
     state: Any = field(default=None, repr=False)
 
     def names_of(self, path: str) -> ColumnMapping | None:
-        """Return what a file calls the columns, or None if it has the table's names."""
+        """Return the names that a file has for columns, or None if they are those of the table."""
         return self.mappings.get(path, self.column_mapping)
 
 
@@ -135,7 +135,7 @@ class TableFormat(ABC):
         )
 
     def rows_of(self, state: Any, files: Sequence[Any]) -> TableRows:  # noqa: ARG002
-        """Return what makes rows out of some of the table's files.
+        """Return the columns, names, partition values and deletes of some of the table's files.
 
         Raises UnsupportedFeatureError if its rows cannot be read.
         """

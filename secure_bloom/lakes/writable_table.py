@@ -84,7 +84,7 @@ class WritableTable(ABC):
 
     @abstractmethod
     def older_columns(self) -> Sequence[OlderColumn]:
-        """Return the columns that older schemas call otherwise than files show them now."""
+        """Return the columns that have another name in older schemas than files show now."""
 
     @abstractmethod
     def check_columns(self, names: Iterable[str]) -> None:

@@ -99,7 +99,7 @@ class IndexWork(ABC):
         return self
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return what unwraps keys of files whose turn comes later."""
+        """Return an object that unwraps keys of later files ahead of time."""
         del targets
         return KeyPrefetch(self.builder.resolver)
 

@@ -67,7 +67,7 @@ class IndexRun:
         return [each.file.path for each in self.chosen.wanted]
 
     def publishing(self, *, dry_run: bool) -> AbstractContextManager[IndexPublication]:
-        """Return what commits the indexes. An exception removes those that are not committed."""
+        """Return the publication that commits indexes. An exception removes uncommitted ones."""
         publication = IndexPublication(run=self, is_dry=dry_run)
         return given_up_on_error(publication, publication.give_up)
 

@@ -85,7 +85,7 @@ class _Counted:
         self._pairs: dict[int, int] = {}
 
     def field(self, at: int, depth: int = 0) -> int:
-        """Return what the field at a place takes, with all fields inside it."""
+        """Return how many bytes the field at an offset takes, with all fields inside it."""
         if at in self._fields:
             return self._fields[at]
         if depth > _DEEPEST:
@@ -102,7 +102,7 @@ class _Counted:
         return size
 
     def metadata(self, table: int, field: int) -> int:
-        """Return what the pairs of keys and values in a field take."""
+        """Return how many bytes the pairs of keys and values in a field take."""
         start, count = vector(self._data, table, field)
         if not count:
             return 0

@@ -113,7 +113,7 @@ def pyarrow_encryption(
         raise UnsupportedFeatureError("pyarrow writes no key material beside files")
     kms = access.key_source()
     if isinstance(kms, ExplicitKeys):
-        raise PolicyError("explicit keys wrap no keys", hint="give a keyring or a KMS client")
+        raise PolicyError("explicit keys cannot wrap keys", hint="give a keyring or a KMS client")
     return PyarrowEncryption(
         factory=pe.CryptoFactory(lambda _: PyarrowKms(kms)),
         connection=pe.KmsConnectionConfig(),

@@ -250,7 +250,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else join(parts=tuple(parts))
 
     def expect_end(self) -> None:
-        """Raise PolicyError if the text goes on."""
+        """Raise PolicyError if any text is left."""
         if self._next.kind != "end":
             hint = _AFTER.get(self._next.text.lower(), _HINT)
             raise self._wanted("and, or, or the end", hint=hint)

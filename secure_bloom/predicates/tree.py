@@ -274,7 +274,7 @@ PATTERNS: dict[str, Callable[[str | tuple[str, ...], object], Predicate]] = {
 
 
 def _start_of(word: str, column: str | tuple[str, ...], pattern: object) -> str:
-    """Return what is before the wildcard at the end of a pattern."""
+    """Return the text before the wildcard at the end of a pattern."""
     if not isinstance(pattern, str):
         raise PolicyError(f"{word} takes a text", hint="such as 'abc%'", column=dotted(column))
     start = pattern.rstrip("%")

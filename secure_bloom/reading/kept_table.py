@@ -417,7 +417,7 @@ class Table:
         )
 
     def missing_keys(self, given: str | None = None) -> MissingKeys:
-        """Return what becomes of hidden columns: as ``given``, or as the table was opened.
+        """Return how hidden columns are read: as ``given``, or as the table was opened.
 
         Raises PolicyError for another text.
         """

@@ -60,7 +60,7 @@ class AskedTable(Protocol):
         """Return the columns that are an INTERVAL in Parquet."""
 
     def missing_keys(self, given: str | None) -> MissingKeys:
-        """Return what becomes of hidden columns."""
+        """Return how hidden columns are read."""
 
     def shown_schema(self, hidden: HiddenColumns) -> pa.Schema:
         """Return the columns as a read shows them."""

@@ -44,7 +44,7 @@ class RekeyWork(ABC):
 
     @abstractmethod
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return what makes the calls to the KMS for files whose turn comes later."""
+        """Return an object that makes the calls to the KMS for later files ahead of time."""
 
     @abstractmethod
     def process(self, task: FileTask, steps: Steps) -> RekeyedFile:

@@ -117,7 +117,7 @@ class Reencryption(RekeyWork):
                 self._ready[path] = wanted, made
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return what makes the calls to the KMS for files whose turn comes later."""
+        """Return an object that makes the calls to the KMS for later files ahead of time."""
         return KeyPrefetch(self.resolver, lambda path: self.ask(path, targets[path]), self.wrapped)
 
     def process(self, task: FileTask, steps: Steps) -> RekeyedFile:

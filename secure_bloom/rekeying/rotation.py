@@ -110,7 +110,7 @@ class Rotation(RekeyWork):
         return None if outside.footer is None else outside.footer.leaves
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return what makes the calls to the KMS for files whose turn comes later."""
+        """Return an object that makes the calls to the KMS for later files ahead of time."""
         del targets
         return KeyPrefetch(self.resolver, self.ask, lambda: self.rewrapper.asked)
 

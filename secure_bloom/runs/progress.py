@@ -29,7 +29,10 @@ class Meter:
             self._report()
 
     def steps(self, task: FileTask, pool: Executor) -> Steps:
-        """Return what does the steps of a file in a pool, and counts each one when it is done."""
+        """Return a function that does the steps of a file in a pool, and counts them.
+
+        Each step is counted when it is done.
+        """
 
         def each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             self._open(task, len(items))

@@ -89,7 +89,7 @@ class Target(Protocol):
         """Return the files to process. Raises the errors of their listing."""
 
     def publishing(self, *, dry_run: bool) -> AbstractContextManager[Publication]:
-        """Return what publishes the batches.
+        """Return a context manager, whose publication publishes the batches.
 
         An exception in its block removes new files that are not published.
         """

@@ -60,7 +60,7 @@ class Work(Protocol[R]):
         """Return the same work for files that this number of threads share."""
 
     def prefetch(self, targets: Mapping[str, str | None]) -> KeyPrefetch:
-        """Return what makes the calls to the KMS for files whose turn comes later."""
+        """Return an object that makes the calls to the KMS for later files ahead of time."""
 
     def process(self, task: FileTask, steps: Steps) -> R:
         """Process one file. Errors of this package become a failed report."""

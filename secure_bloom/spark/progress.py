@@ -76,7 +76,7 @@ def _completed(context: Any, tag: str) -> int:
 
 
 def stages_of(context: Any, tag: str) -> Iterator[Any]:
-    """Yield what Spark knows of the stages of the jobs with a tag."""
+    """Yield Spark's description of each stage of the jobs with a tag."""
     # PySpark's own tracker finds jobs by their group only.
     jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)
     tracker = context.statusTracker()

@@ -221,7 +221,7 @@ def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
 
 
 def require_same(source: StoredObject, mark: str) -> Any:
-    """Return the properties of the blob. Raises FileChangedError if it is another blob by now."""
+    """Return the properties of the blob. Raises FileChangedError if it was replaced."""
     found = source.client.blob(source.bucket, source.key).get_blob_properties(
         etag=mark, match_condition=MatchConditions.IfNotModified
     )

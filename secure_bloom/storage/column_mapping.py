@@ -138,7 +138,7 @@ class OlderColumn:
 
 
 def older_columns(current: ColumnMapping, older: Iterable[ColumnMapping]) -> list[OlderColumn]:
-    """Return the columns that older schemas of a table call otherwise than files show them now.
+    """Return the columns that have another name in older schemas than files show now.
 
     A column comes before those inside it.
     """

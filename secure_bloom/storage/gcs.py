@@ -248,10 +248,7 @@ class _NewBlob(Blob):  # type: ignore[misc]
 
 
 def _found(origin: Origin) -> Any:
-    """Return the object as it is now.
-
-    Raises FileChangedError if it is not the object that was read.
-    """
+    """Return the object. Raises FileChangedError if it is not the object that was read."""
     source = origin.object
     found = source.client.bucket(source.bucket).get_blob(source.key)
     if found is None or str(found.generation) != origin.mark:

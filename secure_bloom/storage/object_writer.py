@@ -250,7 +250,7 @@ class ObjectWriter(ABC):
 
     @abstractmethod
     def _require_same(self, origin: Origin) -> None:
-        """Raise FileChangedError if the origin is another object by now."""
+        """Raise FileChangedError if another program replaced the origin."""
 
     def _check(self) -> None:
         """Check the permit, and for stores that ignore conditions also for changes.
@@ -288,7 +288,7 @@ def already_there(target: StoredObject) -> FileChangedError:
 
 
 def changed(source: StoredObject) -> SecureBloomError:
-    """Return the error for an object that is another one by now."""
+    """Return the error for an object that another program replaced."""
     return error_of(CHANGED, source.path)
 
 

@@ -86,7 +86,7 @@ def sections_of(
 
 
 def _in_turn(pieces: Callable[[], Iterator[bytes]], names: list[str]) -> Iterator[Section]:
-    """Yield sections; what the caller leaves of one is skipped."""
+    """Yield sections. The rest of a section that the caller does not read is skipped."""
     own = pieces()
     while True:
         for _ in own:

@@ -197,7 +197,7 @@ _SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
 
 
 def _is_skippable(data: bytes) -> bool:
-    """Return whether a frame is one that decompressors skip. It is searched as it is stored."""
+    """Return whether decompressors skip a frame. Its bytes are searched as they are stored."""
     return len(data) >= 8 and data[1:4] == b"\x2a\x4d\x18" and data[0] & 0xF0 == 0x50
 
 

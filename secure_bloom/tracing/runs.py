@@ -40,7 +40,7 @@ DIGEST_SIZES: Final = frozenset(DIGESTS.values())
 
 
 def in_runs(text: bytes, digest: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield what runs of Base64, Base32 and hexadecimal digits hold, and report digests."""
+    """Yield the content of runs of Base64, Base32 and hexadecimal digits, and report digests."""
     spans = np.empty((_MOST_RUNS, 2), np.int64)
     data, start = np.frombuffer(text, np.uint8), 0
     found: list[bytes] = []
@@ -169,7 +169,7 @@ def _plain_forms(run: bytes) -> Iterator[bytes]:
 
 
 def _inflated(plain: bytes) -> Iterator[bytes]:
-    """Yield what bytes hold that deflate packed, as in messages of SAML, or brotli."""
+    """Yield the content of bytes that deflate (as in messages of SAML) or brotli packed."""
     unpacker = zlib.decompressobj(wbits=-15)
     with suppress(zlib.error):
         content = unpacker.decompress(plain, _LONGEST_INFLATED)

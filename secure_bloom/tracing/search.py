@@ -83,7 +83,7 @@ class PartTrace:
 
 
 class Word(NamedTuple):
-    """A word of a text: folded, the way round that comes first, and as it is written there."""
+    """A word of a text: folded, in the direction of :func:`first_of_both`, and as written."""
 
     folded: bytes
     written: bytes
@@ -193,7 +193,7 @@ class _Scan:
         self.unread: dict[tuple[str, str], None] = {}
 
     def part(self, part: Part) -> PartTrace:
-        """Return what a part has."""
+        """Return the trace of a part."""
         seen = _Seen(self._index, part.place)
         if part.pieces is not None:
             blocks = _blocks(_as_utf8(part.pieces, seen))
@@ -316,7 +316,7 @@ def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Seen:
-    """What was seen of one part."""
+    """The hits, digests and numbers that were seen in one part."""
 
     def __init__(self, index: WordIndex, place: str) -> None:
         self._index = index
@@ -392,7 +392,7 @@ class _Seen:
                 self.take_digest(value)
 
     def trace(self) -> PartTrace:
-        """Return what was seen."""
+        """Return the trace of the part."""
         trace = self._trace
         trace.size = self.size
         trace.entries = self._entries.found()

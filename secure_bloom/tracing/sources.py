@@ -148,7 +148,7 @@ _Opener = Callable[[BinaryIO, Opened, str, int], Iterator[Part]]
 
 
 def _openers(file: BinaryIO, head: bytes) -> Iterator[_Opener]:
-    """Yield what opens a file, by its first bytes and by its last ones: a file may be both."""
+    """Yield the functions that open a file, by its first and last bytes. Two may fit."""
     yield from _by_head(head)
     file.seek(0)
     if zipfile.is_zipfile(file):
@@ -251,7 +251,7 @@ def _rest(
 
 
 def _skippable(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield what is packed in the frames that decompressors of zstd and lz4 skip."""
+    """Yield the parts that are packed in frames that decompressors of zstd and lz4 skip."""
     if kind not in ("zstd", "lz4") or not file.seekable():
         return
     file.seek(0)
@@ -535,7 +535,7 @@ _KERNING: Final = re.compile(rb"\)\s*+(?:-?[\d.]++\s*+)?+\(")
 
 
 def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
-    """Return what a stream holds up to its end or its damage, and whether that is all of it.
+    """Return the content of a stream up to its end or its damage, and whether that is all of it.
 
     Packed bytes are given to zlib in pieces that grow: it copies what follows the stream.
     """
@@ -552,7 +552,7 @@ def _stream_of_pdf(packed: memoryview, budget: Budget) -> tuple[bytes, bool]:
 
 
 def _inside(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield what is packed inside a file that is no container, or after a container's start.
+    """Yield the parts packed inside a file that is no container, or after a container's start.
 
     A file in which nothing can be opened, and that looks packed, is tried with the codecs that
     leave no mark.  Raises UnreadError if none of them has packed it.
@@ -692,7 +692,7 @@ def _begins_stream(file: BinaryIO, start: int) -> bool:
 
 
 def _tried(kind: str, file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
-    """Yield what unpacks at a place where packed data may begin; chance makes some such places."""
+    """Yield the content of packed data that may begin at a place. Some such places are chance."""
     pieces = decompressed(file, kind, opened.budget)
     try:
         first = next(pieces, b"")

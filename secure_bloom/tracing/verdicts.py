@@ -43,7 +43,7 @@ _LEAST_ALONE = 2
 def verdict(
     counts: Mapping[int, int], size: int, values: int, distinct: int | None = None
 ) -> Meaning:
-    """Return what distinct words, counted by kind, mean in a text of ``size`` bytes.
+    """Return the meaning of distinct words, counted by kind, in a text of ``size`` bytes.
 
     ``values`` is how many distinct values the column has, and ``distinct`` how many the column of
     the file has in which the words are.

@@ -53,14 +53,14 @@ def written_words(
 
 
 class _Written(WordIndex):
-    """Takes the words of texts, in the place of an index that is asked for them."""
+    """A stand-in for an index, which collects the words that it is asked for."""
 
     def __init__(self) -> None:
         super().__init__((), ())
         self.words: dict[bytes, None] = {}
 
     def found_in(self, text: bytes, _: Room) -> Iterator[tuple[NDArray[np.uint8], Found]]:
-        """Take the words of a text, and yield nothing."""
+        """Collect the words of a text, and yield nothing."""
         plain = text.replace(codecs.BOM_UTF8, b"\n")
         for span in _SPANS:
             for match in span.finditer(plain):

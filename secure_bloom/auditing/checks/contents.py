@@ -64,7 +64,7 @@ class Content(enum.Enum):
 
 
 def content_of(file: InputFile, keys: Collection[bytes] = ()) -> Content:
-    """Return what the file is; ``keys`` are the forms of master keys to look for."""
+    """Return the kind of a file. ``keys`` are the forms of master keys to look for."""
     if _ends_with_footer(file):
         return Content.FOOTER
     head = file.read_at(0, min(file.size, _SEARCHED))

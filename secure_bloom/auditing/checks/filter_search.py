@@ -106,7 +106,7 @@ def _known(head: bytes) -> _Header:
 
 
 def _header(head: bytes) -> _Header | None:
-    """Return what the header at the start of ``head`` says, or None if there is none."""
+    """Return the filter's size, and where its bits start, by the header. None without one."""
     try:
         fields, end = _fields(head, 0)
         kind, value = fields[_NUM_BYTES]

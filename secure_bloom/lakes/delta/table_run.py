@@ -106,7 +106,7 @@ class TableRun:
 
     @contextmanager
     def publishing(self, *, dry_run: bool) -> Iterator[DeltaPublication]:
-        """Yield what commits the new files. An exception removes those that are not committed."""
+        """Yield the publication that commits new files. An exception removes uncommitted ones."""
         publication = DeltaPublication(
             self.table,
             self.files,

@@ -45,7 +45,7 @@ class WritableDelta(WritableTable):
         return column_names(self._table.metadata)
 
     def older_columns(self) -> list[OlderColumn]:
-        """Return the columns that older versions of the log call otherwise."""
+        """Return the columns that have another name in older versions of the log."""
         names = self.opened_names
         # Without column mapping no column is dropped or renamed, and files have the table's names.
         return [] if names is None else older_columns(names, older_names(self._table.folder))

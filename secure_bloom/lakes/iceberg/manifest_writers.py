@@ -40,7 +40,7 @@ class _DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc, unused-igno
         self._of_entries = manifest_entry_schema_with_data_file(_FIELDS, file)
 
     def content(self) -> ManifestContent:
-        """Return what the manifest lists."""
+        """Return the kind of files that the manifest lists."""
         return ManifestContent.DELETES
 
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:

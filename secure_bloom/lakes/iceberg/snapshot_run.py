@@ -113,7 +113,7 @@ class IcebergRun:
             yield opened_location(path), reason
 
     def publishing(self, *, dry_run: bool) -> AbstractContextManager[IcebergPublication]:
-        """Return what commits the new files. An exception removes those that are not committed."""
+        """Return the publication that commits new files. An exception removes uncommitted ones."""
         publication = IcebergPublication(run=self, is_dry=dry_run, notes=list(self.notes))
         return given_up_on_error(publication, publication.give_up)
 

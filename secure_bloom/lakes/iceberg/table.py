@@ -405,7 +405,7 @@ _Field = tuple[str, int]
 
 
 def old_metadata(table: IcebergTable) -> OldMetadata:
-    """Return what every metadata file beside the table's own shows, with all their snapshots."""
+    """Return what all metadata files but the table's own show, with all of their snapshots."""
     live, seen = frozenset(table.files), set[str]()
     names: dict[_Field, set[str]] = {}
     bounds: dict[str, set[_Field]] = {}

@@ -34,7 +34,7 @@ class WritableIceberg(WritableTable):
         return self.names
 
     def older_columns(self) -> list[OlderColumn]:
-        """Return the columns that other schemas of the metadata call otherwise."""
+        """Return the columns that have another name in other schemas of the metadata."""
         schemas = sorted(self._table.metadata.schemas, key=lambda it: it.schema_id)
         return older_columns(self.names, (names_of_structure(it.as_struct()) for it in schemas))
 

@@ -117,8 +117,8 @@ class Batch:
         """Return the codes of the row groups that may match, ascending.
 
         ``filters`` yields the answers to one question after the other: an ``ANSWER`` number for
-        each chunk that :meth:`unasked` names when the question's turn comes, any for chunks that
-        bounds rule out, and ``ANSWER_UNUSUAL`` for those that the steps must check.
+        each chunk. Just before, it calls :meth:`unasked`, which names the chunks whose answers
+        count. ``ANSWER_UNUSUAL`` is the answer for chunks that the steps must check.
         """
         answered = []
         for number, answers in enumerate(filters):

@@ -100,7 +100,7 @@ class Segment(ColumnChunks):
         return np.greater_equal(self.bounds[:, 0], _NO_FILTER)
 
     def ask(self, runs: Numbers, hashes: NDArray[np.uint64]) -> Bytes:
-        """Return what the filter of each chunk answers for its run of the hashes.
+        """Return the answer of each chunk's filter for its run of the hashes.
 
         Only filters in memory answer, and only for a run that does not start below zero.
         """
@@ -203,7 +203,7 @@ class KeptColumns:
         self._taken = 0
 
     def moved(self, files: TableFiles) -> KeptColumns:
-        """Return what is kept, for ``files``, a newer state of the table."""
+        """Return these columns for ``files``, a newer state of the table."""
         new, numbers = KeptColumns(files), np.array(self.files.ordinals_in(files), np.int64)
         with self._lock:
             # Nothing is kept here any more: the account is closed.

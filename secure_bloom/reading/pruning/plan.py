@@ -31,7 +31,10 @@ class Reads(enum.Enum):
 
 
 class Step(enum.StrEnum):
-    """The steps that can rule a row group out, cheapest first: the label of each, and its reads."""
+    """The steps that can rule a row group out, cheapest first.
+
+    Each has a label, and what it reads.
+    """
 
     reads: Reads
 

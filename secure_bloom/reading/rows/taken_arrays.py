@@ -48,7 +48,7 @@ ArrayMaker = Callable[[Taken], pa.Array]
 
 
 def array_maker(leaf: Leaf, type_: pa.DataType) -> ArrayMaker | None:
-    """Return what makes arrays of ``type_``, the leaf's type in Arrow.
+    """Return a function that makes arrays of ``type_``, the leaf's type in Arrow.
 
     Return None for a type that is left to pyarrow.
     """
