@@ -29,7 +29,7 @@ from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.reading.table.table_state import LoggedTable
 from secure_bloom.running.bounded_documents import parsed_json
 from secure_bloom.running.memory_budget import MemoryShare
-from secure_bloom.spark.spark_types import merged_type, spark_type
+from secure_bloom.spark.spark_types import common_type, merged_type, spark_type
 from secure_bloom.storage.paths import as_paths
 
 #: The key under which Spark writes its own schema into a footer.
@@ -208,16 +208,19 @@ def _declared(field: pa.Field) -> st.StructField:
 
 
 def _field(stored: pa.Field, kinds: Iterable[_FileSchema]) -> st.StructField:
-    """Return the column as Spark gets it, from a file that stores it in the table's type."""
-    name = stored.name
-    kind = next((k for k in kinds if _has(k.columns.arrow, stored)), None)
-    with located(column=name):
-        if kind is None:
-            return st.StructField(name, merged_type(stored.type))
-        if name in kind.written:
-            return st.StructField(name, kind.written[name])
-        leaves = iter([kind.columns.leaves[ordinal] for ordinal in kind.columns.below(name)])
-        return st.StructField(name, spark_type(stored.type, leaves))
+    """Return the column as Spark gets it, from the files that store it in the table's type."""
+    with located(column=stored.name):
+        alike = [_type_in(kind, stored) for kind in kinds if _has(kind.columns.arrow, stored)]
+        found = common_type(alike) if alike else merged_type(stored.type)
+    return st.StructField(stored.name, found)
+
+
+def _type_in(kind: _FileSchema, stored: pa.Field) -> st.DataType:
+    """Return Spark's type of a column in files of one schema."""
+    if stored.name in kind.written:
+        return kind.written[stored.name]
+    leaves = iter([kind.columns.leaves[ordinal] for ordinal in kind.columns.below(stored.name)])
+    return spark_type(stored.type, leaves)
 
 
 def _has(schema: pa.Schema, field: pa.Field) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -16,6 +16,7 @@ from secure_bloom.spark.compat import arrow_schema_in_utc
 
 _MILLIS, _MICROS = 1_000_000, 1_000
 
+_INTERVAL_TYPES = (st.DayTimeIntervalType, st.YearMonthIntervalType)
 _LEAVE_OUT = 'leave the column out: .option("columns", "the others, ...")'
 
 
@@ -30,6 +31,26 @@ def merged_type(stored: pa.DataType) -> st.DataType:
             f"the files' types unite to {stored}, a type that Spark does not have", hint=_LEAVE_OUT
         ) from None
     return found
+
+
+def common_type(types: Sequence[st.DataType]) -> st.DataType:
+    """Return the type of a column that files store in one Arrow type, from the types of the files.
+
+    Raises UnsupportedFeatureError for types that Spark does not unite: INT96 is an instant, and a
+    timestamp without a zone is none.
+    """
+    first, *others = dict.fromkeys(types)
+    for other in others:
+        if not (isinstance(first, _INTERVAL_TYPES) and type(first) is type(other)):
+            raise UnsupportedFeatureError(
+                f"some files have {first.simpleString()}, others {other.simpleString()}, which "
+                "Spark does not unite",
+                hint=_LEAVE_OUT,
+            )
+        first = type(first)(
+            min(first.startField, other.startField), max(first.endField, other.endField)
+        )
+    return first
 
 
 def spark_type(stored: pa.DataType, leaves: Iterator[Leaf]) -> st.DataType:

@@ -317,6 +317,23 @@ class TestTypes:
         assert 'option("columns"' in str(caught.value)
         assert ours(spark, tmp_path, columns="id").collect() == [(1,)]
 
+    @pytest.mark.parametrize("first", ["INT96", "NTZ"])
+    def test_an_instant_and_a_local_time_are_refused_whatever_the_names_of_the_files_are(
+        self, spark: SparkSession, tmp_path: Path, first: str
+    ) -> None:
+        """Arrow has no zone for both; the first file decided what the others mean."""
+        table = pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us"))})
+        for number in range(2):
+            is_int96 = (number == 0) == (first == "INT96")
+            pq.write_table(
+                table, tmp_path / f"{number}.parquet", use_deprecated_int96_timestamps=is_int96
+            )
+        with pytest.raises(Exception, match="column at: some files have timestamp"):
+            ours(spark, tmp_path)
+        with pytest.raises(Exception, match="CANNOT_MERGE"):
+            spark.read.option("mergeSchema", "true").parquet(str(tmp_path))
+        assert ours(spark, tmp_path, columns="id").collect() == [(1,), (1,)]
+
     def test_a_type_of_a_users_own_in_a_footer_runs_no_code(
         self, spark: SparkSession, tmp_path: Path
     ) -> None:

@@ -9,7 +9,12 @@ from secure_bloom.errors import UnsupportedFeatureError
 
 st = pytest.importorskip("pyspark.sql.types", reason="needs the extra spark")
 
-from secure_bloom.spark.spark_types import arrow_schema, check_carried, merged_type  # noqa: E402
+from secure_bloom.spark.spark_types import (  # noqa: E402
+    arrow_schema,
+    check_carried,
+    common_type,
+    merged_type,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,3 +45,14 @@ def test_a_type_that_no_python_source_carries_is_named() -> None:
     schema = st.StructType([st.StructField("gap", st.CalendarIntervalType())])
     with pytest.raises(UnsupportedFeatureError, match="gap"):
         check_carried(schema)
+
+
+def test_types_that_files_have_for_one_stored_type() -> None:
+    hours, days = st.DayTimeIntervalType(1, 1), st.DayTimeIntervalType(0, 0)
+    assert common_type([hours, days, hours]) == st.DayTimeIntervalType(0, 1)
+    assert common_type([st.LongType(), st.LongType()]) == st.LongType()
+    for other in (st.LongType(), st.YearMonthIntervalType(0, 0)):
+        with pytest.raises(UnsupportedFeatureError, match="does not unite"):
+            common_type([hours, other])
+    with pytest.raises(UnsupportedFeatureError, match="timestamp, others timestamp_ntz"):
+        common_type([st.TimestampType(), st.TimestampNTZType()])
