@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,11 +57,6 @@ def lake(tmp_path: Path) -> Path:
     return lake
 
 
-def cli(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "secure_bloom", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def keys_of(path: Path) -> dict[str, str | None]:
     (file,) = sb.inspect(path, keys=KEYRING).to_dict()["files"]
     columns = file["row_groups"][0]["columns"]
@@ -107,9 +100,9 @@ def test_the_commands_do_the_same(lake: Path) -> None:
         ("add", lake),
         ("policy", "check", policy, "--table", lake),
     ):
-        done = cli(*words, *(() if words[0] == "policy" else ("--policy", policy)))
+        done = run(*words, *(() if words[0] == "policy" else ("--policy", policy)))
         assert done.returncode == 0, done
-    done = cli("audit", lake, "--policy", policy, "--severity", "medium")
+    done = run("audit", lake, "--policy", policy, "--severity", "medium")
     assert (done.returncode, "policy-column-unknown" in done.stdout) == (0, False), done
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from testing.tables import Mode
 from testing.tables import write as write_encrypted
 
-ROWS = 60_000
+ROWS = 30_000
 _DAY = datetime.date(2020, 1, 1)
 
 

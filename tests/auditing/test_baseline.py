@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing.baseline import known_finding, known_findings
 from secure_bloom.auditing.findings import Severity
+from testing.command_line import run
 
 
 @pytest.fixture
@@ -27,28 +26,23 @@ def lake(tmp_path: Path) -> Path:
     return lake
 
 
-def cli(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "secure_bloom", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_only_what_is_new_makes_an_audit_fail(lake: Path) -> None:
     policy, last = lake.parent / "policy.toml", lake.parent / "last.json"
     words = ("audit", lake, "--policy", policy)
-    first = cli(*words, "--json")
+    first = run(*words, "--json")
     assert first.returncode == 1
     last.write_text(first.stdout)
-    done = cli(*words, "--baseline", last)
+    done = run(*words, "--baseline", last)
     assert (done.returncode, "clean" in done.stdout) == (0, True), done
     pq.write_table(pa.table({"email": ["a"]}), lake / "customers" / "new.parquet")
     report = sb.audit(lake, policy=policy, baseline=last)
     (finding,) = report.findings
     assert finding.path == str(lake / "customers" / "new.parquet")
     assert {known_finding(it) for it in report.ignored} == known_findings(last)
-    assert cli(*words, "--baseline", last).returncode == 1
+    assert run(*words, "--baseline", last).returncode == 1
     # The new report is the next baseline, with what was known already.
     last.write_text(report.to_json())
-    assert cli(*words, "--baseline", last).returncode == 0
+    assert run(*words, "--baseline", last).returncode == 0
 
 
 def test_another_spelling_of_a_path_is_the_same_path(
@@ -125,21 +119,21 @@ def test_a_report_counts_by_table(lake: Path) -> None:
 
 def test_the_terminal_has_a_line_for_each_table(lake: Path) -> None:
     policy = lake.parent / "policy.toml"
-    shown = cli("audit", lake, "--policy", policy).stdout.splitlines()
+    shown = run("audit", lake, "--policy", policy).stdout.splitlines()
     assert "customers (1 file): 1 low" in shown
     assert "orders (2 files): 1 unchecked" in shown
-    cli("add", lake / "customers", "--policy", policy)
-    shown = cli("audit", lake, "--policy", policy).stdout.splitlines()
+    run("add", lake / "customers", "--policy", policy)
+    shown = run("audit", lake, "--policy", policy).stdout.splitlines()
     assert "customers (1 file): clean" in shown
     # One table is the whole report.
-    alone = cli("audit", lake / "customers", "--policy", policy).stdout
+    alone = run("audit", lake / "customers", "--policy", policy).stdout
     assert "(1 file)" not in alone
 
 
 def test_the_page_is_blank_where_nothing_was_looked_at(lake: Path) -> None:
     page = lake.parent / "audit.html"
     words = ("audit", lake, "--policy", lake.parent / "policy.toml", "--format", "html")
-    cli(*words, "--output", page)
+    run(*words, "--output", page)
     rows = {
         name: line
         for line in page.read_text().splitlines()
@@ -151,13 +145,13 @@ def test_the_page_is_blank_where_nothing_was_looked_at(lake: Path) -> None:
     assert 'class="clean"' not in rows["orders/bad"]
     assert "<h2>Tables</h2>" in page.read_text()
     # A file of the sample stays as it is; the others are blank, with the reason.
-    cli(*words, "--output", page, "--sample", "1")
+    run(*words, "--output", page, "--sample", "1")
     assert page.read_text().count("1 of 1 file not looked at") == 2 * 3
 
 
 def test_numbers_of_runs_for_prometheus(lake: Path) -> None:
     policy, metrics = lake.parent / "policy.toml", lake.parent / "run.prom"
-    cli("audit", lake, "--policy", policy, "--metrics", metrics)
+    run("audit", lake, "--policy", policy, "--metrics", metrics)
     text = metrics.read_text()
     size = sum(file.stat().st_size for file in lake.rglob("x.parquet"))
     numbers = (f"bytes {size}", "filters 0", "failures 1")
@@ -169,10 +163,10 @@ def test_numbers_of_runs_for_prometheus(lake: Path) -> None:
         "findings_ignored 0",
     ):
         assert f"\nsecure_bloom_audit_{line}\n" in text
-    assert cli("add", lake, "--policy", policy, "--metrics", metrics).returncode == 2
+    assert run("add", lake, "--policy", policy, "--metrics", metrics).returncode == 2
     text = metrics.read_text()
     for line in ('files{status="added"} 1', 'filters{action="added"} 1', "failures 1"):
         assert f"\nsecure_bloom_add_{line}\n" in text
     assert "secure_bloom_add_seconds 0." in text
-    cli("audit", lake, "--policy", policy, "--metrics", metrics)
+    run("audit", lake, "--policy", policy, "--metrics", metrics)
     assert "\nsecure_bloom_audit_filters 1\n" in metrics.read_text()

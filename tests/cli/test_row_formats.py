@@ -310,8 +310,9 @@ def test_a_name_says_the_format_and_what_was_written_is_said(tmp_path: Path, nam
     assert read(tmp_path / "in.parquet", "-q", "--output", output) == ""
 
 
-@pytest.mark.parametrize("verb", ["read", "sql"])
-@pytest.mark.parametrize("form", ["parquet", "arrow", "tsv"])
+@pytest.mark.parametrize(
+    ("verb", "form"), [("read", "parquet"), ("sql", "arrow"), ("read", "tsv"), ("sql", "parquet")]
+)
 def test_rows_go_into_a_pipe_in_each_format(lake: Path, verb: str, form: str) -> None:
     asked = [str(lake)] if verb == "read" else [f"select * from '{lake}'"]
     command = [sys.executable, "-m", "secure_bloom", verb, *asked, "--format", form, "-o", "-"]
@@ -326,7 +327,7 @@ def test_rows_go_into_a_pipe_in_each_format(lake: Path, verb: str, form: str) ->
     assert rows.to_pylist() == [{"a": number} for number in range(5)]
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_pipe_gets_utf8_whatever_the_locale(tmp_path: Path, form: str) -> None:
     pq.write_table(pa.table({"t": ["Zoë 漢"]}), tmp_path / "x.parquet")
     command = [sys.executable, "-m", "secure_bloom", "read", str(tmp_path / "x.parquet")]

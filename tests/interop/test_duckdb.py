@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -417,21 +418,22 @@ def test_files_in_clear_get_filters_where_duckdb_reads(tmp_path: Path) -> None:
 _BLOBS = [bytes([n, 255 - n, 0x80 | n % 128]) for n in range(1, 200)]
 _COUNT_LOST = """
 import json, sys, duckdb
-path, *blobs = json.load(sys.stdin)
+paths, blobs = json.load(sys.stdin)
 with duckdb.connect() as connection:
     lost = 0
-    for blob in blobs:
-        query = f"SELECT count(*) FROM '{path}' WHERE x = ?"
-        lost += connection.execute(query, [bytes.fromhex(blob)]).fetchall() == [(0,)]
+    for path in paths:
+        for blob in blobs:
+            query = f"SELECT count(*) FROM '{path}' WHERE x = ?"
+            lost += connection.execute(query, [bytes.fromhex(blob)]).fetchall() == [(0,)]
 print(duckdb.__version__, lost)
 """
 
 
-def _lost_blobs(path: Path, **environment: str) -> tuple[str, int]:
-    """The version of DuckDB, and how many of the values it does not find."""
+def _lost_blobs(paths: list[Path], **environment: str) -> tuple[str, int]:
+    """The version of DuckDB, and how many of the values it does not find in the files."""
     done = subprocess.run(
         [sys.executable, "-c", _COUNT_LOST],
-        input=json.dumps([str(path), *(blob.hex() for blob in _BLOBS)]),
+        input=json.dumps([list(map(str, paths)), [blob.hex() for blob in _BLOBS]]),
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -441,19 +443,17 @@ def _lost_blobs(path: Path, **environment: str) -> tuple[str, int]:
     return version, int(lost)
 
 
-@pytest.mark.parametrize("kind", [pa.binary(), pa.binary(3)])
-@pytest.mark.parametrize("dictionary", [False, True])
-def test_binary_values_are_found_by_duckdb_before_2_too(
-    tmp_path: Path, kind: pa.DataType, dictionary: bool
-) -> None:
-    path = tmp_path / "x.parquet"
-    rows = pa.table({"x": pa.array(_BLOBS, kind)})
-    pq.write_table(rows, path, use_dictionary=dictionary, row_group_size=50)
-    sb.add_bloom_filters(path, columns=["x"])
-    assert _lost_blobs(path) == (duckdb.__version__, 0)
+def test_binary_values_are_found_by_duckdb_before_2_too(tmp_path: Path) -> None:
+    paths = []
+    for kind, dictionary in product([pa.binary(), pa.binary(3)], [False, True]):
+        paths.append(tmp_path / f"{len(paths)}.parquet")
+        rows = pa.table({"x": pa.array(_BLOBS, kind)})
+        pq.write_table(rows, paths[-1], use_dictionary=dictionary, row_group_size=50)
+        sb.add_bloom_filters(paths[-1], columns=["x"])
+    assert _lost_blobs(paths) == (duckdb.__version__, 0)
     if not DUCKDB.is_dir():
         pytest.skip("needs an older DuckDB beside the environment")
-    assert _lost_blobs(path, PYTHONPATH=str(DUCKDB)) == ("1.5.5", 0)
+    assert _lost_blobs(paths, PYTHONPATH=str(DUCKDB)) == ("1.5.5", 0)
 
 
 def test_a_filter_of_intervals_would_lose_rows_in_files_of_duckdb_itself(

@@ -102,12 +102,15 @@ def test_the_jar_of_a_package_in_a_zip_is_copied_out(tmp_path: Path, cache: Path
     assert [it.name for it in cache.iterdir()] == [Path(jar).name]
 
 
-def test_the_classes_run_on_the_oldest_java_of_any_spark(tmp_path: Path) -> None:
-    """The version of the class files is that of Java 8 or older, and so is all that they call."""
+def test_the_classes_have_the_version_of_the_oldest_java_of_any_spark() -> None:
     with zipfile.ZipFile(jvm.kms_jar()) as archive:
         for name in archive.namelist()[1:]:
             magic, _, version = struct.unpack(">IHH", archive.read(name)[:8])
             assert (magic, version <= JAVA_8) == (0xCAFEBABE, True)
+
+
+@pytest.mark.slow
+def test_the_classes_call_what_the_oldest_java_of_any_spark_has(tmp_path: Path) -> None:
     javac = shutil.which("javac")
     if javac is None:
         pytest.skip("needs a JDK: javac knows what Java 8 has")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.storage.storage_options import granted, storage_grant, with_storage_options
+from testing.command_line import run
 from testing.storage import Bucket, port, s3_rights
 
 __all__ = ["port", "s3_rights"]
@@ -154,11 +153,6 @@ def test_hudi_and_paimon_use_them(lake: Bucket, port: str) -> None:
     assert str(verdict.verdict) == "absent"
 
 
-def cli(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "secure_bloom", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_the_command_line_takes_them(lake: Bucket, port: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("testing\n")
@@ -168,15 +162,15 @@ def test_the_command_line_takes_them(lake: Bucket, port: str, tmp_path: Path) ->
     content = lake.objects()["lake/x.parquet"]
     for number in range(40):
         lake.put(f"lake/{number}.parquet", body=content)
-    done = cli("add", path, "--column", "email", "--json", *options)
+    done = run("add", path, "--column", "email", "--json", *options)
     assert done.returncode == 0, done.stderr
     assert {file["status"] for file in json.loads(done.stdout)["files"]} == {"added"}
-    done = cli("sql", f"SELECT count(*) AS n FROM '{path}' WHERE email = 'a'", "--json", *options)
+    done = run("sql", f"SELECT count(*) AS n FROM '{path}' WHERE email = 'a'", "--json", *options)
     assert json.loads(done.stdout)["data"] == [{"n": 41}], done
-    done = cli("probe", path, "email", "zz", *options)
+    done = run("probe", path, "email", "zz", *options)
     assert done.returncode == 1, done
     # The environment has no rights, and nothing that may be a secret is quoted.
     for wrong in ("hunter2", "account_key=hunter2"):
-        done = cli("inspect", path, "--storage-option", wrong)
+        done = run("inspect", path, "--storage-option", wrong)
         assert done.returncode == 2
         assert "hunter2" not in done.stdout + done.stderr
