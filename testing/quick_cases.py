@@ -1,8 +1,9 @@
 """Choose the cases of each test that `make test` runs; `make test-all` runs all.
 
 A test that runs in two ways, for example with the C extension and without it, runs half of its
-cases in each.  Tests with a single case take the ways in turns.  Of the cases of three parameters
-or more, so many are kept that each pair of values is in one: a mistake seldom needs three values.
+cases in each.  Tests with a single case take the ways in turns.  Tests of the four encryption modes
+take two of them, in turns.  Of the cases of three parameters or more, so many are kept that each
+pair of values is in one: a mistake seldom needs three values.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from typing import Any
 
 import pytest
 
+from testing.tables import Mode
+
 #: Fixtures by which every test of a file tries the same two ways: with the C extension or without
 #: it (the tests of kernels compare both for each kernel), on Spark's driver or its executors.
 _ALTERNATE = frozenset({"both_ways", "either_way", "has_extension", "way"})
 #: All fixtures by which a test runs in two ways.
 _WAYS = _ALTERNATE | {"any_bucket", "proxy"}
+#: Every other test of a file takes these modes, and the next one those.
+_MODES = (frozenset({Mode.PLAIN, Mode.ENCRYPTED}), frozenset({Mode.SIGNED, Mode.UNIFORM}))
 
 
 def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
@@ -28,21 +33,30 @@ def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
         if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     found: set[pytest.Item] = set()
-    singles: Counter[str] = Counter()
+    turns: Counter[str] = Counter()
     for test, functions in tests.items():
+        turn = f"{test.partition('::')[0]} "
+        if {mode for item in functions for mode in _modes(item)} == set(Mode):
+            taken = _MODES[turns[turn + "modes"] % 2]
+            turns[turn + "modes"] += 1
+            found.update(item for item in functions if not taken.issuperset(_modes(item)))
+        kept = [item for item in functions if item not in found]
         cases: dict[tuple[tuple[str, int], ...], list[Any]] = {}
-        for item in functions:
+        for item in kept:
             given = item.callspec.params.items()
             case = tuple((name, id(value)) for name, value in given if name not in _WAYS)
             cases.setdefault(case, []).append(item)
         if len(cases) > 1:
             found |= _other_ways(list(cases.values()))
-        elif len(functions) == 2 and _ALTERNATE.intersection(functions[0].callspec.params):
-            file = test.partition("::")[0]
-            found.add(functions[singles[file] % 2])
-            singles[file] += 1
-        found |= _same_pairs([item for item in functions if item not in found])
+        elif len(kept) == 2 and _ALTERNATE.intersection(kept[0].callspec.params):
+            found.add(kept[turns[turn + "ways"] % 2])
+            turns[turn + "ways"] += 1
+        found |= _same_pairs([item for item in kept if item not in found])
     return found
+
+
+def _modes(item: Any) -> list[Mode]:
+    return [value for value in item.callspec.params.values() if isinstance(value, Mode)]
 
 
 def _other_ways(cases: list[list[Any]]) -> set[Any]:

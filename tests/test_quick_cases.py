@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from testing.quick_cases import left_out
+from testing.tables import Mode
 
 
 class Item:
@@ -83,6 +84,14 @@ def test_each_case_runs_one_way_and_each_way_some_cases() -> None:
 def test_tests_with_one_case_take_turns() -> None:
     items = [Item(f"f.py::{name}", {"both_ways": way}) for name in "ab" for way in (0, 1)]
     assert sorted(str(case["both_ways"]) for case in kept(items)) == ["0", "1"]
+
+
+def test_tests_of_all_modes_take_two_in_turns() -> None:
+    items = [Item(f"f.py::{name}", {"mode": mode}) for name in "ab" for mode in Mode]
+    assert {case["mode"] for case in kept(items)} == set(Mode)
+    assert len(kept(items)) == 4
+    some = [Item("f.py::c", {"mode": mode}) for mode in (Mode.PLAIN, Mode.SIGNED, Mode.UNIFORM)]
+    assert len(kept(some)) == 3
 
 
 def test_a_slow_case_stands_for_no_other() -> None:
