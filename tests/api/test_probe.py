@@ -209,7 +209,7 @@ def _survives(content: bytes) -> None:
         assert path.read_bytes() == content
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     content=st.binary(max_size=200),
     magic=st.sampled_from([b"", b"PAR1", b"PARE"]),
@@ -227,7 +227,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[Mode, bytes]:
 
 
 @settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     mode=st.sampled_from([Mode.PLAIN, Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED]),
@@ -249,7 +249,7 @@ def test_mutated_files_are_refused_by_name_or_read(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(mode=st.sampled_from(Mode), share=st.floats(0, 1))
 def test_truncated_files_are_refused_by_name(

@@ -65,7 +65,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(content)
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(mutated(), st.booleans())
 def test_any_mutation_gives_findings_and_nothing_else(content: bytes, check_values: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ def test_any_mutation_gives_findings_and_nothing_else(content: bytes, check_valu
     assert report.files == 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.binary(max_size=300))
 @example(b"PAR1" * 3)
 @example(b"\xff\xff\xff\x7fPAR1" * 3)

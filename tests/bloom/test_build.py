@@ -73,7 +73,7 @@ def _numbers(count: int) -> list[int]:
     return [i * 7919 for i in range(count)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(list(TYPES)), dictionary=st.booleans())
 def test_every_value_is_found(data: st.DataObject, kind: pa.DataType, dictionary: bool) -> None:
     values = data.draw(st.lists(st.none() | TYPES[kind], min_size=1, max_size=60))

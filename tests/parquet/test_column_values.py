@@ -122,7 +122,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
     return pa.array(draw(st.lists(rows, max_size=40)), kind)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     column=columns(),
     mode=st.sampled_from([Mode.PLAIN, Mode.UNIFORM]),

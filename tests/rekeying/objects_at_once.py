@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from testing.interleaving import play_inside, steps_at
 from testing.rekeying_verbs import INSIDE, OUTSIDE, VERBS, reencryption
 from testing.store_proxy import StoreProxy
 from testing.tables import KEYRING, customers, write
+from testing.waiting import eventually
 
 NAME = "lake/x.parquet"
 MATERIAL = "lake/_KEY_MATERIAL_FOR_x.parquet.json"
@@ -84,10 +84,7 @@ def assert_a_late_write_has_its_keys(
     proxy.tell(fail={"late": 0.4, "from_then_on": True, **failure})
     assert reencryption(OUTSIDE, new_data_keys=True)(behind.uri(NAME)).failed
     proxy.tell(fail=None)
-    ends = time.monotonic() + 5
-    while behind.objects()[NAME] == before and time.monotonic() < ends:
-        time.sleep(0.05)
-    assert behind.objects()[NAME] != before
+    assert eventually(lambda: behind.objects()[NAME] != before)
     assert sb.read_table(behind.uri(NAME), keys=KEYRING).equals(customers(8))
     # The next run removes the keys that it does not need.
     assert not reencryption(INSIDE, new_data_keys=True)(behind.uri(NAME)).failed

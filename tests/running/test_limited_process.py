@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import time
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +11,7 @@ from typing import BinaryIO
 import pytest
 
 from secure_bloom.running.limited_process import Emit, LimitedProcessError, in_limited_process
+from testing.waiting import eventually
 
 MIB = 1 << 20
 
@@ -69,8 +69,6 @@ def test_a_process_ends_with_its_caller() -> None:
     messages = in_limited_process(endless, io.BytesIO(), 64 * MIB)
     process = int(next(messages))
     messages.close()
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert eventually(lambda: not Path(f"/proc/{process}").exists())
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)

@@ -41,6 +41,7 @@ from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
 from testing.spark.cluster import POLICY, Cluster, worker_host
 from testing.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+from testing.waiting import eventually
 from tests.spark.typed_tables import copy, data_files, row_groups, write
 
 if TYPE_CHECKING:
@@ -447,7 +448,7 @@ def test_two_steps_at_once_on_one_file_make_one_set_of_filters(
         from secure_bloom.spark.file_task import process
 
         (started / uuid.uuid4().hex).touch()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while len(list(started.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
         return process(task, **options)
@@ -506,7 +507,7 @@ def meeting_survey(path: str, *, marks: str, **options: Any) -> object:
 
     executor = Path.cwd().name  # an executor runs in a folder named after its id
     Path(marks, f"executor-{executor}").touch()
-    wait_for(Path(marks, f"executor-{1 - int(executor)}"))
+    eventually(Path(marks, f"executor-{1 - int(executor)}").exists)
     return survey(path, **options)
 
 
@@ -521,19 +522,13 @@ def faulty_rewrite(task: FileTask, *, marks: str, **options: Any) -> object:
         Path(marks, f"{number}-second").touch()
         return process(task, **options)
     if number == FILES - 1:
-        wait_for(Path(marks, f"{number}-second"))
+        eventually(Path(marks, f"{number}-second").exists)
     report = process(task, **options)
     if number == 0:
         raise RuntimeError("a fault after the write")
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return report
-
-
-def wait_for(mark: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not mark.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

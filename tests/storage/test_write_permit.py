@@ -199,7 +199,7 @@ def test_a_run_ends_only_when_no_task_is_publishing(lake: Path) -> None:
     def publish() -> None:
         with written_under(permit), may_write():
             publishing.set()
-            go_on.wait(10)
+            go_on.wait(60)
             seen.append("published")
 
     def end() -> None:
@@ -210,7 +210,7 @@ def test_a_run_ends_only_when_no_task_is_publishing(lake: Path) -> None:
     with offered_permit(str(lake)) as permit:
         task, ending = threading.Thread(target=publish), threading.Thread(target=end)
         task.start()
-        assert publishing.wait(10)
+        assert publishing.wait(60)
         ending.start()
     seen.append("ended")
     task.join()
@@ -247,7 +247,7 @@ def test_a_permit_that_is_renewed_is_good_after_a_long_pause(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
-        times(monkeypatch, lease=0.4, renewed=0.05),
+        times(monkeypatch, lease=1.2, renewed=0.05),
         offered_permit(str(lake)) as permit,
         written_under(permit),
     ):
@@ -327,7 +327,7 @@ def test_a_permit_stays_withdrawn_although_ctrl_c_is_pressed_twice(
     def interrupted() -> None:
         with offered_permit(put_tables(bucket)) as permit:
             offered.append(permit)
-            assert renewing.wait(10)
+            assert renewing.wait(60)
             raise KeyboardInterrupt
 
     offered: list[write_permit.Permit] = []

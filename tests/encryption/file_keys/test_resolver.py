@@ -133,7 +133,7 @@ class TestCaching:
             meeting = Barrier(2)
 
             def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-                self.meeting.wait(timeout=10)
+                self.meeting.wait(timeout=60)
                 return super().unwrap_key(wrapped_key, master_key_identifier)
 
         resolver = KeyResolver(Meeting())

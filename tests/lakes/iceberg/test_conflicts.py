@@ -43,6 +43,7 @@ from secure_bloom.errors import (
 from secure_bloom.lakes.iceberg.commit_table import CommitTable
 from testing.iceberg_rest import rest_catalog
 from testing.store_proxy import store_proxy
+from testing.waiting import eventually
 from tests.lakes.iceberg.tables import (
     BY_CITY,
     NAME,
@@ -392,9 +393,8 @@ def test_a_refusal_while_our_own_first_request_is_under_way(
             report = sb.add_bloom_filters(NAME, columns=["email"], jobs=1)
             assert [file.status for file in report.files] == ["added"] * 3
         proxy.tell(fail=None)
-        time.sleep(0.6)
+        assert eventually(lambda: len(table.refresh().snapshots()) == 4)
     assert ids(table) == list(range(300))
-    assert len(table.refresh().snapshots()) == 4
     assert unnamed(table) == set()
 
 
@@ -419,8 +419,7 @@ def test_a_commit_that_appears_when_nobody_looks_for_it_any_more(
         with pytest.raises(UnfinishedWriteError, match="did not say"):
             sb.add_bloom_filters(NAME, columns=["email"], jobs=1)
         proxy.tell(fail=None)
-        time.sleep(1.5)
-    assert all(".sb-" in path for path in data_files(table.refresh()))
+        assert eventually(lambda: all(".sb-" in path for path in data_files(table.refresh())))
     assert ids(table) == list(range(300))
 
 

@@ -339,7 +339,7 @@ def outcome(read: Callable[[], Found | None]) -> object:
         return FormatError
 
 
-@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "100")))
+@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "25")))
 @given(st.data())
 def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
     scanner = Scanner()

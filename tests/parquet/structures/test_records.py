@@ -86,7 +86,7 @@ def test_an_outline_has_the_places_of_structures_and_all_else() -> None:
     assert _outlined(footer) == _whole(footer)
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(st.data())
 def test_a_damaged_footer_is_refused_by_its_outline_as_it_is_whole(data: st.DataObject) -> None:
     footer = bytearray(_footer())

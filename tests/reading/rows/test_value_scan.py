@@ -286,7 +286,7 @@ def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
     return files, draw(st.one_of(lookups, both))
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(lakes())
 def test_lookups_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     files, where = lake
