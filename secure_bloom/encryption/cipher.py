@@ -134,7 +134,7 @@ def _bad_ordinal(name: str, ordinal: int) -> SecureBloomError:
     if ordinal < 0:
         return FormatError(f"the {name} ordinal is {ordinal}, it counts from 0")
     return UnsupportedFeatureError(
-        f"{name} ordinal {ordinal} in an encrypted file, Parquet encryption ends at {_MAX_ORDINAL}"
+        f"the {name} ordinal is {ordinal}, an encrypted file has at most {_MAX_ORDINAL}"
     )
 
 
@@ -375,7 +375,7 @@ def _ctr(key: bytes, nonce: bytes) -> Cipher[CTR]:
 def _check_body(plaintext: BytesLike, overhead: int) -> None:
     if len(plaintext) + overhead > _MAX_BODY:
         raise UnsupportedFeatureError(
-            f"a module of {len(plaintext)} bytes, an encrypted one ends at {_MAX_BODY - overhead}"
+            f"a module has {len(plaintext)} bytes, encryption takes at most {_MAX_BODY - overhead}"
         )
 
 

@@ -90,9 +90,10 @@ def each_file(
 ) -> Generator[tuple[int, B], None, None]:
     """Yield the index of each file and the result of ``work`` on it, as files are done.
 
-    ``open_work`` is pickled, and makes the same work in another process.  If processes cannot do
-    the work, threads of this process do it, on the files in the order of ``ahead``, and ``stop`` is
-    called if the caller ends early.  ``lost`` makes the result of a file whose process died.
+    ``open_work`` is pickled, and makes the same work in another process. If processes cannot do the
+    work, threads of this process do it. ``ahead`` then yields each file when its work can begin,
+    and ``stop`` is called if the caller ends early. ``lost`` makes the result of a file whose
+    process died.
     """
     left = dict(enumerate(files))
     here = partial(_in_threads, work, parallelism, stop)

@@ -436,7 +436,7 @@ def _tar_pieces(content: object, opened: Opened) -> Iterator[bytes]:
 def _seven_zip(file: BinaryIO, opened: Opened, place: str, depth: int) -> Iterator[Part]:
     """Yield the members, which are decoded in a process of limited memory.
 
-    An archive names the size of dictionaries and of models, and its header is packed too.
+    An archive itself says how much memory its decoding takes, in a header that is packed too.
     """
     # Without the library no process is started.
     extra("py7zr")

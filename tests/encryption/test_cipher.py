@@ -230,7 +230,7 @@ class TestFrames:
                 with pytest.raises(UnsupportedFeatureError) as error:
                     call()
                 assert str(error.value) == (
-                    f"a module of {most + 1} bytes, an encrypted one ends at {most}"
+                    f"a module has {most + 1} bytes, encryption takes at most {most}"
                 )
 
 
@@ -298,7 +298,7 @@ def _gcm(body: int) -> bytes:
         (
             lambda: cipher.module_aad(b"", ModuleType.DATA_PAGE, 0, 0, 32768),
             UnsupportedFeatureError,
-            "page ordinal 32768 in an encrypted file, Parquet encryption ends at 32767",
+            "the page ordinal is 32768, an encrypted file has at most 32767",
         ),
         (
             lambda: cipher.check_key_size(bytes(15)),

@@ -36,9 +36,10 @@ def check_spelling(subject: FooterSubject) -> Findings:
 
 
 def check_older_names(subject: FooterSubject) -> Findings:
-    """Check that a column that was sensitive under an older name, or the file's own, is protected.
+    """Check that a column is protected if it was sensitive under another name.
 
-    It is not in clear, and not under another key than that of its older name.
+    Other names are older ones, and the one in the file itself. Protected means not in clear, and
+    not under another key than that of the other name.
     """
     policy = subject.of.request.policy
     # A rule for the column's present name is about this very column.

@@ -82,7 +82,7 @@ def _is_shown_to_others(subject: ChunkSubject) -> bool:
 
 
 def has_bounds(meta_data: ColumnMetaData) -> bool:
-    """Return whether the metadata holds a smallest or largest number, text or place."""
+    """Return whether the metadata holds a smallest or largest value, or bounds of geography."""
     if meta_data.geospatial_statistics is not None:
         return True
     statistics = meta_data.statistics

@@ -147,7 +147,7 @@ def refuse_unwritable(table: CommitTable) -> None:
     if _PROVIDER_PROPERTY in properties:
         raise UnsupportedFeatureError(
             f"the table's property {_PROVIDER_PROPERTY} names a class to be imported",
-            hint="remove the property: what the owner of a table writes runs no code here",
+            hint="remove the property: a class that a table names is never imported",
             path=table.path,
         )
     _refuse_branch(table)
