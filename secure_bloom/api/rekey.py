@@ -319,7 +319,7 @@ def _table_report(
     """Return the report of a run that wrote new files beside the live ones of a table."""
     _warn(done)
     files = tuple(it.taken_meanwhile() if it.path in done.gone else it for it in done.reports)
-    shown = table_notes(done.commits, table)
+    shown = table_notes(done.commits, table, dry_run=done.dry_run)
     return _report(done, files, (*file_notes(files), *closed, *done.notes, *shown))
 
 

@@ -138,6 +138,8 @@ class Targets:
         verb, rest = match["verb"], match["rest"]
         form = target.format
         if verb in _WRITING and form is not None and not form.takes_verb(verb, target.path):
+            if verb == "add" and form is PAIMON and column is not None:
+                return self._paimon_index(target, column, policy)
             return form.rewritten_by.format(verb=verb)
         # A policy that was made in Python has no file, so the command is a sketch all the same.
         if policy_path is not None:
@@ -158,6 +160,16 @@ class Targets:
             return f"run {verb} on the files: the name of their folder shows a value"
         path = f"./{path}" if path.startswith("-") else path
         return f"`secure-bloom {verb} {shell_word(path)}{rest}`"
+
+    def _paimon_index(self, target: NamedPlace, column: str, policy: KeyPolicy) -> str:
+        """Return what gives a column of a Paimon table a filter: an index, which is in clear."""
+        if policy.key_for(column.split(".")) is not None:
+            return (
+                "Paimon asks an index of its own alone, which is in clear: take bloom out of the "
+                "rule of this column"
+            )
+        path = shell_word(self.mask(target.path))
+        return f"`secure-bloom paimon build {path} --column {shell_word(column)}`"
 
     def _lacks_a_column(self, target: NamedPlace, policy: KeyPolicy) -> bool:
         """Return whether a target may lack a column to which the policy gives a key."""

@@ -132,10 +132,13 @@ class RekeyReport(CommittingReport[RekeyedFile]):
     ROWS: ClassVar = ("files", "columns")
 
 
-def table_notes(commits: Iterable[TableCommit], table: TableTarget) -> Iterator[str]:
-    """Yield notes on what old versions of a table still show."""
+def table_notes(
+    commits: Iterable[TableCommit], table: TableTarget, *, dry_run: bool = False
+) -> Iterator[str]:
+    """Yield notes on what old versions of a table still show after the run."""
     every = list(commits)
+    when = "after the run " if dry_run else ""
     if any(commit.files for commit in every):
-        yield table.old_files
-    if every:
-        yield from table.shown
+        yield f"{when}{table.old_files}"
+    for note in table.shown if every else ():
+        yield f"{when}{note}"

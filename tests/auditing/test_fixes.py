@@ -202,6 +202,37 @@ def test_the_fix_of_an_index_that_a_manifest_has_removes_no_file(tmp_path: Path)
     assert not any("`" in fix for fix in fixes)
 
 
+def test_a_missing_filter_of_a_paimon_table_has_the_command_that_builds_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pypaimon_rust")
+    from testing.paimon_tables import Warehouse
+
+    lake = Warehouse(path=str(tmp_path / "lake"))
+    folder = lake.create("id bigint, email string")
+    lake.insert([(1, "a")])
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[columns.email]\nbloom = true\n[columns.id]\n")
+    report = sb.audit(tmp_path / "lake", policy=policy)
+    (fix,) = {it.fix for it in report.findings if it.id == "filter-missing"}
+    assert fix == f"`secure-bloom paimon build {folder} --column email`"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(fix.strip("`"))[1:])
+    assert ended.value.code == 0
+    # The index is in clear, so a sensitive column gets none by the advice of an audit.
+    policy.write_text('[footer]\nkey = "f"\n[columns.email]\nkey = "k"\nbloom = true\n')
+    report = sb.audit(tmp_path / "lake", policy=policy, without_keys=True)
+    fixes = {it.fix for it in report.findings if it.id == "filter-missing"}
+    assert all("`" not in fix for fix in fixes), fixes
+    # The parts of the table are no files that somebody left there.
+    assert [it.id for it in report.notes if it.id == "other-files"] == []
+    (Path(folder) / "snapshot" / "export.csv").write_text("some text")
+    notes = sb.audit(tmp_path / "lake", policy=policy, without_keys=True).notes
+    (note,) = (it for it in notes if it.id == "other-files")
+    assert note.what == "1 other file was not looked at: export.csv"
+
+
 def test_a_path_with_a_masked_value_is_in_no_command(tmp_path: Path) -> None:
     folder = tmp_path / "email=user1@example.com"
     folder.mkdir()

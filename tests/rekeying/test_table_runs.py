@@ -139,6 +139,9 @@ def test_keys_of_a_table_are_rotated_by_a_commit(table: str, material: bool) -> 
     shown = sb.rotate_keys(table, policy=policy(), keys=KEYRING, moves=moves, dry_run=True)
     assert [commit.version for commit in shown.commits] == [3]
     assert latest(table) == 2
+    # What has not happened is not said as if it had.
+    assert shown.notes
+    assert all(note.startswith("after the run ") for note in shown.notes)
     report = sb.rotate_keys(table, policy=policy(), keys=KEYRING, moves=moves)
     assert {file.status for file in report.files} == {"rotated"}
     assert (latest(table), read(table), read(table, 2)) == (3, before, before)

@@ -107,6 +107,14 @@ _OWNED = (
     (re.compile(re.escape(KEY_MATERIAL_PREFIX) + r"(.+)\.json"), b"{"),
     (re.compile(r"(.+)\.index"), b""),
 )
+#: A folder in a table -> the names of what its format keeps there: Iceberg, Hudi, Paimon.
+_PARTS: Mapping[str, re.Pattern[str]] = {
+    "metadata": re.compile(r".+\.(metadata\.json(\.gz)?|avro|stats|puffin)|version-hint\.text"),
+    ".hoodie": re.compile(r"hoodie\.properties|\d{14,17}(_\d{14,17})?\.[a-z.]+"),
+    "schema": re.compile(r"schema-\d+"),
+    "snapshot": re.compile(r"snapshot-\d+|LATEST|EARLIEST"),
+    "manifest": re.compile(r"(index-)?manifest-(list-)?[0-9a-f-]+"),
+}
 #: Delta's deletion vectors have numbers of rows, and no value.
 _VECTORS = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 #: For each path: the most folders that are looked into, and the most files that are opened.  Files
@@ -295,8 +303,10 @@ def _is_known(candidate: _Candidate, file: InputFile) -> bool:
     """Return whether the file is what its name says, and shows no value or is checked elsewhere."""
     if candidate.in_log and is_read_as_log(candidate.name):
         return True
-    if candidate.table is not None and _VECTORS.fullmatch(candidate.name):
-        return True
+    if candidate.table is not None:
+        parts = _PARTS.get(name_of(folder_of(candidate.path)), _VECTORS)
+        if parts.fullmatch(candidate.name) or _VECTORS.fullmatch(candidate.name):
+            return True
     for pattern, head in _OWNED:
         if pattern.fullmatch(candidate.name) and file.size >= len(head):
             return file.read_at(0, len(head)) == head

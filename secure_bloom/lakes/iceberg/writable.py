@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from secure_bloom.errors import PolicyError
@@ -58,7 +58,7 @@ class WritableIceberg(WritableTable):
             known=None if change.is_secret is None else self._columns.ids,
             moves_pages=change.moves_pages,
         )
-        return open_run(
+        run = open_run(
             self._table,
             rewrite,
             IcebergSelection(where=choice.where, since=choice.since),
@@ -68,6 +68,18 @@ class WritableIceberg(WritableTable):
             sensitive=self._secret(change.is_sensitive),
             hidden=self._secret(change.is_hidden),
         )
+        run.notes = (*run.notes, *self._notes_on_partitions(filters))
+        return run
+
+    def _notes_on_partitions(self, filters: Collection[str]) -> Iterator[str]:
+        """Yield a note for each filter of a column whose one value a file shows in its metadata."""
+        for field in self._table.table.spec().fields:
+            path = self._columns.current.get(field.source_id, ())
+            if ".".join(path) in filters and str(field.transform) == "identity":
+                yield (
+                    f"column {'.'.join(path)} partitions the table: readers leave files out by the "
+                    "table's metadata, and a filter of it adds nothing"
+                )
 
     def _secret(self, is_secret: IsSecret | None) -> frozenset[int]:
         # A column is found by its id, so a file shows no other name that could count.

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.lakes.iceberg.writable import WritableIceberg
 from secure_bloom.lakes.writable_table import TableChange, TableChoice
-from tests.lakes.iceberg.tables import NAME, in_settings, people
+from tests.lakes.iceberg.tables import BY_CITY, NAME, in_settings, people
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,13 @@ def test_columns_are_those_of_the_table(tmp_path: Path, monkeypatch: pytest.Monk
     table.require(["emial"])
     run = table.target(TableChange(verb="add", filters={"email": 0.01}))
     assert run.rewrite.properties["secure-bloom.columns"] == '{"email": 0.01}'
+
+
+def test_a_filter_of_a_partition_column_has_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people(in_settings(tmp_path, monkeypatch), files=1, spec=BY_CITY)
+    for dry_run in (True, False):
+        report = sb.add_bloom_filters(NAME, columns=["city", "email"], dry_run=dry_run)
+        (note,) = report.notes
+        assert note.startswith("column city partitions the table: readers leave files out by")
