@@ -44,7 +44,7 @@ def test_no_report_replaces_rows_keys_or_the_policy(lake: Path, option: str, nam
     before = (lake / name).read_bytes()
     done = run("audit", lake / "t", "--policy", lake / "policy.toml", option, lake / name)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "would replace a file that is no report" in done.stderr
+    assert "would replace a file that is not a report" in done.stderr
     assert (lake / name).read_bytes() == before
 
 

@@ -220,7 +220,7 @@ def test_numbers_replace_no_rows_and_no_policy(
     policy.write_text(POLICY.read_text())
     for place in (data_files(sound)[0], policy):
         before = place.read_bytes()
-        with pytest.raises(PolicyError, match="would replace a file that is no report"):
+        with pytest.raises(PolicyError, match="would replace a file that is not a report"):
             audit(spark, str(sound), policy, metrics=place)
         assert place.read_bytes() == before
     with pytest.raises(PolicyError, match="no folder"):

@@ -220,7 +220,7 @@ class TestTypes:
         ("left", "right", "message"),
         [
             (pa.int64(), pa.float64(), r"column x: it is int64 in .*a.parquet and double here"),
-            (pa.decimal128(38, 2), pa.decimal128(38, 10), "which Spark does not have"),
+            (pa.decimal128(38, 2), pa.decimal128(38, 10), "that Spark does not have"),
         ],
         ids=str,
     )
