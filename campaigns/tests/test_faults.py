@@ -53,20 +53,25 @@ def test_a_file_opens_whatever_runs_at_the_same_time_do() -> None:
 
 REMOVES, REPLACES = concurrent_runs.OTHERS
 PAUSED = [
-    ("plain", "reencrypt outside", "reencrypt outside anew"),
     ("plain", "reencrypt outside", "add"),
     ("outside", "reencrypt outside anew", "rotate"),
+    ("outside", "reencrypt outside --output", "reencrypt outside --output"),
+    ("inside", "add --in-place", REMOVES),
+    ("outside", "rotate", REPLACES),
+]
+PAUSED_TOO = [
+    ("plain", "reencrypt outside", "reencrypt outside anew"),
     ("outside", "rotate", "reencrypt outside anew"),
     ("outside", "reencrypt", "reencrypt outside anew"),
-    ("outside", "reencrypt outside --output", "reencrypt outside --output"),
     ("inside", "add", REMOVES),
-    ("inside", "add --in-place", REMOVES),
     ("outside", "reencrypt outside anew", REMOVES),
-    ("outside", "rotate", REPLACES),
 ]
 
 
-@pytest.mark.parametrize(("start", "outer", "inner"), PAUSED)
+@pytest.mark.parametrize(
+    ("start", "outer", "inner"),
+    [*PAUSED, *(pytest.param(*case, marks=pytest.mark.slow) for case in PAUSED_TOO)],
+)
 def test_a_run_that_is_paused_at_any_step_loses_no_key(
     start: str, outer: str, inner: str, tmp_path: Path, quick: bool
 ) -> None:

@@ -29,7 +29,7 @@ TESTS = (
 FEW_EXAMPLES = """
 from hypothesis import settings
 
-settings.register_profile("few", max_examples=20, deadline=None)
+settings.register_profile("few", max_examples=10, deadline=None)
 settings.load_profile("few")
 """
 #: Mutated calls of every kernel; they take about a second.

@@ -128,7 +128,14 @@ def outcomes(report: DataFrame) -> set[tuple[str, str]]:
 
 
 class TestReport:
-    @pytest.mark.parametrize("few", [FILES, 0], ids=["on-the-driver", "on-executors"])
+    @pytest.mark.parametrize(
+        "few",
+        [
+            pytest.param(FILES, id="on-the-driver"),
+            # `test_job_reports` has reports of executors.
+            pytest.param(0, id="on-executors", marks=pytest.mark.slow),
+        ],
+    )
     def test_one_row_for_each_file_row_group_and_column(
         self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch, few: int
     ) -> None:
@@ -306,7 +313,13 @@ class TestRefusals:
         )
         assert content(table) == before
 
-    @pytest.mark.parametrize("few", [True, False], ids=["few-files", "many-files"])
+    @pytest.mark.parametrize(
+        "few",
+        [
+            pytest.param(True, id="few-files"),
+            pytest.param(False, id="many-files", marks=pytest.mark.slow),
+        ],
+    )
     def test_executors_without_the_package_are_one_sentence(
         self,
         spark: SparkSession,

@@ -61,17 +61,14 @@ IN_EVERY_RUN = {
     "INT32 unsigned 32 bits",
     "INT64 64 bits",
     "INT64 timestamp ns UTC",
-    "INT64 timestamp us UTC",
     "INT96 timestamp",
     "FLOAT",
     "DOUBLE",
     "FIXED_LEN_BYTE_ARRAY UUID",
     "FIXED_LEN_BYTE_ARRAY decimal(38, 2)",
-    "BYTE_ARRAY",
     "BYTE_ARRAY string",
     "BYTE_ARRAY decimal(9, 2)",
     "INT64 in a list",
-    "INT64 in a struct",
 }
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
