@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +35,8 @@ _IMPORTS = [
     "secure_bloom.reading.table_read",
     "tomllib",
 ]
+#: What extras bring.  The catalogs of pyiceberg stay out: they read the environment as they load.
+_OPTIONAL = ["duckdb", "pyiceberg.io.pyarrow", "sqlalchemy.orm", "sqlglot"]
 _SECONDS = 120
 
 Done = subprocess.CompletedProcess[str]
@@ -97,6 +100,9 @@ def _serve() -> None:
     """Fork a process for each line of standard input, and print its exit code."""
     for module in _IMPORTS:
         import_module(module)
+    for module in _OPTIONAL:
+        with suppress(ImportError):
+            import_module(module)
     for name in secure_bloom.__all__:
         getattr(secure_bloom, name)
     gc.freeze()

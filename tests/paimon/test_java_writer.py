@@ -23,7 +23,8 @@ from testing.paimon_java import JARS, MISSING, JavaWriter, paimon_java
 from testing.paimon_tables import Warehouse, damage, files_below, latest
 from tests.paimon.test_table_kills import CHILD
 
-pytestmark = pytest.mark.skipif(not JARS.is_dir(), reason=MISSING)
+# `make test-all` installs them.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not JARS.is_dir(), reason=MISSING)]
 OPTIONS = {"name": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("part", pa.string())])
 

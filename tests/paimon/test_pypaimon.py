@@ -12,11 +12,11 @@ import secure_bloom as sb
 from testing.paimon_tables import Warehouse, latest
 from testing.pypaimon_judge import LIBRARY, MISSING, pypaimon
 
-pytestmark = pytest.mark.skipif(not LIBRARY.is_dir(), reason=MISSING)
+# `make test-all` installs it.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not LIBRARY.is_dir(), reason=MISSING)]
 OPTIONS = {"id": sb.paimon.IndexOptions(items=100, fpp=1e-6)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threshold", ["0 b", "1 kb"])
 def test_rows_are_the_same_and_its_snapshot_follows(tmp_path: Path, threshold: str) -> None:
     lake = Warehouse(path=str(tmp_path))

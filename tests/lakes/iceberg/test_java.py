@@ -34,6 +34,9 @@ from testing.iceberg_java import IcebergSpark, IcebergSparkError, relocated
 from testing.tables import KEYRING
 from tests.lakes.iceberg.tables import NAME, all_rows, data_files, entries, local, people, rows
 
+# `make test-all` installs the library.  DuckDB and pyiceberg read the same rows in every run.
+pytestmark = pytest.mark.slow
+
 Rows = list[dict[str, Any]]
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 
